@@ -1,0 +1,155 @@
+"""The callables that instructions call, their names in IR text, and what is known of their effects.
+
+Python's own callables stand for themselves (`operator.mul`, `math.sin`, `numpy.exp`, `float`); the functions here are
+those that the IR needs and Python has no callable for. Each is an ordinary function, so that the interpreter can call
+it; `zygote_py.emit` knows the Python syntax of each.
+
+    getitem(x, i, j)          x[i, j]                     pick(i, a, b, c)         (a, b, c)[i]
+    setitem(x, v, i, j)       x[i, j] = v                 select(c, a, b)          a if c else b
+    accumulate(x, v, i, j)    x[i, j] += v                dim(x, axis)             x.shape[axis]
+    record(n, m)              np.empty((n, m), dtype)     range_length(a, b, s)    len(range(a, b, s))
+    stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
+
+The dtype of a `record` is that of its instruction's type, an array. In-place operators on numbers are the plain ones.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Op = Callable[..., Any]
+
+
+def getitem(x: Any, *index: Any) -> Any:
+    return x[index[0] if len(index) == 1 else index]
+
+
+def setitem(x: Any, value: Any, *index: Any) -> None:
+    x[index[0] if len(index) == 1 else index] = value
+
+
+def accumulate(x: Any, value: Any, *index: Any) -> None:
+    x[index[0] if len(index) == 1 else index] += value
+
+
+def pick(index: Any, *items: Any) -> Any:
+    return items[index]
+
+
+def select(condition: Any, then: Any, orelse: Any) -> Any:
+    return then if condition else orelse
+
+
+def const(value: Any) -> Any:
+    return value
+
+
+def dim(x: Any, axis: int) -> int:
+    return x.shape[axis]
+
+
+def range_length(start: int, stop: int, step: int) -> int:
+    return len(range(start, stop, step))
+
+
+def record(*shape: int) -> Any:
+    # Objects, as the interpreter sees no types.
+    return np.empty(shape, object)
+
+
+def stack() -> list[Any]:
+    return []
+
+
+def push(values: list[Any], value: Any) -> None:
+    values.append(value)
+
+
+def pop(values: list[Any]) -> Any:
+    return values.pop()
+
+
+class Effect(enum.Enum):
+    """What an instruction may do besides computing its result."""
+
+    PURE = "pure"  # may be removed, repeated, merged and moved
+    READ = "read"  # reads memory: may be removed and repeated while nothing writes
+    ALLOCATE = "allocate"  # makes a new object: may be removed, not merged
+    WRITE = "write"  # must stay where it is
+
+
+OWN = (const, getitem, setitem, accumulate, pick, select, dim, range_length, record, stack, push, pop)
+
+_EFFECTS: dict[Op, Effect] = {
+    getitem: Effect.READ,
+    setitem: Effect.WRITE,
+    accumulate: Effect.WRITE,
+    record: Effect.ALLOCATE,
+    stack: Effect.ALLOCATE,
+    push: Effect.WRITE,
+    pop: Effect.WRITE,
+    np.zeros_like: Effect.ALLOCATE,
+}
+_OPERATORS = (
+    "add sub mul truediv floordiv mod pow neg pos invert and_ or_ xor lshift rshift not_ lt le eq ne ge gt is_ is_not"
+).split()
+_BUILTINS = (abs, bool, complex, divmod, float, int, len, max, min, pow, round, slice)
+_NAMED: dict[str, Op] = {op.__name__: op for op in OWN}
+_NAMED |= {name: getattr(operator, name) for name in _OPERATORS}
+_NAMED |= {op.__name__: op for op in _BUILTINS if op is not builtins.pow}
+_NAMED["builtins.pow"] = builtins.pow
+_NAMES: dict[Op, str] = {op: name for name, op in _NAMED.items()}
+
+
+def name_of(op: Op) -> str:
+    """The name of a callable in IR text: `mul`, `math.sin`, `np.exp`, `float`, `package.module.function`."""
+    if op in _NAMES:
+        return _NAMES[op]
+    name = op.__name__
+    if getattr(math, name, None) is op:
+        return f"math.{name}"
+    if getattr(np, name, None) is op:
+        return f"np.{name}"
+    return f"{getattr(op, '__module__', '?')}.{getattr(op, '__qualname__', name)}"
+
+
+def named(name: str) -> Op:
+    """The callable that `name_of` gave this name. Raises KeyError if there is none."""
+    if name in _NAMED:
+        return _NAMED[name]
+    module, _, attribute = name.rpartition(".")
+    for prefix, namespace in (("math", math), ("np", np)):
+        if module == prefix and hasattr(namespace, attribute):
+            found: Op = getattr(namespace, attribute)
+            return found
+    raise KeyError(name)
+
+
+def effect_of(op: Op) -> Effect:
+    """What `op` may do; a callable that is not known here may do anything (`WRITE`)."""
+    if op in _EFFECTS:
+        return _EFFECTS[op]
+    if op in _NAMES or op in _PURE_NUMPY or getattr(math, getattr(op, "__name__", ""), None) is op:
+        return Effect.PURE
+    return Effect.WRITE
+
+
+_PURE_NUMPY: frozenset[Op] = frozenset(
+    {function for function in vars(np).values() if isinstance(function, np.ufunc)}
+    | {np.sinc, np.where, np.clip, np.real, np.imag, np.around, np.round, np.nan_to_num}
+    | {np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
+    | {np.bool_, np.sign, np.isnan, np.isinf, np.isfinite, np.deg2rad, np.rad2deg}
+)
+_DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
+
+
+def may_raise(op: Op) -> bool:
+    """Whether a compiled call of `op` can raise (a division by zero, under Numba's error model `python`)."""
+    return op in _DIVIDES or effect_of(op) is Effect.WRITE

@@ -1,0 +1,1 @@
+"""Reverse-mode automatic differentiation for Numba functions."""

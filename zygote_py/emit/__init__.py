@@ -1,0 +1,1 @@
+"""From the joint function to Python source."""
