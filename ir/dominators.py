@@ -1,0 +1,143 @@
+"""Dominator and postdominator trees, after Cooper, Harvey and Kennedy.
+
+A block dominates another if every path from the entry to the other goes through it. In
+
+    b0:  branch %c, b1, b2      b1:  jump b3      b2:  jump b3      b3:  return %x
+
+b0 is the immediate dominator of the three others, and b3 is the immediate postdominator of b0, b1 and b2.
+
+The trees describe the function as it was when they were made: a pass that changes the graph makes new ones. Blocks
+that cannot be reached are in no tree; blocks from which no `Return` can be reached are not in the postdominator tree.
+
+Keith D. Cooper, Timothy J. Harvey and Ken Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from zygote_py.ir.core import Block, Function, Return, predecessors
+
+
+@dataclass(frozen=True, eq=False)
+class DominatorTree:
+    """`order` is a reverse postorder of the graph; `idom` of a root is None; `children` are in that order too."""
+
+    order: tuple[Block, ...]
+    idom: Mapping[Block, Block | None]
+    children: Mapping[Block, tuple[Block, ...]]
+    _entered: Mapping[Block, int]  # numbers of a walk of the tree: on the way down
+    _left: Mapping[Block, int]  # and of the last descendant
+
+    def __contains__(self, block: Block) -> bool:
+        return block in self.idom
+
+    def dominates(self, a: Block, b: Block) -> bool:
+        """Whether `a` dominates `b`; each block dominates itself."""
+        return self._entered[a] <= self._entered[b] <= self._left[a]
+
+    def preorder(self) -> list[Block]:
+        """The blocks in the order of a walk of the tree: each after its dominators."""
+        return sorted(self.idom, key=self._entered.__getitem__)
+
+
+def reverse_postorder(function: Function) -> list[Block]:
+    """The reachable blocks, each before its successors but for the back edges of loops; `then` before `orelse`."""
+    return _reverse_postorder([function.entry], lambda block: block.successors)
+
+
+def dominator_tree(function: Function) -> DominatorTree:
+    """The dominator tree of the blocks that can be reached."""
+    return _tree(reverse_postorder(function), [function.entry], predecessors(function).__getitem__)
+
+
+def postdominator_tree(function: Function) -> DominatorTree:
+    """The postdominator tree of the blocks from which a `Return` can be reached.
+
+    Where there is more than one `Return`, the tree has more than one root: what these meet in is outside the function.
+    """
+    roots = [block for block in function.blocks if isinstance(block.terminator, Return)]
+    order = _reverse_postorder(roots, predecessors(function).__getitem__)
+    return _tree(order, roots, lambda block: block.successors)
+
+
+def _reverse_postorder(roots: Sequence[Block], following: Callable[[Block], Sequence[Block]]) -> list[Block]:
+    seen: set[Block] = set()
+    postorder: list[Block] = []
+    for root in reversed(roots):
+        if root in seen:
+            continue
+        seen.add(root)
+        stack = [(root, list(following(root)))]
+        while stack:
+            block, rest = stack[-1]
+            while rest:
+                successor = rest.pop()  # from the last, as what is finished first comes last
+                if successor not in seen:
+                    seen.add(successor)
+                    stack.append((successor, list(following(successor))))
+                    break
+            else:
+                postorder.append(block)
+                stack.pop()
+    return postorder[::-1]
+
+
+def _tree(order: list[Block], roots: Sequence[Block], before: Callable[[Block], Iterable[Block]]) -> DominatorTree:
+    """The tree of a graph in reverse postorder; `before` gives the predecessors of a block in it."""
+    # Number 0 is a virtual root above the given ones.
+    number = {block: index for index, block in enumerate(order, 1)}
+    preds = [[], *([number[pred] for pred in before(block) if pred in number] for block in order)]
+    for root in roots:
+        preds[number[root]].append(0)
+    idom = [0] + [-1] * len(order)  # -1: not known yet
+    changed = True
+    while changed:
+        changed = False
+        for block in range(1, len(idom)):
+            new = -1
+            for pred in preds[block]:
+                if idom[pred] >= 0:
+                    new = pred if new < 0 else _meet(new, pred, idom)
+            if new != idom[block]:
+                idom[block] = new
+                changed = True
+    children: list[list[int]] = [[] for _ in idom]
+    for block in range(1, len(idom)):
+        children[idom[block]].append(block)
+    entered, left = _walk(children)
+    return DominatorTree(
+        tuple(order),
+        {block: order[idom[n] - 1] if idom[n] else None for n, block in enumerate(order, 1)},
+        {block: tuple(order[child - 1] for child in children[n]) for n, block in enumerate(order, 1)},
+        {block: entered[n] for n, block in enumerate(order, 1)},
+        {block: left[n] for n, block in enumerate(order, 1)},
+    )
+
+
+def _meet(a: int, b: int, idom: list[int]) -> int:
+    """The nearest common dominator; a dominator has the smaller number."""
+    while a != b:
+        if a > b:
+            a = idom[a]
+        else:
+            b = idom[b]
+    return a
+
+
+def _walk(children: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Preorder numbers of the nodes of a tree, and the greatest one in the subtree of each."""
+    entered = [0] * len(children)
+    left = [0] * len(children)
+    preorder: list[int] = []
+    stack = [0]
+    while stack:
+        node = stack.pop()
+        entered[node] = left[node] = len(preorder)
+        preorder.append(node)
+        stack.extend(reversed(children[node]))
+    for node in reversed(preorder):
+        for child in children[node]:
+            left[node] = max(left[node], left[child])
+    return entered, left

@@ -1,0 +1,229 @@
+"""Natural loops, how they nest, and which of them count.
+
+A loop is a header and the blocks from which control can come back to it. In
+
+    b1:  %i: i64 = phi b0: 0, b2: %i2       # the header; b0 enters
+         %c = lt %i, %n : bool
+         branch %c, b2, b3                  # the exit edge is b1 -> b3
+    b2:  %i2 = add %i, 1 : i64              # the latch
+         jump b1
+
+`loop_nest` finds the loop {b1, b2}, and `counted` that %i goes from 0 by 1 while it is `lt` %n.
+
+A block from which no `Return` can be reached is no proper exit of a loop: edges to such blocks are kept apart, as
+`raising_exits`. The nest describes the function as it was; a pass that changes the graph makes a new one. Irreducible
+graphs, which Python programs never give, are an `InternalError`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from numba import types
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Return, Value, predecessors
+from zygote_py.ir.dominators import DominatorTree, dominator_tree
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.ops import Op
+
+Edge = tuple[Block, Block]
+
+
+@dataclass(eq=False)
+class Loop:
+    """`order` has the blocks in reverse postorder, inner loops' blocks included; the outermost loops have depth 1.
+
+    `entering` are the predecessors of the header outside of the loop, `latches` those inside. `exits` are the edges
+    that leave it for blocks that reach a `Return`, `raising_exits` all others.
+    """
+
+    header: Block
+    parent: Loop | None = None
+    depth: int = 1
+    order: list[Block] = field(default_factory=list)
+    blocks: set[Block] = field(default_factory=set)
+    children: list[Loop] = field(default_factory=list)
+    entering: list[Block] = field(default_factory=list)
+    latches: list[Block] = field(default_factory=list)
+    exits: list[Edge] = field(default_factory=list)
+    raising_exits: list[Edge] = field(default_factory=list)
+
+    def __contains__(self, block: Block) -> bool:
+        return block in self.blocks
+
+    @cached_property
+    def values(self) -> frozenset[Value]:
+        """What the blocks of the loop define."""
+        return frozenset(value for block in self.order for value in (*block.phis, *block.instrs))
+
+
+@dataclass(frozen=True, eq=False)
+class LoopNest:
+    """The loops of a function, each after the loops around it, and the dominator tree they were found with."""
+
+    loops: tuple[Loop, ...]
+    tree: DominatorTree
+    _innermost: Mapping[Block, Loop]
+
+    def innermost(self, block: Block) -> Loop | None:
+        """The innermost loop that `block` is in."""
+        return self._innermost.get(block)
+
+    def depth(self, block: Block) -> int:
+        """How many loops `block` is in."""
+        loop = self._innermost.get(block)
+        return 0 if loop is None else loop.depth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedLoop:
+    """A loop whose body runs while `phi comparison bound`; `phi` goes from `start` by `step` to its next value."""
+
+    phi: Phi
+    start: Operand
+    step: int
+    bound: Operand
+    comparison: Op
+    condition: Instr
+    increment: Instr
+
+
+def loop_nest(function: Function) -> LoopNest:
+    """Find the loops of `function`. Raises InternalError if a loop has a second entry (an irreducible graph)."""
+    preds = predecessors(function)
+    tree = dominator_tree(function)
+    index = {block: number for number, block in enumerate(tree.order)}
+    innermost: dict[Block, Loop] = {}
+    found: list[Loop] = []
+    for header in reversed(tree.order):  # inner loops first
+        retreating = [pred for pred in preds[header] if pred in index and index[pred] >= index[header]]
+        if not retreating:
+            continue
+        if not all(tree.dominates(header, latch) for latch in retreating):
+            raise InternalError(f"loops: the control flow of {function.name} is irreducible")
+        loop = Loop(header, latches=retreating)
+        loop.entering = [pred for pred in preds[header] if pred in index and index[pred] < index[header]]
+        found.append(loop)
+        _claim_blocks(loop, preds, innermost)
+    found.reverse()
+    for loop in found:
+        if loop.parent is not None:
+            loop.depth = loop.parent.depth + 1
+            loop.parent.children.append(loop)
+    returning = _blocks_that_return(function, preds)
+    for block in tree.order:
+        around = innermost.get(block)
+        while around is not None:
+            around.order.append(block)
+            around.blocks.add(block)
+            around = around.parent
+    for loop in found:
+        for block in loop.order:
+            for successor in block.successors:
+                if successor not in loop.blocks:
+                    (loop.exits if successor in returning else loop.raising_exits).append((block, successor))
+    return LoopNest(tuple(found), tree, innermost)
+
+
+def _claim_blocks(loop: Loop, preds: Mapping[Block, Sequence[Block]], innermost: dict[Block, Loop]) -> None:
+    """Walk back from the latches to the header; what belongs to inner loops already is stepped over as one."""
+    innermost[loop.header] = loop
+    pending = list(loop.latches)
+    outermost: dict[Loop, Loop] = {}
+    while pending:
+        block = pending.pop()
+        inner = innermost.get(block)
+        if inner is None:
+            innermost[block] = loop
+            pending += preds[block]
+            continue
+        top = outermost.get(inner, inner)
+        while top.parent is not None:
+            top = top.parent
+        outermost[inner] = top
+        if top is not loop:
+            top.parent = loop
+            pending += top.entering
+
+
+def _blocks_that_return(function: Function, preds: Mapping[Block, Sequence[Block]]) -> set[Block]:
+    """The blocks from which a `Return` can be reached."""
+    pending = [block for block in function.blocks if isinstance(block.terminator, Return)]
+    found = set(pending)
+    while pending:
+        for pred in preds[pending.pop()]:
+            if pred not in found:
+                found.add(pred)
+                pending.append(pred)
+    return found
+
+
+def invariant(operand: Operand, loop: Loop) -> bool:
+    """Whether `operand` is defined outside of `loop`, so that it is the same in every iteration."""
+    return not isinstance(operand, Value) or operand not in loop.values
+
+
+_MIRRORED: dict[Op, Op] = {
+    operator.lt: operator.gt,
+    operator.le: operator.ge,
+    operator.gt: operator.lt,
+    operator.ge: operator.le,
+}
+_NEGATED: dict[Op, Op] = {
+    operator.lt: operator.ge,
+    operator.le: operator.gt,
+    operator.gt: operator.le,
+    operator.ge: operator.lt,
+}
+_UPWARD: frozenset[Op] = frozenset({operator.lt, operator.le})
+
+
+def counted(loop: Loop, function: Function) -> CountedLoop | None:
+    """How `loop` counts, if its only exit is that of its header and is taken when a counter reaches a fixed bound."""
+    if len(loop.exits) != 1 or loop.exits[0][0] is not loop.header:
+        return None
+    return counted_exit(loop)
+
+
+def counted_exit(loop: Loop) -> CountedLoop | None:
+    """How the exit of the header of `loop` counts; the loop may be left elsewhere, before the bound is reached."""
+    branch = loop.header.terminator
+    if not isinstance(branch, Branch) or (branch.then in loop) == (branch.orelse in loop):
+        return None
+    condition = branch.condition
+    if not isinstance(condition, Instr) or condition.op not in _MIRRORED or condition not in loop.values:
+        return None
+    left, right = condition.args
+    comparison = condition.op
+    if not invariant(right, loop):
+        left, right, comparison = right, left, _MIRRORED[comparison]
+    if branch.then not in loop:
+        comparison = _NEGATED[comparison]
+    if not isinstance(left, Phi) or left not in loop.header.phis or not invariant(right, loop):
+        return None
+    if not isinstance(left.type, types.Integer) or not isinstance(right.type, types.Integer):
+        return None
+    starts = {left.incoming[pred] for pred in loop.entering}
+    nexts = {left.incoming[pred] for pred in loop.latches}
+    if len(starts) != 1 or len(nexts) != 1:
+        return None
+    (start,), (increment,) = starts, nexts
+    step = _step(increment, left)
+    if step == 0 or (step > 0) != (comparison in _UPWARD) or not isinstance(increment, Instr):
+        return None
+    return CountedLoop(left, start, step, right, comparison, condition, increment)
+
+
+def _step(increment: Operand, phi: Phi) -> int:
+    """What `increment` adds to `phi`: a constant other than 0, or 0 for anything else."""
+    if not isinstance(increment, Instr):
+        return 0
+    match increment.op, increment.args:
+        case (operator.add, (left, Const(int(step)))) | (operator.add, (Const(int(step)), left)) if left is phi:
+            return step
+        case (operator.sub, (left, Const(int(step)))) if left is phi:
+            return -step
+        case _:
+            return 0
