@@ -8,6 +8,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     setitem(x, v, i, j)       x[i, j] = v                 select(c, a, b)          a if c else b
     accumulate(x, v, i, j)    x[i, j] += v                dim(x, axis)             x.shape[axis]
     record(n, m)              np.empty((n, m), dtype)     range_length(a, b, s)    len(range(a, b, s))
+    const(1.0)                1.0, a named constant       pack(a, b), pack(a)      (a, b), (a,)
     stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
 
 The dtype of a `record` is that of its instruction's type, an array. In-place operators on numbers are the plain ones.
@@ -51,6 +52,10 @@ def const(value: Any) -> Any:
     return value
 
 
+def pack(*items: Any) -> tuple[Any, ...]:
+    return items
+
+
 def dim(x: Any, axis: int) -> int:
     return x.shape[axis]
 
@@ -85,7 +90,7 @@ class Effect(enum.Enum):
     WRITE = "write"  # must stay where it is
 
 
-OWN = (const, getitem, setitem, accumulate, pick, select, dim, range_length, record, stack, push, pop)
+OWN = (const, pack, getitem, setitem, accumulate, pick, select, dim, range_length, record, stack, push, pop)
 
 _EFFECTS: dict[Op, Effect] = {
     getitem: Effect.READ,
