@@ -1,0 +1,160 @@
+"""The command line: `zygote-py show` prints what the compiler makes of a function, `zygote-py demo` fits a model.
+
+    zygote-py show pow.py:pow --types "f64, i64"
+    zygote-py show pow.py:pow --types "f64, i64" --stage python
+    zygote-py demo
+
+Exit codes: 0 for success, 1 for a function that cannot be differentiated (and for a fit that does not converge), 2 for
+a call that cannot be understood. It imports the file, which runs what stands at its top level, and calls no function.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from pathlib import Path
+
+STAGES = ("primal", "adjoint", "python", "llvm", "asm")
+
+
+class UsageError(Exception):
+    """What was asked for cannot be understood: no such file, no such function, no such type."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; `arguments` are those of the process if they are not given. Returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except UsageError as error:
+        print(f"zygote-py: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        sys.stderr.close()
+        return 0
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="zygote-py", description="Exact gradients of Numba functions by source-to-source compilation."
+    )
+    version = importlib.metadata.version("zygote-py")
+    parser.add_argument("--version", action="version", version=f"zygote-py {version}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    show = commands.add_parser(
+        "show",
+        help="print the IR, the emitted Python or the machine code of a function's gradient",
+        description="Print what the compiler makes of a function: by default its primal and its adjoint.",
+    )
+    show.add_argument("function", metavar="FILE.py:FUNCTION", help="the function, and the file that defines it")
+    show.add_argument("--types", help='the types of its arguments, such as "f64, i64" or "f64[:, :], bool"')
+    show.add_argument("--stage", choices=STAGES, help="print this stage only")
+    show.add_argument("--wrt", help='the parameters to differentiate for, by name or position, such as "x" or "0, 2"')
+    show.set_defaults(run=_show)
+
+    demo = commands.add_parser(
+        "demo",
+        help="fit the Lotka-Volterra equations to a record of hares and lynxes",
+        description="Fit the Lotka-Volterra equations to the Hudson's Bay Company record of hare and lynx pelts.",
+    )
+    demo.add_argument("--output", type=Path, default=Path("lotka_volterra.png"), help="the plot (default: %(default)s)")
+    demo.add_argument("--no-plot", action="store_true", help="do not write a plot")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _show(options: argparse.Namespace) -> int:
+    # Here, because Numba takes a second to import and `--help` and `--version` need none of it.
+    from zygote_py.adjoints.errors import DifferentiationError
+    from zygote_py.api import GradientFunction, gradient
+    from zygote_py.ir.types import parse_types
+
+    function = _load(options.function)
+    if options.types is None and (required := _required(function)):
+        raise UsageError(f'`{options.function}` needs --types for {required}, such as --types "f64, i64"')
+    try:
+        types = parse_types(options.types or "")
+    except ValueError as error:
+        raise UsageError(f"--types: {error}") from error
+    try:
+        if isinstance(function, GradientFunction) and options.wrt is None:
+            derivative = function
+        else:
+            primal = function.primal if isinstance(function, GradientFunction) else function
+            derivative = gradient(primal, wrt=_wrt(options.wrt))
+        stages = {
+            "primal": derivative.primal_ir,
+            "adjoint": derivative.adjoint_ir,
+            "python": derivative.source,
+            "llvm": derivative.inspect_llvm,
+            "asm": derivative.inspect_asm,
+        }
+        wanted = ("primal", "adjoint") if options.stage is None else (options.stage,)
+        print("\n\n".join(str(stages[stage](*types)).strip("\n") for stage in wanted))
+    except DifferentiationError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from zygote_py import demo
+
+    return 0 if demo.run(None if options.no_plot else options.output) else 1
+
+
+def _load(place: str) -> Callable[..., object]:
+    """The function that `FILE.py:FUNCTION` names; the file is imported under its own name."""
+    file, separator, name = place.rpartition(":")
+    if not separator or not file or not name:
+        raise UsageError(f"`{place}` is not of the form FILE.py:FUNCTION")
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError(f"no such file: {file}")
+    module_name = path.stem if path.stem not in sys.modules else f"{path.stem}__shown"  # never replace a module
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))  # as `python FILE.py` would
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{file} cannot be run: {type(error).__name__}: {_first_line(error)}") from error
+    try:
+        function: object = attrgetter(name)(module)
+    except AttributeError as error:
+        raise UsageError(f"no function `{name}` in {file}") from error
+    if not callable(function):
+        raise UsageError(f"`{name}` in {file} is not a function")
+    return function
+
+
+def _required(function: Callable[..., object]) -> str:
+    """The names of the parameters without a default, as one text; none are known of what has no signature."""
+    try:
+        parameters = inspect.signature(inspect.unwrap(getattr(function, "py_func", function))).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    return ", ".join(p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD)
+
+
+def _wrt(text: str | None) -> str | int | tuple[str | int, ...] | None:
+    """`"x"`, `"0"` and `"x, 2"` as `gradient` takes them."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    items = tuple(int(name) if name.lstrip("-").isdecimal() else name for name in names)
+    return items[0] if len(items) == 1 and not text.rstrip().endswith(",") else items
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
