@@ -1,0 +1,151 @@
+"""The types of the IR, which are Numba's, as text.
+
+    f64 f32 i64 u8 bool none str    f64[:] f64[:, :]F i64[:]A f32[]    (f64, i64) (f64,) ()    list(f64)
+
+An array is in C order unless `F` or `A` (any) follows; an array that must not be written is `readonly f64[:]`.
+`parse_type` reads these and the spellings of Numba and NumPy (`float64`, `boolean`, `float64[:, ::1]`,
+`array(float64, 2d, C)`). A type that has no spelling here is printed as Numba prints it, in angle brackets, and is not
+read back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from numba import types
+from zygote_py.ir.core import Type
+
+_SHORT: dict[str, Type] = {
+    "f64": types.float64,
+    "f32": types.float32,
+    "f16": types.float16,
+    "i64": types.int64,
+    "i32": types.int32,
+    "i16": types.int16,
+    "i8": types.int8,
+    "u64": types.uint64,
+    "u32": types.uint32,
+    "u16": types.uint16,
+    "u8": types.uint8,
+    "c128": types.complex128,
+    "c64": types.complex64,
+    "bool": types.boolean,
+    "none": types.none,
+    "str": types.unicode_type,
+}
+_TEXT: dict[Type, str] = {type: name for name, type in _SHORT.items()}
+_SPELLED: dict[str, Type] = (
+    _SHORT
+    | {str(type): type for type in _SHORT.values()}
+    | {"float": types.float64, "int": types.int64, "complex": types.complex128}
+    | {"boolean": types.boolean, "bool_": types.boolean, "None": types.none}
+)
+_LAYOUTS = "CFA"
+_BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
+
+
+def type_text(t: Type) -> str:
+    """The text of a type."""
+    if t in _TEXT:
+        return _TEXT[t]
+    match t:
+        case types.Array() if type(t) is types.Array and t.aligned:
+            layout = "" if t.layout == "C" else str(t.layout)
+            readonly = "" if t.mutable else "readonly "
+            return f"{readonly}{type_text(t.dtype)}[{', '.join(':' * t.ndim)}]{layout}"
+        case types.UniTuple() | types.Tuple():
+            items = [type_text(item) for item in t.types]
+            return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+        case types.List() if not t.reflected:
+            return f"list({type_text(t.dtype)})"
+        case _:
+            return f"<{t}>"
+
+
+def parse_type(s: str) -> Type:
+    """The type of a text. Raises ValueError, which says what can be written, if there is none."""
+    s = s.strip()
+    if s in _SPELLED:
+        return _SPELLED[s]
+    if s.startswith("readonly "):
+        array = parse_type(s.removeprefix("readonly "))
+        if isinstance(array, types.Array):
+            return types.Array(array.dtype, array.ndim, array.layout, readonly=True)
+    if found := re.fullmatch(r"array\((\w+), (\d+)d, ([CFA])\)", s):
+        return types.Array(_scalar(found[1], s), int(found[2]), found[3])
+    if found := re.fullmatch(r"(\w+)\s*\[([:\s,1]*)\]\s*([CFA]?)", s):
+        return _array(found[1], [axis.strip() for axis in found[2].split(",")], found[3], s)
+    if s.startswith("list(") and s.endswith(")"):
+        return types.List(parse_type(s[5:-1]))
+    if s.startswith("(") and s.endswith(")"):
+        return types.Tuple(parse_types(s[1:-1].rstrip().removesuffix(",")))
+    raise _unknown(s)
+
+
+def parse_types(s: str) -> tuple[Type, ...]:
+    """The types of a list separated by commas, such as `f64, i64, f64[:, :]F, (f64, i64)`; none for an empty text."""
+    return tuple(parse_type(part) for part in split(s, ",")) if s.strip() else ()
+
+
+def _array(dtype: str, axes: list[str], layout: str, s: str) -> Type:
+    if axes == [""]:
+        return types.Array(_scalar(dtype, s), 0, "C")
+    contiguous = [index for index, axis in enumerate(axes) if axis == "::1"]
+    if any(axis not in (":", "::1") for axis in axes) or len(contiguous) > 1 or (contiguous and layout):
+        raise _unknown(s)
+    # Numba's notation: the axis marked with ::1 is the contiguous one.
+    if contiguous and contiguous[0] not in (0, len(axes) - 1):
+        raise _unknown(s)
+    if contiguous:
+        layout = "C" if contiguous[0] == len(axes) - 1 else "F"
+    return types.Array(_scalar(dtype, s), len(axes), layout or "C")
+
+
+def _scalar(name: str, s: str) -> Type:
+    found = _SPELLED.get(name)
+    if found is None or found in (types.none, types.unicode_type):
+        raise _unknown(s)
+    return found
+
+
+def _unknown(s: str) -> ValueError:
+    return ValueError(
+        f"unknown type {s!r}: write f64, f32, i64, i32, u8, bool, none, str, an array such as f64[:] or f64[:, :]F, "
+        "or a tuple such as (f64, i64)"
+    )
+
+
+def top_level(s: str) -> Iterator[tuple[int, str]]:
+    """The characters of a text, with their places, that are outside of brackets and quotes; brackets are inside."""
+    closing: list[str] = []
+    quote = ""
+    escaped = False
+    for index, character in enumerate(s):
+        if quote:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == quote:
+                quote = ""
+        elif character in "'\"":
+            quote = character
+        elif closing and character == closing[-1]:
+            closing.pop()
+        elif character in _BRACKETS:
+            closing.append(_BRACKETS[character])
+        elif not closing:
+            yield index, character
+
+
+def split(s: str, separator: str) -> list[str]:
+    """Split a text at a separator outside of brackets and quotes. The parts are stripped."""
+    parts: list[str] = []
+    start = 0
+    for index, character in top_level(s):
+        if character == separator[0] and index >= start and s.startswith(separator, index):
+            parts.append(s[start:index].strip())
+            start = index + len(separator)
+    parts.append(s[start:].strip())
+    return parts
