@@ -1,1 +1,50 @@
-"""The rules: what each callable contributes to the adjoint of each of its inputs."""
+"""The rules: what each callable contributes to the adjoint of each of its inputs.
+
+    rule = rule_for(instr)                             None: the callable has no rule
+    rule.adjoints[k]                                   the expression for argument k; None: no gradient flows there
+    uses(rule, k)                                      the arguments, and `y`, that it reads
+    expand(rule, k, instr, dy, emit, alpha)            its instructions
+
+A callable without derivative by nature (a comparison, `floor`, `int`) has a rule whose adjoints are all None. Only real
+scalars have rules here; arrays do not.
+"""
+
+from __future__ import annotations
+
+from numba import types
+from zygote_py.adjoints.rules import functions, selection  # noqa: F401 (they fill the table)
+from zygote_py.adjoints.rules.arithmetic import is_number
+from zygote_py.adjoints.rules.expand import expand
+from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
+from zygote_py.ir.core import Instr
+
+__all__ = ["Rule", "expand", "rule_for", "uses"]
+
+
+def rule_for(instr: Instr) -> Rule | None:
+    """The rule of an instruction, by its callable, its arguments and their types; None if there is none.
+
+    Only float arguments have adjoints, and only those of an instruction whose result is a float.
+    """
+    found = _row(instr)
+    if found is None:
+        return None
+    if not isinstance(instr.type, types.Float):
+        adjoints: tuple[str | None, ...] = (None,) * len(instr.args)
+        return Rule(found.names, adjoints) if _is_flat(instr) else None
+    if not all(is_number(arg.type) for arg in instr.args):
+        return None
+    kept = zip(found.adjoints, instr.args, strict=True)
+    return Rule(found.names, tuple(text if isinstance(arg.type, types.Float) else None for text, arg in kept))
+
+
+def _row(instr: Instr) -> Rule | None:
+    if instr.op in STRUCTURAL:
+        return STRUCTURAL[instr.op](instr)
+    rows = ROWS.get(instr.op, [])
+    return next((row for row in rows if len(row.names) == len(instr.args)), None)
+
+
+def _is_flat(instr: Instr) -> bool:
+    """Whether the result is of a type that carries no derivative."""
+    return isinstance(instr.type, types.Integer | types.Boolean)
