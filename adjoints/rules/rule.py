@@ -5,7 +5,8 @@ result `y` and the result's adjoint `dy`. `None` says that no gradient flows to 
 
     rule(math.sin, np.sin, x="cos(x) * dy")
     rule(operator.mul, a="dy * b", b="dy * a")
-    rule(operator.lt, operator.le, a=None, b=None)
+    rule(math.ldexp, x="ldexp(dy, i)", i=None)
+    flat(operator.lt, operator.le, math.floor)
 
 Every expression is linear in `dy`, so that the same row serves forward mode. The names it uses are the values that
 must be kept for the reverse sweep. Rules whose expressions depend on the types or on constant arguments are functions
@@ -36,6 +37,10 @@ class Rule:
     def __post_init__(self) -> None:
         assert len(self.names) == len(self.adjoints), self
 
+    def passes(self, index: int) -> bool:
+        """Whether a gradient flows to argument `index`."""
+        return self.adjoints[index] is not None
+
 
 Structural = Callable[[Instr], Rule | None]
 
@@ -56,6 +61,16 @@ def rule(*ops: Op, **adjoints: str | None) -> None:
         assert op not in STRUCTURAL, op
         assert all(len(made.names) != len(other.names) for other in rows), op
         rows.append(made)
+
+
+def flat(*ops: Op) -> None:
+    """Register callables that have derivative zero wherever they have one, in all their arguments, however many."""
+
+    def none(instr: Instr) -> Rule:
+        names = tuple(f"x{k}" for k in range(len(instr.args)))
+        return Rule(names, (None,) * len(names))
+
+    structural(*ops)(none)
 
 
 def structural(*ops: Op) -> Callable[[Structural], Structural]:
