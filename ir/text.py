@@ -139,7 +139,7 @@ def text(function: Function, active: Collection[Value] | None = None) -> str:
 def lines(function: Function, names: Names, active: Collection[Value] | None = None) -> Iterator[Line]:
     """The lines of the text."""
     loc = function.loc if function.kind != "adjoint" else None
-    yield Line(_with_comment(_header(function, names), loc and _location(loc)), function)
+    yield Line(_with_comment(_header(function, names), _location(loc) if loc else None), function)
     marked = active if active is not None and function.kind == "primal" else ()
     order = {block: index for index, block in enumerate(function.blocks)}
     for block in function.blocks:

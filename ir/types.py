@@ -11,7 +11,8 @@ read back.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 from numba import types
 from zygote_py.ir.core import Type
@@ -41,7 +42,10 @@ _SPELLED: dict[str, Type] = (
     | {"float": types.float64, "int": types.int64, "complex": types.complex128}
     | {"boolean": types.boolean, "bool_": types.boolean, "None": types.none}
 )
-_LAYOUTS = "CFA"
+_Layout = Literal["C", "F", "A"]
+_LAYOUTS: dict[str, _Layout] = {"": "C", "C": "C", "F": "F", "A": "A"}
+_tuple_of: Callable[[tuple[Type, ...]], Type] = types.Tuple
+_list_of: Callable[[Type], Type] = types.List
 _BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
 
 
@@ -73,13 +77,13 @@ def parse_type(s: str) -> Type:
         if isinstance(array, types.Array):
             return types.Array(array.dtype, array.ndim, array.layout, readonly=True)
     if found := re.fullmatch(r"array\((\w+), (\d+)d, ([CFA])\)", s):
-        return types.Array(_scalar(found[1], s), int(found[2]), found[3])
+        return types.Array(_scalar(found[1], s), int(found[2]), _LAYOUTS[found[3]])
     if found := re.fullmatch(r"(\w+)\s*\[([:\s,1]*)\]\s*([CFA]?)", s):
         return _array(found[1], [axis.strip() for axis in found[2].split(",")], found[3], s)
     if s.startswith("list(") and s.endswith(")"):
-        return types.List(parse_type(s[5:-1]))
+        return _list_of(parse_type(s[5:-1]))
     if s.startswith("(") and s.endswith(")"):
-        return types.Tuple(parse_types(s[1:-1].rstrip().removesuffix(",")))
+        return _tuple_of(parse_types(s[1:-1].rstrip().removesuffix(",")))
     raise _unknown(s)
 
 
@@ -99,7 +103,7 @@ def _array(dtype: str, axes: list[str], layout: str, s: str) -> Type:
         raise _unknown(s)
     if contiguous:
         layout = "C" if contiguous[0] == len(axes) - 1 else "F"
-    return types.Array(_scalar(dtype, s), len(axes), layout or "C")
+    return types.Array(_scalar(dtype, s), len(axes), _LAYOUTS[layout])
 
 
 def _scalar(name: str, s: str) -> Type:
@@ -129,8 +133,8 @@ def top_level(s: str) -> Iterator[tuple[int, str]]:
                 escaped = True
             elif character == quote:
                 quote = ""
-        elif character in "'\"":
-            quote = character
+        elif character in "'\"" and not (index and (s[index - 1].isalnum() or s[index - 1] in "_'")):
+            quote = character  # and not the prime of b1'
         elif closing and character == closing[-1]:
             closing.pop()
         elif character in _BRACKETS:
