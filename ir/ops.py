@@ -137,6 +137,14 @@ def named(name: str) -> Op:
     raise KeyError(name)
 
 
+def declare(op: Op, name: str, effect: Effect = Effect.PURE) -> None:
+    """Make a callable known under a name of its own; the helper functions of derivative rules are."""
+    assert _NAMED.get(name, op) is op, name
+    _NAMED[name] = op
+    _NAMES[op] = name
+    _EFFECTS[op] = effect
+
+
 def effect_of(op: Op) -> Effect:
     """What `op` may do; a callable that is not known here may do anything (`WRITE`)."""
     if op in _EFFECTS:
@@ -150,7 +158,7 @@ _PURE_NUMPY: frozenset[Op] = frozenset(
     {function for function in vars(np).values() if isinstance(function, np.ufunc)}
     | {np.sinc, np.where, np.clip, np.real, np.imag, np.around, np.round, np.nan_to_num}
     | {np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
-    | {np.bool_, np.sign, np.isnan, np.isinf, np.isfinite, np.deg2rad, np.rad2deg}
+    | {np.bool_, np.angle, np.isneginf, np.isposinf, np.isreal, np.iscomplex, np.isclose, np.allclose}
 )
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
 

@@ -14,7 +14,7 @@ import operator
 
 import numpy as np
 from numba import types
-from zygote_py.adjoints.rules.rule import Rule, row, rule, structural
+from zygote_py.adjoints.rules.rule import Rule, flat, row, rule, structural
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand
 
@@ -24,7 +24,6 @@ rule(operator.mul, np.multiply, a="dy * b", b="dy * a")
 # One division serves both.
 rule(operator.truediv, np.divide, np.true_divide, a="dy / b", b="-((dy / b) * y)")
 rule(operator.mod, np.remainder, np.mod, np.fmod, a="dy", b="-(rint((a - y) / b) * dy)")
-rule(operator.floordiv, np.floor_divide, a=None, b=None)
 rule(operator.neg, np.negative, x="-dy")
 rule(operator.pos, np.positive, x="dy")
 rule(np.square, x="(2 * x) * dy")
@@ -33,17 +32,20 @@ rule(np.reciprocal, x="-((y * y) * dy)")
 # Casts: the contribution is cast back to the argument's type.
 rule(float, np.float64, np.float32, ops.const, x="dy")
 rule(np.real, np.conjugate, x="dy")
-rule(int, bool, np.bool_, np.imag, x=None)
-rule(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, x=None)
+# Reductions of an array, of which a number is the smallest.
+rule(np.sum, np.prod, np.mean, np.average, np.max, np.min, np.nanmax, np.nanmin, x="dy")
 
-rule(operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, a=None, b=None)
-rule(operator.is_, operator.is_not, a=None, b=None)
-rule(np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater, a=None, b=None)
-rule(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, a=None, b=None)
-rule(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, a=None, b=None)
-rule(np.logical_and, np.logical_or, np.logical_xor, a=None, b=None)
-rule(np.gcd, np.lcm, math.gcd, a=None, b=None)
-rule(operator.invert, operator.not_, np.invert, np.logical_not, x=None)
+flat(int, bool, np.bool_, np.imag, hash, np.ptp, np.std)
+flat(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+flat(operator.floordiv, np.floor_divide)
+flat(operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not)
+flat(np.less, np.less_equal, np.equal, np.not_equal, np.greater_equal, np.greater)
+flat(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.invert)
+flat(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.invert)
+flat(operator.not_, np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
+flat(np.gcd, np.lcm, math.gcd)
+flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
+flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
 
 # x**p. The factor p * x**(p-1) would be 0 * inf at x = p = 0, and y * log(x) would be 0 * -inf at x = 0 < p.
 _BASE = "(0.0 if p == 0 else p * power(x, p - 1)) * dy"
@@ -79,8 +81,8 @@ def constant_value(operand: Operand) -> int | float | None:
 def _power_by(n: int | float) -> str | None:
     """The adjoint of x in x**n.
 
-    x**0 -> no gradient, x**1 -> dy, x**2 -> 2*x, x**-1 -> -y*y, x**0.5 -> 0.5/y. The chains are exact where
-    x**(n-1) is, and overflow where it does.
+    x**0 -> no gradient, x**1 -> dy, x**2 -> 2*x, x**-1 -> -y*y, x**0.5 -> 0.5/y, x**1.5 -> 1.5*sqrt(x),
+    x**-n -> -n*(y/x). Each is inf, 0 and nan where the general form is.
     """
     match n:
         case 0:
@@ -91,6 +93,12 @@ def _power_by(n: int | float) -> str | None:
             return "-((y * y) * dy)"
         case 0.5:
             return "(0.5 / y) * dy"
+        case 1.5:
+            return "(1.5 * sqrt(x)) * dy"
+        case _ if not math.isfinite(n):
+            return _BASE
+        case _ if n < 0:
+            return f"({n!r} * (y / x)) * dy"
         case _ if n == int(n) and 2 <= n <= _LARGEST_CHAIN + 1:
             return f"({int(n)} * {_chain(int(n) - 1)}) * dy"
         case _:
@@ -103,18 +111,6 @@ def _chain(n: int) -> str:
         return "x"
     half = _chain(n // 2)
     return f"({half} * {half})" if n % 2 == 0 else f"({half} * {half} * x)"
-
-
-@structural(round, np.round)
-def rounding(instr: Instr) -> Rule | None:
-    """Rounding, to an integer or to a number of digits: flat."""
-    return Rule(("x", "digits")[: len(instr.args)], (None,) * len(instr.args))
-
-
-@structural(ops.dim, len, ops.range_length, ops.record)
-def sizes(instr: Instr) -> Rule | None:
-    """Sizes are integers."""
-    return Rule(tuple(f"x{k}" for k in range(len(instr.args))), (None,) * len(instr.args))
 
 
 def is_number(type: types.Type) -> bool:

@@ -97,10 +97,9 @@ class _Expansion:
                 args = (self.truth(condition), self.number(then), self.number(orelse))
                 return self.emit(op, args, self.type)
             case Call(op, (number, exponent)) if op is np.ldexp:
-                return self.emit(op, (self.number(number), self.own(exponent)), self.type)
+                return self.emit(op, (self.number(number), self.integer(exponent)), self.type)
             case Call(op, args) if op in special.HELPERS.values():
-                doubles = tuple(self.cast(self.own(arg), types.float64) for arg in args)
-                return self.cast(self.emit(op, doubles, types.float64), self.type)
+                return self.cast(self.emit(op, tuple(map(self.double, args)), types.float64), self.type)
             case Call(op, args) if op in COMPARISONS or op in LOGIC or op in PREDICATES:
                 return self.cast(self.truth(term), self.type)
             case Call(op, args):
@@ -118,6 +117,17 @@ class _Expansion:
                 return self.emit(op, tuple(map(self.number, args)), types.boolean)
             case _:
                 return self.cast(self.own(term), types.boolean)
+
+    def integer(self, term: Term) -> Operand:
+        """The operand of a term as an integer."""
+        operand = self.own(term)
+        return operand if isinstance(operand.type, types.Integer) else self.emit(int, (operand,), types.int64)
+
+    def double(self, term: Term) -> Operand:
+        """The operand of a term as an argument of a helper: a float64, or an integer where the text has one."""
+        if isinstance(term, Number):
+            return constant(term.value, types.int64 if isinstance(term.value, int) else types.float64)
+        return self.cast(self.own(term), types.float64)
 
     def own(self, term: Term) -> Operand:
         """The operand of a term, a name in its own type."""

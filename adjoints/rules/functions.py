@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from zygote_py.adjoints.rules.rule import rule
+from zygote_py.adjoints.rules import special
+from zygote_py.adjoints.rules.arithmetic import constant_value
+from zygote_py.adjoints.rules.rule import Rule, row, rule, structural
+from zygote_py.ir.core import Instr
 
 LN2 = math.log(2.0)
 LOG2_E = math.log2(math.e)
@@ -66,5 +69,33 @@ rule(math.degrees, np.degrees, np.rad2deg, x=f"{180.0 / math.pi} * dy")
 rule(math.radians, np.radians, np.deg2rad, x=f"{math.pi / 180.0} * dy")
 rule(math.ldexp, np.ldexp, x="ldexp(dy, i)", i=None)
 
+
+def _sinc() -> str:
+    """The derivative of sin(pi x) / (pi x): by its series near 0, where cos(pi x) - y cancels.
+
+    The series is the sum of (-1)^k 2k pi^2k x^(2k-1) / (2k+1)!, in Horner's form. Elsewhere the argument of the cosine
+    is reduced before it is multiplied by pi.
+    """
+    near = "(x if abs(x) < 0.3 else 0.0)"  # far from 0 the series would overflow, for nothing
+    series = "0.0"
+    for k in range(9, 0, -1):
+        coefficient = (-1) ** k * 2 * k * math.pi ** (2 * k) / math.factorial(2 * k + 1)
+        series = f"({series} * ({near} * {near}) + {coefficient})" if k < 9 else f"{coefficient}"
+    far = f"(cos({math.pi} * (x - 2 * rint(0.5 * x))) - y) / x"
+    return f"({series} * {near} if abs(x) < 0.3 else {far}) * dy"
+
+
+rule(np.sinc, x=_sinc())
+
+rule(math.gamma, x="(y * digamma(x)) * dy")
+rule(math.lgamma, x="digamma(x) * dy")
+rule(special.digamma, x="polygamma(1, x) * dy")
 rule(math.erf, x=f"({TWO_OVER_SQRT_PI} * exp(-(x * x))) * dy")
 rule(math.erfc, x=f"-(({TWO_OVER_SQRT_PI} * exp(-(x * x))) * dy)")
+
+
+@structural(special.polygamma)
+def polygamma(instr: Instr) -> Rule | None:
+    """The order is a constant: rules write it."""
+    order = constant_value(instr.args[0])
+    return row(n=None, x=f"polygamma({order + 1}, x) * dy") if isinstance(order, int) else None

@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from zygote_py.adjoints.rules.arithmetic import is_number
-from zygote_py.adjoints.rules.rule import Rule, rule, structural
+from zygote_py.adjoints.rules.rule import Rule, flat, rule, structural
 from zygote_py.ir import ops
 from zygote_py.ir.core import Instr
 
@@ -51,9 +50,11 @@ rule(
 
 rule(ops.select, np.where, c=None, a="dy if c else 0.0", b="0.0 if c else dy")
 
-rule(np.sign, np.signbit, np.angle, x=None)
-rule(math.floor, math.ceil, math.trunc, np.floor, np.ceil, np.trunc, np.rint, x=None)
-rule(math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.isneginf, np.isposinf, x=None)
+rule(np.nan_to_num, x="dy if isfinite(x) else 0.0")
+
+flat(np.sign, np.signbit, np.angle)
+flat(round, np.round, math.floor, math.ceil, math.trunc, np.floor, np.ceil, np.trunc, np.rint)
+flat(math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.isneginf, np.isposinf)
 
 
 @structural(max)
@@ -83,13 +84,3 @@ def _extremum(instr: Instr, beats: str) -> Rule | None:
 
 def _is_first(k: int) -> str:
     return " & ".join([f"(y == x{k})", *(f"(y != x{j})" for j in range(k))])
-
-
-@structural(ops.pick)
-def pick(instr: Instr) -> Rule | None:
-    """An element of a tuple by a computed index, which may count from the end."""
-    length = len(instr.args) - 1
-    if not all(is_number(arg.type) for arg in instr.args):
-        return None
-    adjoints = (f"dy if (index == {k}) | (index == {k - length}) else 0.0" for k in range(length))
-    return Rule(("index", *(f"x{k}" for k in range(length))), (None, *adjoints))
