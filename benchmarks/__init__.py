@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m benchmarks` in a checkout; needs the extra `dev`."""

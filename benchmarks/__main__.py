@@ -1,0 +1,67 @@
+"""Runs the benchmarks.
+
+python -m benchmarks                          everything, with fastmath off and on
+python -m benchmarks loop rk4 --json out.json these two, and a file for pyperf
+python -m benchmarks compile code             compile time and code size only
+python -m benchmarks --quick                  a rough answer within two minutes
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+from pathlib import Path
+
+import numba
+
+from benchmarks import report
+from benchmarks.cases import CASES
+from benchmarks.code_size import code_sizes
+from benchmarks.compile_time import compile_times
+from benchmarks.measure import Times, time_in_processes
+
+
+def main() -> None:
+    """Run what the command line names and print the tables."""
+    names = [*CASES, "compile", "code"]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Time gradients against gradients by hand."
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)} (default: all)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write samples and ratios, in pyperf's format")
+    parser.add_argument("--quick", action="store_true", help="one process and few samples a case")
+    parser.add_argument("--fastmath", choices=("off", "on", "both"), default="both")
+    options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(names)):
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(names)}")
+    wanted = options.names or names
+    processes, rounds, seconds = (1, 10, 0.01) if options.quick else (3, 15, 0.02)
+
+    print(f"{_processor()}; Python {platform.python_version()}, Numba {numba.__version__}\n")
+    results: dict[tuple[str, bool], Times] = {}
+    for name in (name for name in CASES if name in wanted):
+        for fastmath in {"off": (False,), "on": (True,), "both": (False, True)}[options.fastmath]:
+            print(f"{name}, fastmath {'on' if fastmath else 'off'} ...", file=sys.stderr, flush=True)
+            results[name, fastmath] = time_in_processes(name, fastmath, processes, rounds, seconds)
+    if results:
+        print(report.speed_table(results), *report.notes(results), sep="\n", end="\n\n", flush=True)
+    compiled = sizes = None
+    if "compile" in wanted:
+        compiled = compile_times(3 if options.quick else 7)
+        print(report.compile_table(compiled), end="\n\n", flush=True)
+    if "code" in wanted:
+        sizes = code_sizes()
+        print(report.size_table(sizes), flush=True)
+    if options.json:
+        report.write_json(options.json, results, compiled, sizes)
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    main()

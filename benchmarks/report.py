@@ -1,0 +1,155 @@
+"""The tables that are printed, in Markdown, and the JSON file.
+
+    print(speed_table(results))
+    write_json("out.json", results, compile_times, sizes)
+
+The file is one of pyperf (`python -m pyperf show out.json`) with one more key, `zygote_py`, for the ratios.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import median
+
+import pyperf
+
+from benchmarks.cases import STACK_VALUES
+from benchmarks.code_size import Sizes, growth
+from benchmarks.measure import Times, ratio
+
+Results = Mapping[tuple[str, bool], Times]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+
+    def text(line: list[str]) -> str:
+        cells = [
+            cell.ljust(w) if c == 0 else cell.rjust(w) for c, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ]
+        return "| " + " | ".join(cells) + " |"
+
+    rule = "|" + "|".join("-" * (w + 2) if c == 0 else "-" * (w + 1) + ":" for c, w in enumerate(widths)) + "|"
+    return "\n".join([text(lines[0]), rule, *map(text, lines[1:])])
+
+
+def duration(seconds: float) -> str:
+    """`1.23 ms`, with three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def speed_table(results: Results) -> str:
+    """One line a case: the fastest times of a call and their ratios; the last column has the ratio of the medians."""
+    head = (
+        "case",
+        "fastmath",
+        "primal",
+        "gradient",
+        "by hand",
+        "/ primal",
+        "hand / primal",
+        "/ hand",
+        "/ hand, medians",
+    )
+    rows = []
+    for (name, fastmath), times in results.items():
+        rows.append(
+            (
+                name,
+                "on" if fastmath else "off",
+                *(duration(min(times[variant])) for variant in ("primal", "gradient", "by hand")),
+                f"{ratio(times, 'gradient', 'primal'):.2f}",
+                f"{ratio(times, 'by hand', 'primal'):.2f}",
+                f"{ratio(times, 'gradient', 'by hand'):.2f}",
+                f"{ratio(times, 'gradient', 'by hand', median):.2f}",
+            )
+        )
+    return _table(head, rows)
+
+
+def notes(results: Results) -> list[str]:
+    """What the table has no column for."""
+    lines = []
+    for (name, fastmath), times in results.items():
+        mode = f"fastmath {'on' if fastmath else 'off'}"
+        if name == "stack":
+            ours, listed = (per_value(times, variant) for variant in ("gradient", "by hand"))
+            lines.append(f"stack, {mode}: push + pop cost {ours:.2f} ns a value; a list by hand {listed:.2f} ns")
+        if "one pass" in times:
+            over = ratio(times, "gradient", "one pass")
+            lines.append(f"{name}, {mode}: gradient / a gradient that is no reverse sweep but one pass: {over:.2f}")
+    return lines
+
+
+def per_value(times: Times, variant: str) -> float:
+    """Nanoseconds of push and pop for each recorded value: the time beyond that of the same loops with no record."""
+    return (min(times[variant]) - min(times["no record"])) / STACK_VALUES * 1e9
+
+
+def compile_table(compile_times: Mapping[str, Times]) -> str:
+    """First gradient against Numba's compilation of the function."""
+    rows = (
+        (
+            name,
+            duration(min(times["numba"])),
+            duration(min(times["gradient"])),
+            f"{ratio(times, 'gradient', 'numba'):.2f}",
+            f"{ratio(times, 'gradient', 'numba', median):.2f}",
+        )
+        for name, times in compile_times.items()
+    )
+    return _table(("ten lines, first call", "numba", "gradient", "ratio", "ratio of medians"), rows)
+
+
+def size_table(sizes: Mapping[str, Sizes]) -> str:
+    """Lines of the function and of its gradient."""
+    rows = (
+        (family, ", ".join(f"{a} -> {b}" for a, b in points.values()), f"{growth(points):.2f}")
+        for family, points in sizes.items()
+    )
+    return _table(("family", "lines of function -> of gradient", "growth (1 = linear)"), rows)
+
+
+def write_json(
+    path: Path, results: Results, compile_times: Mapping[str, Times] | None, sizes: Mapping[str, Sizes] | None
+) -> None:
+    """All samples as pyperf benchmarks, and the ratios."""
+    samples = {
+        (f"{name}{' fastmath' if fastmath else ''}", v): t
+        for (name, fastmath), r in results.items()
+        for v, t in r.items()
+    }
+    samples |= {(f"compile {name}", v): t for name, r in (compile_times or {}).items() for v, t in r.items()}
+    benchmarks = [
+        pyperf.Benchmark([pyperf.Run(times, metadata={"name": f"{name}: {variant}"}, collect_metadata=True)])
+        for (name, variant), times in samples.items()
+    ]
+    document = {"version": "1.0", "benchmarks": []}
+    if benchmarks:
+        partial = path.with_suffix(".partial")
+        pyperf.BenchmarkSuite(benchmarks).dump(str(partial), replace=True)
+        document = json.loads(partial.read_text())
+        partial.unlink()
+    document["zygote_py"] = {
+        "speed": [
+            {
+                "case": name,
+                "fastmath": fastmath,
+                "seconds": {variant: {"min": min(t), "median": median(t)} for variant, t in times.items()},
+                "gradient_over_primal": ratio(times, "gradient", "primal"),
+                "gradient_over_hand": ratio(times, "gradient", "by hand"),
+                "gradient_over_hand_of_medians": ratio(times, "gradient", "by hand", median),
+                **({"stack_ns_a_value": per_value(times, "gradient")} if name == "stack" else {}),
+            }
+            for (name, fastmath), times in results.items()
+        ],
+        "compile": {name: ratio(times, "gradient", "numba") for name, times in (compile_times or {}).items()},
+        "lines": {family: list(points.values()) for family, points in (sizes or {}).items()},
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n")
