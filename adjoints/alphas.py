@@ -1,0 +1,275 @@
+"""Alphas become values: every node that the reverse sweep needs is loaded, popped, recomputed or simply there.
+
+    forward                                     reverse
+    for i in range(n):                          for i in range(n - 1, -1, -1):
+        r_record[i] = r           # STORE           r = r_record[i]
+        t = x[i] - m              # RECOMPUTE       t = x[i] - m
+        r = r * math.exp(t)                         ...
+
+A loop that counts, in loops that count, all their bounds known before the outermost, has its records in arrays of the
+exact size, indexed by the numbers of the iterations. Any other loop pushes its records on lists at the end of its body,
+one value an iteration, and the reverse pops them, in reverse order, at the start of its own: they balance by
+construction.
+
+A node is had in the last block that comes before all its uses in the reverse sweep, no deeper in loops than the node
+itself; where that block might run although the primal never had the value, it is had separately for each use.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from numba import types
+from zygote_py.adjoints.plan import Node, Plan, Way
+from zygote_py.adjoints.trips import INDEX, Trip, cannot_be_negative, hoist, is_zero
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Value
+from zygote_py.ir.dominators import DominatorTree
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.loops import Loop, LoopNest
+
+ReadSlot = Callable[[Value, Block], Operand]
+
+
+@dataclass(eq=False)
+class Sweeps:
+    """The two halves of a joint function while it is made.
+
+    `mirrored` gives the forward block of each reverse block, `home` the forward block of each value, `index` the number
+    of the iteration in the reverse of each loop that is reversed.
+    """
+
+    nest: LoopNest
+    trips: Mapping[Loop, Trip]
+    home: dict[Value, Block]
+    reverse_tree: DominatorTree
+    mirrored: Mapping[Block, Block]
+    index: Mapping[Loop, Operand]
+    read_slot: ReadSlot
+    read_at_latch: Callable[[Value, Loop], Operand]
+    latch_mirrors: Mapping[Loop, Block] = field(default_factory=dict)
+
+
+class Alphas:
+    """Gives the operand for a node in a block of the reverse sweep, once all demands are known."""
+
+    def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
+        self._sweeps = sweeps
+        self._plan = plan
+        self._demands: dict[Node, list[Block]] = {}
+        self._placed: dict[Node, dict[Block, Operand]] = {}
+        self._preludes: dict[Block, list[Instr]] = {}
+        self._records: dict[Node, Instr] = {}
+        self._sizes: dict[Loop, Operand | None] = {}
+        self._order = {block: number for number, block in enumerate(sweeps.nest.tree.order)}
+
+    def demand(self, value: Value, reverse: Block) -> None:
+        """Say that `value`, as the forward block of `reverse` sees it, is needed in `reverse`."""
+        node = self._plan.node(value, self._sweeps.mirrored[reverse])
+        self._demands.setdefault(node, []).append(reverse)
+
+    def place(self) -> None:
+        """Decide how every node is had, and add the instructions that store, load, push, pop and recompute."""
+        self._plan.decide(self._demands)
+        position = self._positions()
+        chosen: list[tuple[Node, list[Block]]] = []
+        by_position = sorted(self._plan.ways, key=lambda node: position[node.value], reverse=True)
+        for node in by_position:  # users before what they are recomputed from
+            if node not in self._demands or self._plan.ways[node] is Way.SLOT:
+                continue
+            blocks = self._placements(node, self._demands[node])
+            chosen.append((node, blocks))
+            if self._plan.ways[node] in (Way.RECOMPUTE, Way.INDEX):
+                for arg in self._plan.inputs(node):
+                    if isinstance(arg, Node):
+                        self._demands.setdefault(arg, []).extend(blocks)
+        for node, blocks in reversed(chosen):
+            self._placed[node] = {}
+            for block in blocks:
+                self._placed[node][block] = self._have(node, block)
+        for block, instrs in self._preludes.items():
+            block.instrs[:0] = instrs
+
+    def operand(self, value: Value, reverse: Block) -> Operand:
+        """The operand that stands for `value` in `reverse`."""
+        return self._resolve(self._plan.node(value, self._sweeps.mirrored[reverse]), reverse)
+
+    def _positions(self) -> dict[Value, tuple[int, int]]:
+        found: dict[Value, tuple[int, int]] = {}
+        for block, number in self._order.items():
+            for index, value in enumerate((*block.phis, *block.instrs)):
+                found[value] = (number, index)
+        return {node.value: found.get(node.value, (-1, 0)) for node in self._plan.ways}
+
+    def _placements(self, node: Node, uses: list[Block]) -> list[Block]:
+        """The reverse blocks in which to have a node, so that one of them comes before each use."""
+        assert node.loop is not None
+        if self._plan.ways[node] is Way.STORE and not self._has_array(node):
+            return [self._sweeps.latch_mirrors[node.loop]]
+        tree = self._sweeps.reverse_tree
+        blocks = list(dict.fromkeys(self._level(node.loop, use) for use in uses))
+        common = blocks[0]
+        for block in blocks[1:]:
+            while not tree.dominates(common, block):
+                above = tree.idom[common]
+                assert above is not None
+                common = above
+        common = self._level(node.loop, common)
+        if self._sweeps.nest.tree.dominates(self._sweeps.home[node.value], self._sweeps.mirrored[common]):
+            return [common]
+        return [b for b in blocks if not any(b is not other and tree.dominates(other, b) for other in blocks)]
+
+    def _level(self, loop: Loop, block: Block) -> Block:
+        """The last block on the way to `block` that belongs to the reverse of `loop` and to no loop inside it."""
+        sweeps = self._sweeps
+        while sweeps.nest.innermost(sweeps.mirrored[block]) is not loop:
+            above = sweeps.reverse_tree.idom[block]
+            if above is None:
+                raise InternalError("alphas: a use outside of its loop")
+            block = above
+        return block
+
+    def _resolve(self, node: Node, block: Block) -> Operand:
+        if self._plan.ways[node] is Way.SLOT:
+            return self._sweeps.read_slot(node.value, block)
+        tree = self._sweeps.reverse_tree
+        for placed, operand in self._placed[node].items():
+            if tree.dominates(placed, block):
+                return operand
+        raise InternalError("alphas: a use comes before its value")
+
+    def _have(self, node: Node, block: Block) -> Operand:
+        """Add to the start of `block` what gives the node."""
+        assert node.loop is not None
+        value = node.value
+        match self._plan.ways[node]:
+            case Way.STORE if self._has_array(node):
+                record = self._records.get(node) or self._make_record(node)
+                index = [self._sweeps.index[loop] for loop in _around(node.loop)]
+                array = self._sweeps.read_slot(record, block)
+                return self._prelude(block, ops.getitem, (array, *index), value.type, value.hint)
+            case Way.STORE:
+                return self._pop(node, block)
+            case Way.INDEX:
+                assert isinstance(value, Phi)
+                return self._counter(node, value, block)
+            case _:
+                assert isinstance(value, Instr)
+                args = tuple(
+                    self._resolve(arg, block) if isinstance(arg, Node) else arg for arg in self._plan.inputs(node)
+                )
+                copy = self._prelude(block, value.op, args, value.type, value.hint)
+                copy.keywords, copy.loc, copy.origin = value.keywords, value.loc, value.origin
+                return copy
+
+    def _prelude(self, block: Block, op: ops.Op, args: tuple[Operand, ...], type: Type, hint: str) -> Instr:
+        instr = Instr(op, args, type, hint)
+        self._preludes.setdefault(block, []).append(instr)
+        return instr
+
+    def _counter(self, node: Node, phi: Phi, block: Block) -> Operand:
+        """start + step * index."""
+        assert node.loop is not None
+        (start,) = self._plan.inputs(node)
+        first = self._resolve(start, block) if isinstance(start, Node) else start
+        step = self._plan.step(phi)
+        offset = self._sweeps.index[node.loop]
+        if abs(step) != 1:
+            offset = self._prelude(block, operator.mul, (offset, Const(abs(step), INDEX)), INDEX, "")
+        if step > 0 and is_zero(first):
+            return offset
+        return self._prelude(block, operator.add if step > 0 else operator.sub, (first, offset), INDEX, phi.hint)
+
+    def _has_array(self, node: Node) -> bool:
+        """Whether the records of a node can stand in an array: the trip counts are known before the outermost loop."""
+        if node in self._records:
+            return True
+        if not isinstance(node.value.type, types.Number | types.Boolean):
+            return False
+        outermost, *inner = _around(node.loop)
+        if self._sweeps.trips[outermost].counted is None:
+            return False
+        return all(self._size(loop, outermost) is not None for loop in inner)
+
+    def _size(self, loop: Loop, outermost: Loop) -> Operand | None:
+        """The count of a loop as it is known before the outermost loop around it; None if it is not."""
+        if loop not in self._sizes:
+            trip = self._sweeps.trips[loop]
+            self._sizes[loop] = None if trip.counted is None else hoist(trip.count, outermost)
+        return self._sizes[loop]
+
+    def _make_record(self, node: Node) -> Instr:
+        """Allocate the array for a node before the outermost loop, and store the node in each iteration."""
+        assert node.loop is not None
+        loops = _around(node.loop)
+        trips = [self._sweeps.trips[loop] for loop in loops]
+        preheader = trips[0].preheader
+        sizes = tuple(_not_negative(self._size(loop, loops[0]), preheader) for loop in loops)
+        value = node.value
+        kind = types.Array(value.type, len(sizes), "C")
+        record = Instr(ops.record, sizes, kind, f"{value.hint or 't'}_record")
+        preheader.instrs.append(record)
+        self._sweeps.home[record] = preheader
+        store = Instr(ops.setitem, (record, value, *(trip.index() for trip in trips)), types.none)
+        home = self._sweeps.home[value]
+        if self._sweeps.nest.innermost(home) is not node.loop:  # what an inner loop left: where that loop ends
+            home = _exit_of(node.loop, home, self._sweeps.nest)
+            _insert(home, None, store)
+        elif home is node.loop.header:
+            _insert(trips[-1].first, None, store)
+        else:
+            _insert(home, value, store)
+        self._records[node] = record
+        return record
+
+    def _pop(self, node: Node, block: Block) -> Operand:
+        """Push the node at the end of each iteration, on a list made before the outermost loop; pop it in `block`."""
+        assert node.loop is not None
+        outermost = _around(node.loop)[0]
+        value = node.value
+        preheader = self._sweeps.trips[outermost].preheader
+        record = Instr(ops.stack, (), types.List(value.type), f"{value.hint or 't'}_stack")
+        preheader.instrs.append(record)
+        self._sweeps.home[record] = preheader
+        latch = self._sweeps.trips[node.loop].latch
+        latch.instrs.append(Instr(ops.push, (record, self._sweeps.read_at_latch(value, node.loop)), types.none))
+        return self._prelude(block, ops.pop, (self._sweeps.read_slot(record, block),), value.type, value.hint)
+
+
+def _around(loop: Loop | None) -> list[Loop]:
+    """The loop and the loops around it, the outermost first."""
+    found: list[Loop] = []
+    while loop is not None:
+        found.append(loop)
+        loop = loop.parent
+    return found[::-1]
+
+
+def _not_negative(count: Operand | None, block: Block) -> Operand:
+    if count is None:
+        raise InternalError("alphas: a count that is not known before its loop")
+    if cannot_be_negative(count):
+        return count
+    size = Instr(max, (count, Const(0, INDEX)), INDEX, "n")
+    block.instrs.append(size)
+    return size
+
+
+def _exit_of(loop: Loop, block: Block, nest: LoopNest) -> Block:
+    """Where control goes, in `loop`, after the loop just inside it that `block` is in."""
+    inner = nest.innermost(block)
+    while inner is not None and inner.parent is not loop:
+        inner = inner.parent
+    if inner is None:
+        raise InternalError("alphas: a value that is not in the loop")
+    ((_, after),) = inner.exits
+    return after
+
+
+def _insert(block: Block, after: Value | None, instr: Instr) -> None:
+    """Put `instr` behind the instruction `after` and behind what it uses, as early in the block as that allows."""
+    needed = {after, *instr.args}
+    position = max((index + 1 for index, other in enumerate(block.instrs) if other in needed), default=0)
+    block.instrs.insert(position, instr)

@@ -1,0 +1,342 @@
+"""The joint function: the forward sweep with its records, and behind it the reverse sweep.
+
+    joint pow(%x: f64, %n: i64) -> f64
+    b0:  %r_record = record %n
+    b1:  ...                                    the primal; each iteration does setitem %r_record, %r1, %i
+    b3:  jump b4
+    b4:  %k0 = sub %n, 1                        the adjoint; a reversed loop counts down
+    b5:  %k = phi b4: %k0, b6: %k1
+         %t = ge %k, 0
+         branch %t, b6, b7
+    b6:  %r = getitem %r_record, %k             where the adjoint had @r1
+
+Of the two functions that it is made from, neither is changed. Not done here: simplification (`ir.passes.CLEAN_UP`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Mapping
+
+from numba import types
+from zygote_py.adjoints.alphas import Alphas, Sweeps
+from zygote_py.adjoints.plan import Plan
+from zygote_py.adjoints.trips import INDEX, Trip, trip_of
+from zygote_py.ir import ops
+from zygote_py.ir.clone import Clone, clone
+from zygote_py.ir.core import (
+    Alpha,
+    Block,
+    Branch,
+    CameFrom,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Operand,
+    Phi,
+    Return,
+    Type,
+    Value,
+    predecessors,
+    replace_values,
+)
+from zygote_py.ir.dominators import dominator_tree
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.ssa import SSABuilder
+
+
+def join(adjoint: Function, wrt: Collection[int], *, bare: bool, with_value: bool) -> Function:
+    """Make the joint function of an adjoint and its primal.
+
+    It returns the gradients of the parameters numbered in `wrt`: one of them if `bare`, else a tuple; with the value
+    before it if `with_value`.
+    """
+    if adjoint.primal is None:
+        raise InternalError("joint: an adjoint without its primal")
+    return _Join(adjoint, adjoint.primal).build(list(wrt), bare, with_value)
+
+
+class _Join:
+    def __init__(self, adjoint: Function, primal: Function) -> None:
+        self.forward: Clone = clone(primal)
+        self.reverse: Clone = clone(adjoint)
+        self.lifted: dict[Value, Instr] = {}  # instructions of the adjoint that need no adjoint, moved forward
+        self.mirrored = {
+            block: self.forward.blocks[block.mirror] for block in self.reverse.function.blocks if block.mirror
+        }
+        self.reverse_tree = dominator_tree(self.reverse.function)
+        self.joint = Function(
+            primal.name, self.forward.function.params, [], "joint", None, primal.loc, primal.options
+        )
+
+    def build(self, wrt: list[int], bare: bool, with_value: bool) -> Function:
+        forward, reverse = self.forward.function, self.reverse.function
+        self._lift()
+        self.nest = loop_nest(forward)
+        questions = self._questions()
+        asked_loops = {
+            self.nest.innermost(self.forward.blocks[question.block])
+            for question in questions.values()
+            if self._is_latch(question)
+        }
+        # Inner loops first: what is added for them must be seen to be in the outer ones.
+        self.trips = {
+            loop: trip_of(loop, forward) for loop in reversed(self.nest.loops) if loop in asked_loops
+        }
+        answers = self._answers(questions)
+        self.home = {
+            value: block for block in forward.blocks for value in (*block.phis, *block.instrs)
+        }
+        last = next(block for block in forward.blocks if isinstance(block.terminator, Return))
+        assert isinstance(last.terminator, Return)
+        (value,) = last.terminator.values
+        last.terminator = Jump(reverse.entry)
+        self.joint.blocks = [*forward.blocks, *reverse.blocks]
+        self._start_slots(last)
+        index = self._count_down(questions)
+        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()))
+        sweeps = Sweeps(
+            self.nest,
+            self.trips,
+            self.home,
+            self.reverse_tree,
+            self.mirrored,
+            index,
+            self._read_slot,
+            self._read_at_latch,
+            self._latch_mirrors(),
+        )
+        self.alphas = Alphas(sweeps, plan)
+        self._demand(answers)
+        self.alphas.place()
+        self._substitute(answers)
+        self._return(value, wrt, bare, with_value)
+        self.ssa.finish()
+        return self.joint
+
+    def _lift(self) -> None:
+        """Move what the adjoint computes from the primal's values alone into the primal, behind its origin.
+
+        There it is like any value of the primal: the plan may store it, or compute it in the reverse sweep after all.
+        """
+        behind: dict[Value, list[Instr]] = {}
+        for block in self.reverse.function.blocks:
+            kept: list[Instr | CameFrom] = []
+            for instr in block.instrs:
+                if isinstance(instr, CameFrom) or not self._needs_no_adjoint(instr):
+                    kept.append(instr)
+                    continue
+                assert instr.origin is not None
+                args = tuple(map(self._forward_operand, instr.args))
+                copy = Instr(instr.op, args, instr.type, "", instr.loc, instr.keywords, instr.origin)
+                self.lifted[instr] = copy
+                behind.setdefault(self.forward.values[instr.origin], []).append(copy)
+            block.instrs = kept
+        for block in self.forward.function.blocks:
+            block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
+
+    def _needs_no_adjoint(self, instr: Instr) -> bool:
+        if instr.origin is None or ops.effect_of(instr.op) not in (ops.Effect.PURE, ops.Effect.READ):
+            return False
+        return all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
+
+    def _forward_operand(self, operand: Operand) -> Operand:
+        """An alpha, or what was lifted, as a value of the forward sweep."""
+        if isinstance(operand, Alpha):
+            return self.forward.values[operand.value]
+        if isinstance(operand, Value) and operand in self.lifted:
+            return self.lifted[operand]
+        return operand
+
+    def _questions(self) -> dict[Block, CameFrom]:
+        """What each reverse block that branches asks for."""
+        found = {}
+        for block in self.reverse.function.blocks:
+            for instr in block.instrs:
+                if isinstance(instr, CameFrom):
+                    found[block] = instr
+        return found
+
+    def _is_latch(self, question: CameFrom) -> bool:
+        block, pred = self.forward.blocks[question.block], self.forward.blocks[question.pred]
+        return self.nest.tree.dominates(block, pred)
+
+    def _answers(self, questions: Mapping[Block, CameFrom]) -> dict[Block, tuple[Operand, bool]]:
+        """For each reverse block that asks how a merge was reached: a value of the forward sweep, and if it is negated.
+
+        That is the condition of the branch above the merge, if its two sides lead to the merge by one edge each; else
+        a phi that says it.
+        """
+        preds = predecessors(self.forward.function)
+        answers: dict[Block, tuple[Operand, bool]] = {}
+        for reverse, question in questions.items():
+            if self._is_latch(question):
+                continue
+            block, chosen = self.forward.blocks[question.block], self.forward.blocks[question.pred]
+            (other,) = (pred for pred in preds[block] if pred is not chosen)
+            above = self.nest.tree.idom[block]
+            assert above is not None
+            if isinstance(above.terminator, Branch):
+                branch, dominates = above.terminator, self.nest.tree.dominates
+                if dominates(branch.then, chosen) and dominates(branch.orelse, other):
+                    answers[reverse] = (branch.condition, False)
+                    continue
+                if dominates(branch.then, other) and dominates(branch.orelse, chosen):
+                    answers[reverse] = (branch.condition, True)
+                    continue
+            flag = Phi(types.boolean, "e", block.loc)
+            flag.incoming = {chosen: Const(True, types.boolean), other: Const(False, types.boolean)}
+            block.phis.append(flag)
+            answers[reverse] = (flag, False)
+        return answers
+
+    def _start_slots(self, last: Block) -> None:
+        """Begin the SSA construction by which what the forward sweep leaves behind gets to the reverse sweep."""
+        self.ssa = SSABuilder(self.joint)
+        self.declared: set[object] = set()
+        self.last = last
+        preds = predecessors(self.joint)
+        for block in self.joint.blocks:
+            self.ssa.seal(block, preds[block])
+
+    def _read_slot(self, value: Value, block: Block) -> Operand:
+        """The last value that the forward sweep gave to `value`."""
+        home = self.home.get(value)
+        if home is None or self.nest.tree.dominates(home, self.last):
+            return value
+        if value not in self.declared:
+            self.declared.add(value)
+            self.ssa.declare(value, value.type, value.hint)
+            self.ssa.write(value, home, value)
+        return self.ssa.read(value, block)
+
+    def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
+        """What `value` is at the end of an iteration; zero if the iteration did not come to it."""
+        trip = self.trips[loop]
+        home = self.home[value]
+        if self.nest.tree.dominates(home, trip.latch):
+            return value
+        key = (value, loop)
+        if key not in self.declared:
+            self.declared.add(key)
+            if not isinstance(value.type, types.Number | types.Boolean):
+                raise InternalError("joint: an array that has to be kept in a branch of a loop")
+            self.ssa.declare(key, value.type, value.hint)
+            self.ssa.write(key, trip.first, _zero(value.type))
+            self.ssa.write(key, home, value)
+        return self.ssa.read(key, trip.latch)
+
+    def _latch_mirrors(self) -> dict[Loop, Block]:
+        mirrors = {block: reverse for reverse, block in self.mirrored.items()}
+        return {loop: mirrors[trip.latch] for loop, trip in self.trips.items()}
+
+    def _count_down(self, questions: Mapping[Block, CameFrom]) -> dict[Loop, Operand]:
+        """Give the reverse of each loop its counter; the block before it sets it to the count less one later."""
+        self.starts: list[tuple[Phi, Block, Trip]] = []
+        index: dict[Loop, Operand] = {}
+        preds = predecessors(self.joint)
+        for reverse, question in questions.items():
+            if not self._is_latch(question):
+                continue
+            loop = self.nest.innermost(self.mirrored[reverse])
+            assert loop is not None
+            trip = self.trips[loop]
+            hint = trip.counted.phi.hint if trip.counted is not None else ""
+            counter = Phi(INDEX, hint or "k")
+            (inside,) = (pred for pred in preds[reverse] if self.mirrored[pred] in loop)
+            (outside,) = (pred for pred in preds[reverse] if pred is not inside)
+            down = Instr(operator.sub, (counter, Const(1, INDEX)), INDEX, counter.hint)
+            inside.instrs.append(down)
+            counter.incoming = {inside: down}
+            reverse.phis.append(counter)
+            goes_on = Instr(operator.ge, (counter, Const(0, INDEX)), types.boolean, "c")
+            reverse.instrs[reverse.instrs.index(question)] = goes_on
+            assert isinstance(reverse.terminator, Branch)
+            reverse.terminator.condition = goes_on
+            self.starts.append((counter, outside, trip))
+            index[loop] = counter
+        return index
+
+    def _demand(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
+        """Tell which values of the forward sweep the reverse sweep needs, and where."""
+        for block in self.reverse.function.blocks:
+            for instr in block.instrs:
+                if isinstance(instr, Instr):
+                    self._demand_all(instr.args, block)
+            for phi in block.phis:
+                for pred, operand in phi.incoming.items():
+                    self._demand_all((operand,), pred)
+            if isinstance(block.terminator, Return):
+                self._demand_all(block.terminator.values, block)
+        for block, (condition, _) in answers.items():
+            self._demand_one(condition, block)
+        for _, before, trip in self.starts:
+            self._demand_one(trip.count, before)
+
+    def _demand_all(self, operands: tuple[Operand, ...], block: Block) -> None:
+        for operand in operands:
+            if isinstance(operand, Alpha) or operand in self.lifted:
+                self._demand_one(self._forward_operand(operand), block)
+
+    def _demand_one(self, operand: Operand, block: Block) -> None:
+        if isinstance(operand, Value) and operand in self.home:
+            self.alphas.demand(operand, block)
+
+    def _substitute(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
+        """Put the values in the place of the alphas and of the questions."""
+        for block in self.reverse.function.blocks:
+            for instr in block.instrs:
+                if isinstance(instr, Instr):
+                    instr.args = tuple(self._operand(arg, block) for arg in instr.args)
+            for phi in block.phis:
+                phi.incoming = {pred: self._operand(arg, pred) for pred, arg in phi.incoming.items()}
+            if isinstance(block.terminator, Return):
+                block.terminator.values = tuple(self._operand(arg, block) for arg in block.terminator.values)
+        for block, (condition, negated) in answers.items():
+            branch = block.terminator
+            assert isinstance(branch, Branch)
+            block.instrs = [instr for instr in block.instrs if not isinstance(instr, CameFrom)]
+            branch.condition = self._value(condition, block)
+            if negated:
+                branch.then, branch.orelse = branch.orelse, branch.then
+        for counter, before, trip in self.starts:
+            count = self._value(trip.count, before)
+            start = Instr(operator.sub, (count, Const(1, INDEX)), INDEX, counter.hint)
+            before.instrs.append(start)
+            counter.incoming[before] = start
+
+    def _operand(self, operand: Operand, block: Block) -> Operand:
+        if isinstance(operand, Alpha) or operand in self.lifted:
+            return self._value(self._forward_operand(operand), block)
+        return operand
+
+    def _value(self, operand: Operand, block: Block) -> Operand:
+        if isinstance(operand, Value) and operand in self.home:
+            return self.alphas.operand(operand, block)
+        return operand
+
+    def _return(self, value: Operand, wrt: list[int], bare: bool, with_value: bool) -> None:
+        """Replace the seed by 1, and return what was asked for."""
+        reverse = self.reverse.function
+        (seed,) = reverse.params
+        last = next(block for block in reverse.blocks if isinstance(block.terminator, Return))
+        assert isinstance(last.terminator, Return)
+        gradients = tuple(last.terminator.values[number] for number in wrt)
+        result = gradients[0] if bare else _pack(last, gradients)
+        if with_value:
+            result = _pack(last, (value, result))
+        last.terminator.values = (result,)
+        replace_values(self.joint, {seed: Const(1.0, seed.type)})
+
+
+def _pack(block: Block, items: tuple[Operand, ...]) -> Instr:
+    kind: Type = types.Tuple(tuple(item.type for item in items))
+    instr = Instr(ops.pack, items, kind)
+    block.instrs.append(instr)
+    return instr
+
+
+def _zero(type: Type) -> Const:
+    return Const(False if isinstance(type, types.Boolean) else 0 if isinstance(type, types.Integer) else 0.0, type)

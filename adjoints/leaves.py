@@ -1,0 +1,58 @@
+"""The leaves of tuple parameters: one instruction in the entry block for each number or array in a tuple.
+
+    function f(%p: (f64, (f64[:], i64)))        %p_0 = getitem %p, 0 : f64
+                                                %p_1 = getitem %p, 1 : (f64[:], i64)
+                                                %p_1_0 = getitem %p_1, 0 : f64[:]   ...
+
+The front end reads tuple parameters this way already, where it reads them; here every leaf gets exactly one instruction,
+so that a leaf stands for its part of the parameter as a parameter of its own would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from numba import types
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Function, Instr, Param, Value, replace_values
+
+
+def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:
+    """Give each part of the tuple parameters in `wrt` one instruction, and the parts of each tuple."""
+    parts: dict[Value, tuple[Instr, ...]] = {}
+    made: list[Instr] = []
+
+    def split(whole: Value) -> None:
+        if not isinstance(whole.type, types.BaseTuple):
+            return
+        parts[whole] = tuple(
+            Instr(ops.getitem, (whole, Const(index, types.int64)), type, f"{whole.hint}_{index}", whole.loc)
+            for index, type in enumerate(whole.type)
+        )
+        for part in parts[whole]:
+            made.append(part)
+            split(part)
+
+    for param in function.params:
+        if param in wrt:
+            split(param)
+    _replace_reads(function, parts)
+    function.entry.instrs[:0] = made
+    return parts
+
+
+def _replace_reads(function: Function, parts: dict[Value, tuple[Instr, ...]]) -> None:
+    """Replace the reads of the parts by the parts; a part of a part is read after the part, in the same order."""
+    replacement: dict[Value, Value] = {}
+    for block in function.blocks:
+        kept = []
+        for instr in block.instrs:
+            match instr:
+                case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(index)))):
+                    whole = replacement.get(whole, whole)
+                    if whole in parts:
+                        replacement[instr] = parts[whole][index]
+                        continue
+            kept.append(instr)
+        block.instrs = kept
+    replace_values(function, replacement)

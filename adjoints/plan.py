@@ -1,0 +1,234 @@
+"""What to store and what to recompute: the cheapest cut between what the reverse sweep has and what it needs.
+
+An alpha is a `Node`: a value of the forward sweep, as seen from inside a certain loop (or from outside of all). In the
+reverse of an iteration, each node is had in one of four ways:
+
+    SLOT        not in a loop, or not changed by it: a local variable of the joint function
+    INDEX       a counter of the loop: from the number of the iteration
+    RECOMPUTE   from other nodes, by the instruction that the forward sweep used
+    STORE       from the record of the iteration
+
+A node that has to be stored or recomputed is split in two, with the cost of storing it in between; an instruction's
+operands lead to it, so that it can be recomputed only if they are at hand; what nothing can recompute is joined to the
+source, what is needed to the sink. The minimum cut then is the cheapest choice. For a step of Runge and Kutta's method
+it keeps the state, not the thirty intermediate values.
+
+W. Moses et al., "Reverse-mode automatic differentiation and optimization of GPU kernels via Enzyme", SC 2021.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import types
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
+from zygote_py.ir.loops import Loop, LoopNest
+
+
+class Way(enum.Enum):
+    """How a node is had in the reverse sweep."""
+
+    SLOT = "slot"
+    INDEX = "index"
+    RECOMPUTE = "recompute"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value as seen from the blocks of `loop` (None: from outside of all loops), where it does not change."""
+
+    value: Value
+    loop: Loop | None
+
+
+# Costs are in hundredths of that of storing and loading a float64 in the innermost loop.
+_STORE = 100
+_CHEAP = 2
+_READ = 10
+_DIVISION = 120
+_TRANSCENDENTAL = 1000
+_PER_DEPTH = 10
+_INFINITE = 2**30
+_LARGEST = 2**24
+_DIVISIONS: frozenset[ops.Op] = frozenset(
+    {operator.truediv, operator.floordiv, operator.mod, np.divide, np.sqrt, math.sqrt, np.floor_divide, np.mod}
+)
+_CHEAP_CALLS: frozenset[ops.Op] = frozenset(
+    {np.add, np.subtract, np.multiply, np.negative, np.abs, np.fabs, np.maximum, np.minimum, np.sign, np.copysign}
+    | {np.square, np.positive, np.fmax, np.fmin, np.isnan, np.isfinite, np.float32, np.float64, np.int64, np.int32}
+    | {np.floor, np.ceil, np.trunc, np.rint, math.floor, math.ceil, math.trunc, math.fabs, math.copysign}
+)
+
+
+class Plan:
+    """The way of every node that is needed, directly or to recompute another."""
+
+    def __init__(self, nest: LoopNest, home: dict[Value, Block], free: Collection[Value]) -> None:
+        """`home` gives the block of each value; `free` are values that are computed once anyway, in either sweep."""
+        self._nest = nest
+        self._home = home
+        self._free = free
+        self.ways: dict[Node, Way] = {}
+
+    def node(self, value: Value, block: Block) -> Node:
+        """The node of a value as it is seen from `block`."""
+        loop = self._nest.innermost(self._home[value]) if value in self._home else None
+        while loop is not None and block not in loop:
+            loop = loop.parent
+        return Node(value, loop)
+
+    def inputs(self, node: Node) -> list[Operand | Node]:
+        """What a node is recomputed from: nodes, and operands that are the same everywhere."""
+        value = node.value
+        if isinstance(value, Phi):
+            start, _ = self._counter(value)
+            return [self._input(start, node.loop.entering[0])] if node.loop is not None else []
+        assert isinstance(value, Instr)
+        return [self._input(arg, self._home[value]) for arg in value.args]
+
+    def step(self, phi: Phi) -> int:
+        """What a phi that is a counter is increased by in each iteration."""
+        return self._counter(phi)[1]
+
+    def decide(self, needed: Iterable[Node]) -> None:
+        """Choose the way of each needed node and of those that they are recomputed from."""
+        wanted = list(dict.fromkeys(needed))
+        graph = _Graph()
+        seen: set[Node] = set()
+        pending = list(wanted)
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if node.loop is None:
+                self.ways[node] = Way.SLOT
+                continue
+            graph.add(node, self._cost_of_storing(node), self._cost_of_recomputing(node))
+            if self._can_recompute(node):
+                for arg in self.inputs(node):
+                    if isinstance(arg, Node):
+                        pending.append(arg)
+                        if arg.loop is not None:
+                            graph.depend(node, arg)
+        stored = graph.cut([node for node in wanted if node.loop is not None])
+        for node in seen:
+            if node.loop is not None:
+                if node in stored:
+                    self.ways[node] = Way.STORE
+                elif isinstance(node.value, Phi):
+                    self.ways[node] = Way.INDEX
+                else:
+                    self.ways[node] = Way.RECOMPUTE
+
+    def _input(self, operand: Operand, block: Block) -> Operand | Node:
+        return self.node(operand, block) if isinstance(operand, Value) and operand in self._home else operand
+
+    def _counter(self, phi: Phi) -> tuple[Operand, int]:
+        """Where a header's phi starts and what each iteration adds to it; nothing is added if it is no counter."""
+        loop = self._nest.innermost(self._home[phi])
+        if loop is None or self._home[phi] is not loop.header or not isinstance(phi.type, types.Integer):
+            return phi, 0
+        start, increment = phi.incoming[loop.entering[0]], phi.incoming[loop.latches[0]]
+        if isinstance(increment, Instr) and increment.op in (operator.add, operator.sub):
+            left, right = increment.args
+            if increment.op is operator.add and isinstance(left, Const):
+                left, right = right, left
+            if left is phi and isinstance(right, Const) and isinstance(right.value, int):
+                return start, right.value if increment.op is operator.add else -right.value
+        return phi, 0
+
+    def _can_recompute(self, node: Node) -> bool:
+        value = node.value
+        if node.loop is not self._nest.innermost(self._home[value]):
+            return False  # what an inner loop left behind
+        if isinstance(value, Phi):
+            return value.type == types.int64 and self._counter(value)[1] != 0
+        return isinstance(value, Instr) and ops.effect_of(value.op) in (ops.Effect.PURE, ops.Effect.READ)
+
+    def _cost_of_storing(self, node: Node) -> int:
+        type = node.value.type
+        if not isinstance(type, types.Number | types.Boolean):
+            return _INFINITE if self._can_recompute(node) else _LARGEST
+        return _weighed(_STORE if isinstance(type, types.Number) else _STORE // 4, node)
+
+    def _cost_of_recomputing(self, node: Node) -> int:
+        if not self._can_recompute(node):
+            return _INFINITE
+        value = node.value
+        if isinstance(value, Phi):
+            return 0
+        assert isinstance(value, Instr)
+        return _weighed(0 if value in self._free else _cost_of(value), node)
+
+
+def _weighed(cost: int, node: Node) -> int:
+    """A cost in the units of the outermost loop: inner loops run more often."""
+    depth = 1 if node.loop is None else node.loop.depth
+    return int(min(cost * _PER_DEPTH ** min(depth - 1, 4), _LARGEST))
+
+
+def _cost_of(instr: Instr) -> int:
+    op = instr.op
+    if op is ops.getitem:
+        return _READ
+    if op in _DIVISIONS:
+        return _DIVISION
+    if op is operator.pow:
+        exponent = instr.args[1]
+        small = isinstance(exponent, Const) and isinstance(exponent.value, int) and 0 <= exponent.value <= 4
+        return 2 * _CHEAP if small else _TRANSCENDENTAL
+    if op in _CHEAP_CALLS or op in ops.OWN or op.__module__ in ("_operator", "builtins"):
+        return _CHEAP
+    return _TRANSCENDENTAL
+
+
+class _Graph:
+    """A flow network over nodes, each split in an inner and an outer half."""
+
+    _SOURCE, _SINK = 0, 1
+
+    def __init__(self) -> None:
+        self._numbers: dict[Node, int] = {}
+        self._edges: dict[tuple[int, int], int] = {}
+        self._dependencies: list[tuple[Node, Node]] = []
+
+    def add(self, node: Node, store: int, recompute: int) -> None:
+        """A node, with what it costs to store and to recompute it."""
+        number = self._numbers[node] = 2 + 2 * len(self._numbers)
+        self._edges[number, number + 1] = store
+        if recompute:
+            self._edges[self._SOURCE, number] = recompute
+
+    def depend(self, node: Node, arg: Node) -> None:
+        """`node` can be recomputed only where `arg` is at hand."""
+        self._dependencies.append((node, arg))
+
+    def cut(self, needed: list[Node]) -> set[Node]:
+        """The nodes to store."""
+        if not needed:
+            return set()
+        for node, arg in self._dependencies:
+            self._edges[self._numbers[arg] + 1, self._numbers[node]] = _INFINITE
+        for node in needed:
+            self._edges[self._numbers[node] + 1, self._SINK] = _INFINITE
+        size = 2 + 2 * len(self._numbers)
+        rows, columns = (np.array(ends, dtype=np.int32) for ends in zip(*self._edges, strict=True))
+        capacities = np.array(list(self._edges.values()), dtype=np.int32)
+        network = csr_array((capacities, (rows, columns)), shape=(size, size))
+        flow = maximum_flow(network, self._SOURCE, self._SINK).flow
+        residual = network - flow
+        residual.eliminate_zeros()
+        reached = set(breadth_first_order(residual, self._SOURCE, return_predecessors=False).tolist())
+        return {node for node, number in self._numbers.items() if number in reached and number + 1 not in reached}
+
+

@@ -1,0 +1,74 @@
+"""Shadows: to each array that has an adjoint, an array of the same shape in which its adjoint adds up.
+
+A shadow is computed along with the array that it belongs to, in the primal, and never changes afterwards; what it
+holds does, in the reverse sweep. The shadow of a view is the same view of the shadow, so that the same memory always
+has the same shadow:
+
+    %row = getitem %x, %i : f64[:]              %row = getitem %x, %i : f64[:]
+                                        ->      %drow = getitem %dx, %i : f64[:]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zygote_py.adjoints.activity import SELECTING, Activity, is_float_array
+from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Undef, Value
+from zygote_py.ir.errors import InternalError
+
+
+def add_shadows(function: Function, activity: Activity) -> dict[Value, Value]:
+    """Add the shadows of the arrays that need one to a primal; give the shadow of each."""
+    shadows: dict[Value, Value] = {}
+    made: list[Instr] = []
+    for param in function.params:
+        if param in activity.shadowed:
+            shadows[param] = shadow = _zeros_like(param)
+            made.append(shadow)
+    for block in function.blocks:
+        for phi in [phi for phi in block.phis if phi in activity.shadowed]:
+            shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
+            block.phis.append(new)
+    for block in function.blocks:
+        instrs = []
+        for instr in block.instrs:
+            instrs.append(instr)
+            if instr in activity.shadowed and isinstance(instr, Instr):
+                shadows[instr] = shadow = _shadow_of(instr, shadows)
+                instrs.append(shadow)
+        block.instrs = instrs
+    for block in function.blocks:
+        for phi in block.phis:
+            new_phi = shadows.get(phi)
+            if isinstance(new_phi, Phi):
+                new_phi.incoming = {pred: _mapped(operand, shadows) for pred, operand in phi.incoming.items()}
+    function.entry.instrs[:0] = made
+    return shadows
+
+
+def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
+    """The shadow of what an instruction gives: the same selection of the arguments' shadows, or zeros."""
+    if instr.op not in SELECTING or not any(is_float_array(arg.type) for arg in instr.args):
+        return _zeros_like(instr)  # an array out of a tuple, or one that does not share memory with another
+    args = tuple(_mapped(arg, shadows) if is_float_array(arg.type) else arg for arg in instr.args)
+    return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
+
+
+def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:
+    match operand:
+        case Value():
+            return shadows[operand]
+        case Undef():
+            return operand
+        case _:
+            raise InternalError("shadows: a constant array has no shadow")
+
+
+def _zeros_like(array: Param | Instr) -> Instr:
+    return Instr(np.zeros_like, (array,), array.type, _hint(array), array.loc)
+
+
+def _hint(array: Value) -> str:
+    return f"d{array.hint or 't'}"
+
+

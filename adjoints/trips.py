@@ -1,0 +1,144 @@
+"""How often loops run, and which iteration they are in, as values of the forward sweep.
+
+    for i in range(a, b):               the count is b - a, the index of an iteration i - a
+    while err > tol:                    a counter is added: %k = phi .. : 0, .. : %k2;  %k2 = add %k, 1
+
+The reverse of every loop then counts down from the count less one to zero. The functions here add to the function
+that they are given; they assume its canonical form.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+from numba import types
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.loops import CountedLoop, Loop, counted, invariant
+
+INDEX = types.int64
+_HOISTED: frozenset[ops.Op] = frozenset(
+    {ops.dim, ops.range_length, operator.add, operator.sub, operator.mul, operator.neg, min, max}
+)
+
+
+@dataclass(eq=False)
+class Trip:
+    """A loop of the forward sweep. `count` is known before the loop if it is a `counted` one, and after it if not."""
+
+    loop: Loop
+    counted: CountedLoop | None
+    count: Operand
+    _index: Operand | None = None
+
+    @property
+    def preheader(self) -> Block:
+        """The one block that enters the loop."""
+        (block,) = self.loop.entering
+        return block
+
+    @property
+    def latch(self) -> Block:
+        """The one block that goes back to the header."""
+        (block,) = self.loop.latches
+        return block
+
+    @property
+    def first(self) -> Block:
+        """The first block of the body, where control goes from the header while the loop goes on."""
+        branch = self.loop.header.terminator
+        if not isinstance(branch, Branch):
+            raise InternalError("trips: a loop's header has no exit")
+        return branch.then if branch.then in self.loop else branch.orelse
+
+    def index(self) -> Operand:
+        """The number of the iteration, from 0, in the blocks of the body."""
+        if self._index is None:
+            self._index = self._make_index()
+        return self._index
+
+    def _make_index(self) -> Operand:
+        if self.counted is None:
+            assert isinstance(self.count, Value)
+            return self.count
+        phi, start, step = self.counted.phi, self.counted.start, self.counted.step
+        if step == 1 and is_zero(start):
+            return phi
+        if abs(step) != 1:
+            return add_counter(self.loop)
+        index = Instr(operator.sub, (phi, start) if step == 1 else (start, phi), INDEX, "k")
+        self.first.instrs.insert(0, index)
+        return index
+
+
+def trip_of(loop: Loop, function: Function) -> Trip:
+    """The trip of a loop, its count added to the function."""
+    how = counted(loop, function)
+    if how is not None and how.phi.type == INDEX and how.bound.type == INDEX and how.start.type == INDEX:
+        (preheader,) = loop.entering
+        return Trip(loop, how, _count(how, preheader))
+    return Trip(loop, None, add_counter(loop))
+
+
+def add_counter(loop: Loop) -> Phi:
+    """A phi of the header that counts the iterations from 0."""
+    (preheader,), (latch,) = loop.entering, loop.latches
+    counter = Phi(INDEX, "k")
+    increment = Instr(operator.add, (counter, Const(1, INDEX)), INDEX, "k")
+    counter.incoming = {preheader: Const(0, INDEX), latch: increment}
+    loop.header.phis.append(counter)
+    latch.instrs.append(increment)
+    return counter
+
+
+def _count(how: CountedLoop, preheader: Block) -> Operand:
+    """How often a counted loop runs; a loop that does not run may have a negative count."""
+    start, stop, step = how.start, how.bound, how.step
+    if how.comparison in (operator.le, operator.ge):
+        one = Const(1 if how.comparison is operator.le else -1, INDEX)
+        stop = _append(preheader, operator.add, stop, one)
+    if step == 1:
+        return stop if is_zero(start) else _append(preheader, operator.sub, stop, start)
+    if step == -1:
+        return start if is_zero(stop) else _append(preheader, operator.sub, start, stop)
+    return _append(preheader, ops.range_length, start, stop, Const(step, INDEX))
+
+
+def _append(block: Block, op: ops.Op, *args: Operand) -> Operand:
+    if all(isinstance(arg, Const) for arg in args):
+        return Const(op(*(arg.value for arg in args if isinstance(arg, Const))), INDEX)
+    instr = Instr(op, args, INDEX, "n")
+    block.instrs.append(instr)
+    return instr
+
+
+def hoist(operand: Operand, loop: Loop) -> Operand | None:
+    """The same integer, computed before `loop`; None if it may differ between the loop's iterations."""
+    if invariant(operand, loop):
+        return operand
+    if not isinstance(operand, Instr) or operand.op not in _HOISTED:
+        return None
+    args = []
+    for arg in operand.args:
+        hoisted = hoist(arg, loop)
+        if hoisted is None:
+            return None
+        args.append(hoisted)
+    (preheader,) = loop.entering
+    copy = Instr(operand.op, tuple(args), operand.type, operand.hint, operand.loc, operand.keywords)
+    preheader.instrs.append(copy)
+    return copy
+
+
+def is_zero(operand: Operand) -> bool:
+    """Whether an operand is the constant 0."""
+    return isinstance(operand, Const) and operand.value == 0
+
+
+def cannot_be_negative(operand: Operand) -> bool:
+    """Whether a count is certainly not negative."""
+    if isinstance(operand, Const):
+        return isinstance(operand.value, int) and operand.value >= 0
+    return isinstance(operand, Instr) and operand.op in (ops.dim, ops.range_length)
