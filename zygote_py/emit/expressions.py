@@ -1,0 +1,269 @@
+"""Operations as Python syntax: each instruction that is part of a statement becomes an `ast` expression.
+
+    add(%dx, mul(%dr, %r))              dx + dr * r
+    accumulate(%dx, %d, %i, %j)         dx[i, j] += d
+
+What an expression means to Numba and to Python is the same, and of the type that the IR says: a constant of float32 is
+written `np.float32(2.0)`. The one cast that is left out is that of an int to float64 beside another float64 in `+`, `-`,
+`*` or `/`, where both make it themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from numba import types
+from zygote_py.emit.names import Module
+from zygote_py.emit.out_of_ssa import Variable
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Instr, Operand, Type, Value
+from zygote_py.ir.errors import InternalError
+
+_BINARY: dict[ops.Op, type[ast.operator]] = {
+    operator.add: ast.Add,
+    operator.sub: ast.Sub,
+    operator.mul: ast.Mult,
+    operator.truediv: ast.Div,
+    operator.floordiv: ast.FloorDiv,
+    operator.mod: ast.Mod,
+    operator.pow: ast.Pow,
+    operator.and_: ast.BitAnd,
+    operator.or_: ast.BitOr,
+    operator.xor: ast.BitXor,
+    operator.lshift: ast.LShift,
+    operator.rshift: ast.RShift,
+    operator.matmul: ast.MatMult,
+}
+_COMPARE: dict[ops.Op, type[ast.cmpop]] = {
+    operator.lt: ast.Lt,
+    operator.le: ast.LtE,
+    operator.eq: ast.Eq,
+    operator.ne: ast.NotEq,
+    operator.ge: ast.GtE,
+    operator.gt: ast.Gt,
+    operator.is_: ast.Is,
+    operator.is_not: ast.IsNot,
+}
+_UNARY: dict[ops.Op, type[ast.unaryop]] = {
+    operator.neg: ast.USub,
+    operator.pos: ast.UAdd,
+    operator.invert: ast.Invert,
+    operator.not_: ast.Not,
+}
+_CASTS_ITSELF = (operator.add, operator.sub, operator.mul, operator.truediv)
+AUGMENTED = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod)
+
+
+class Expressions:
+    """Writes operands and instructions; `inlined` instructions are written where they are used."""
+
+    def __init__(self, of: Mapping[Value, Variable], inlined: frozenset[Value], module: Module) -> None:
+        self.of = of
+        self.inlined = inlined
+        self.module = module
+
+    def operand(self, operand: Operand) -> ast.expr:
+        match operand:
+            case Instr() if operand in self.inlined:
+                return self.computed(operand)
+            case Value():
+                return name(self.of[operand].name)
+            case Const(value, type):
+                return self.constant(value, type)
+            case _:
+                raise InternalError(f"emit: cannot write {operand}")
+
+    def statement(self, instr: Instr) -> ast.stmt:
+        """The statement that executes `instr`."""
+        target = self.of[instr].name
+        match instr.op, instr.args:
+            case (ops.setitem | operator.setitem) as op, args:
+                array, value, *index = args if op is ops.setitem else (args[0], args[2], args[1])
+                return ast.Assign([self.subscript(array, index)], self.operand(value))
+            case ops.accumulate, (array, value, *index):
+                return ast.AugAssign(self.subscript(array, index), ast.Add(), self.operand(value))
+            case op, (first, second) if op in AUGMENTED and _is_number(instr.type):
+                if self._is(first, instr):
+                    return ast.AugAssign(name(target), _BINARY[op](), self._beside(second, first, op))
+                if self._is(second, instr) and op in (operator.add, operator.mul):
+                    return ast.AugAssign(name(target), _BINARY[op](), self._beside(first, second, op))
+        value = self.computed(instr)
+        if instr.type == types.none:
+            return ast.Expr(value)
+        return ast.Assign([name(target)], value)
+
+    def _is(self, operand: Operand, instr: Instr) -> bool:
+        return (
+            isinstance(operand, Value)
+            and operand not in self.inlined
+            and self.of[operand] is self.of[instr]
+            and operand.type == instr.type
+        )
+
+    def computed(self, instr: Instr) -> ast.expr:
+        """The expression that computes `instr`, whatever variable it may have."""
+        op, args = instr.op, instr.args
+        if op in _BINARY:
+            left, right = args
+            return ast.BinOp(self._beside(left, right, op), _BINARY[op](), self._beside(right, left, op))
+        if op in _COMPARE:
+            return ast.Compare(self.operand(args[0]), [_COMPARE[op]()], [self.operand(args[1])])
+        if op in _UNARY:
+            return ast.UnaryOp(_UNARY[op](), self.operand(args[0]))
+        special = self._special(instr)
+        if special is not None:
+            return special
+        positional = len(args) - len(instr.keywords)
+        keywords = [
+            ast.keyword(word, self.operand(arg)) for word, arg in zip(instr.keywords, args[positional:], strict=True)
+        ]
+        return self.call(op, *map(self.operand, args[:positional]), keywords=keywords)
+
+    def _special(self, instr: Instr) -> ast.expr | None:
+        """The IR's own operations, which have a syntax."""
+        match instr.op, instr.args:
+            case ops.const, (value,):
+                return self.operand(value)
+            case ((ops.getitem | operator.getitem), (array, *index)):
+                return self.subscript(array, index)
+            case ops.select, (condition, then, orelse):
+                return ast.IfExp(self.operand(condition), self.operand(then), self.operand(orelse))
+            case ops.pick, (index, *items):
+                return ast.Subscript(ast.Tuple([self.operand(item) for item in items]), self.operand(index))
+            case ops.dim, (array, axis):
+                return self.dimension(array, axis)
+            case ops.range_length, bounds:
+                return self.call(len, self.call(range, *map(self.operand, bounds)))
+            case ops.record, shape:
+                return self.empty(instr.type, [self.operand(length) for length in shape])
+            case ops.stack, ():
+                return ast.List([])
+            case ops.push, (values, value):
+                return ast.Call(ast.Attribute(self.operand(values), "append"), [self.operand(value)], [])
+            case ops.pop, (values,):
+                return ast.Call(ast.Attribute(self.operand(values), "pop"), [], [])
+            case op, _ if op in ops.OWN:
+                raise InternalError(f"emit: cannot write {ops.name_of(op)} of {len(instr.args)} operands")
+            case _:
+                return None
+
+    def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+        first, *rest = self.module.callable(op)
+        function: ast.expr = name(first)
+        for attribute in rest:
+            function = ast.Attribute(function, attribute)
+        return ast.Call(function, list(args), keywords or [])
+
+    def _beside(self, operand: Operand, other: Operand, op: ops.Op) -> ast.expr:
+        """An operand of `op`, whose other operand is `other`."""
+        if isinstance(operand, Instr) and operand in self.inlined and operand.op is float and op in _CASTS_ITSELF:
+            (whole,) = operand.args
+            implied = isinstance(other, Value | Const) and other.type == types.float64
+            if implied and isinstance(whole.type, types.Integer) and not self._casts(other):
+                return self.operand(whole)
+        return self.operand(operand)
+
+    def _casts(self, operand: Operand) -> bool:
+        """Whether `operand` too would be written without its cast."""
+        return isinstance(operand, Instr) and operand in self.inlined and operand.op is float
+
+    def subscript(self, array: Operand, index: list[Operand]) -> ast.Subscript:
+        items = [self._index(item) for item in index]
+        return ast.Subscript(self.operand(array), items[0] if len(items) == 1 else ast.Tuple(items))
+
+    def _index(self, item: Operand) -> ast.expr:
+        if not (isinstance(item, Instr) and item in self.inlined and item.op is builtins.slice):
+            return self.operand(item)
+        bounds: list[ast.expr | None] = [
+            None if isinstance(arg, Const) and arg.value is None else self.operand(arg) for arg in item.args
+        ]
+        if len(bounds) == 1:
+            return ast.Slice(None, bounds[0], None)
+        return ast.Slice(*bounds)
+
+    def dimension(self, array: Operand, axis: Operand) -> ast.expr:
+        if not isinstance(axis, Const) or not isinstance(axis.value, int):
+            raise InternalError("emit: the axis of dim is no constant")
+        if axis.value == 0 and isinstance(array, Value) and getattr(array.type, "ndim", 0) == 1:
+            return self.call(len, self.operand(array))
+        return ast.Subscript(ast.Attribute(self.operand(array), "shape"), ast.Constant(axis.value))
+
+    def empty(self, type: Type, shape: list[ast.expr]) -> ast.expr:
+        if not isinstance(type, types.Array):
+            raise InternalError(f"emit: a record is no {type}")
+        return self.call(np.empty, shape[0] if len(shape) == 1 else ast.Tuple(shape), self.dtype(type.dtype))
+
+    def dtype(self, type: Type) -> ast.expr:
+        attribute = "bool_" if type == types.boolean else str(type)
+        return ast.Attribute(name(self.module.alias("np")), attribute)
+
+    def constant(self, value: object, type: Type) -> ast.expr:
+        """`value` as a constant of exactly this type."""
+        type = types.unliteral(type)
+        match type:
+            case types.Boolean():
+                return ast.Constant(bool(value))
+            case types.Float() if isinstance(value, int | float | np.number):
+                written = self.real(float(value))
+                return written if type == types.float64 else ast.Call(self.dtype(type), [written], [])
+            case types.Integer() if isinstance(value, int | np.integer):
+                written = signed(ast.Constant(abs(int(value))), int(value) < 0)
+                return written if type == types.int64 else ast.Call(self.dtype(type), [written], [])
+            case types.BaseTuple() if isinstance(value, tuple):
+                items = [self.constant(item, item_type) for item, item_type in zip(value, type.types, strict=True)]
+                if not hasattr(value, "_fields"):
+                    return ast.Tuple(items)
+        if value is None or isinstance(value, str | bytes):
+            return ast.Constant(value)
+        if callable(value):
+            first, *rest = self.module.callable(value)
+            return ast.Attribute(name(first), rest[0]) if rest else name(first)
+        return name(self.module.value(value, "constant"))
+
+    def real(self, value: float) -> ast.expr:
+        if math.isnan(value):
+            return ast.Attribute(name(self.module.alias("np")), "nan")
+        negative = math.copysign(1.0, value) < 0
+        if math.isinf(value):
+            return signed(ast.Attribute(name(self.module.alias("np")), "inf"), negative)
+        return signed(ast.Constant(abs(value)), negative)
+
+    def zero(self, type: Type) -> ast.expr:
+        """Something of this type, for a variable that nobody reads before it is assigned."""
+        match type:
+            case types.Boolean() | types.Float() | types.Integer():
+                return self.constant(False if type == types.boolean else 0, type)
+            case types.Array():
+                empty = self.empty(type, [ast.Constant(0)] * type.ndim)
+                if type.layout == "F":
+                    return ast.Attribute(empty, "T")
+                if type.layout == "A":
+                    every_other = ast.Slice(None, None, ast.Constant(2))
+                    return ast.Subscript(empty, ast.Tuple([every_other] * type.ndim) if type.ndim > 1 else every_other)
+                return empty
+            case types.List():
+                return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
+            case types.BaseTuple():
+                return ast.Tuple([self.zero(item) for item in type.types])
+            case _ if type == types.none:
+                return ast.Constant(None)
+            case _:
+                raise InternalError(f"emit: no zero of type {type}")
+
+
+def name(identifier: str) -> ast.Name:
+    return ast.Name(identifier)
+
+
+def signed(value: ast.expr, negative: bool) -> ast.expr:
+    return ast.UnaryOp(ast.USub(), value) if negative else value
+
+
+def _is_number(type: Type) -> bool:
+    return isinstance(type, types.Number)

@@ -1,0 +1,178 @@
+"""Which instructions become part of an expression, and which become statements.
+
+    %t = mul %dr, %r : f64
+    %dx2 = add %dx1, %t : f64           dx = dx + dr * r
+
+An instruction without effects moves into its one use if that is in the same block and nothing between the two changes
+what it reads: no variable of its operands is assigned, and if it reads memory or may raise, nothing is written.
+What has a name in the source keeps it, so that the emitted code can be read beside the source.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from numba import types
+from zygote_py.emit.out_of_ssa import Variable, Variables
+from zygote_py.emit.ranges import Range
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, operands
+from zygote_py.ir.errors import InternalError
+
+# An expression gets no wider than about this; longer lines are hard to read.
+WIDTH = 64
+# Hints that are nobody's variable: those the compiler gives to what has no name.
+_NAMELESS = ("", "c", "e", "t")
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """`roots` are the instructions of each block that become statements; `inlined` those within other expressions."""
+
+    roots: Mapping[Block, list[Instr]]
+    inlined: frozenset[Value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    """An instruction that may still move: what it reads, and about how wide it prints."""
+
+    leaves: frozenset[Variable]
+    guarded: bool
+    width: int
+
+
+def choose_statements(function: Function, variables: Variables, ranges: Mapping[Block, Range]) -> Statements:
+    """Decide for every instruction of `function` whether it is a statement or a part of one."""
+    removed: set[Value] = {instr for found in ranges.values() for instr in found.removed}
+    at_end: dict[Block, tuple[Operand, ...]] = {
+        found.entering: (found.start, found.bound) for found in ranges.values() if len(found.entering.successors) == 1
+    }
+    chooser = _Chooser(variables, _use_counts(function, ranges, removed))
+    roots: dict[Block, list[Instr]] = {}
+    for block in function.blocks:
+        roots[block] = []
+        chooser.pending.clear()
+        for instr in block.instrs:
+            if not isinstance(instr, Instr):
+                raise InternalError(f"emit: {function.name} still asks where control came from")
+            if instr in removed or chooser.is_dead(instr):
+                continue
+            if chooser.is_root(instr):
+                roots[block].append(instr)
+        chooser.take(operands(block.terminator))
+        if block in at_end:
+            # The copies on the edge into the loop stand before its `for`.
+            for copy in variables.copies.get((block, block.successors[0]), []):
+                chooser.assigned(copy.target)
+            chooser.take(at_end[block])
+    inlined = frozenset(chooser.inlined)
+    for block, instrs in roots.items():
+        candidates = [instr for instr in block.instrs if isinstance(instr, Instr) and instr in chooser.candidates]
+        if candidates:
+            keep = set(instrs) | set(candidates)
+            roots[block] = [i for i in block.instrs if isinstance(i, Instr) and i in keep and i not in inlined]
+    return Statements(roots, inlined)
+
+
+def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[Value]) -> dict[Value, int]:
+    """How often each value is used. A use by a phi counts as many: such a value has a variable of its own."""
+    counts: dict[Value, int] = dict.fromkeys(function.values(), 0)
+
+    def count(found: Iterable[Operand], weight: int) -> None:
+        for operand in found:
+            if isinstance(operand, Value):
+                counts[operand] += weight
+
+    counters = {found.phi for found in ranges.values()}
+    for block in function.blocks:
+        for phi in block.phis:
+            if phi not in counters:
+                count(phi.incoming.values(), 2)
+        for instr in block.instrs:
+            if instr not in removed:
+                count(operands(instr), 1)
+        count(operands(block.terminator), 1)
+    for found in ranges.values():
+        counts[found.removed[0]] = 0  # the condition, which the branch uses
+        count((found.start, found.bound), 1)
+    return counts
+
+
+class _Chooser:
+    """Walks a block; `pending` are the expressions that could still move into a use further on."""
+
+    def __init__(self, variables: Variables, counts: Mapping[Value, int]) -> None:
+        self.variables = variables
+        self.counts = counts
+        self.pending: dict[Value, _Expression] = {}
+        self.inlined: set[Value] = set()
+        self.candidates: set[Value] = set()
+
+    def is_dead(self, instr: Instr) -> bool:
+        return self.counts[instr] == 0 and ops.effect_of(instr.op) is ops.Effect.PURE and not ops.may_raise(instr.op)
+
+    def is_root(self, instr: Instr) -> bool:
+        """Whether `instr` must be a statement; if not, it waits for its use."""
+        inner = self.take(instr.args, _width(instr))
+        leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
+        effect = ops.effect_of(instr.op)
+        guarded = effect is ops.Effect.READ or ops.may_raise(instr.op) or _reads_an_array(instr)
+        width = _width(instr) + sum(_operand_width(arg) for arg in instr.args if arg not in self.inlined)
+        for expression in inner:
+            leaves |= expression.leaves
+            guarded |= expression.guarded
+            width += expression.width + 2
+        if self.counts[instr] == 1 and self._can_move(instr, effect) and width <= WIDTH:
+            self.pending[instr] = _Expression(frozenset(leaves), guarded, width)
+            self.candidates.add(instr)
+            return False
+        self.assigned(self.variables.of[instr])
+        if effect is ops.Effect.WRITE:
+            self.pending = {value: expression for value, expression in self.pending.items() if not expression.guarded}
+        return True
+
+    def _can_move(self, instr: Instr, effect: ops.Effect) -> bool:
+        if effect not in (ops.Effect.PURE, ops.Effect.READ) or isinstance(instr.type, types.Array):
+            return False
+        if len(self.variables.of[instr].members) > 1:
+            return False
+        return instr.hint in _NAMELESS or instr.op is builtins.slice
+
+    def take(self, found: Iterable[Operand], used: int = 0) -> list[_Expression]:
+        """Move the pending among the operands into their user, as many as fit in."""
+        taken = []
+        for operand in found:
+            if isinstance(operand, Value) and operand in self.pending:
+                expression = self.pending[operand]
+                if used + expression.width > WIDTH:
+                    continue
+                used += expression.width
+                del self.pending[operand]
+                self.inlined.add(operand)
+                taken.append(expression)
+        return taken
+
+    def assigned(self, variable: Variable) -> None:
+        stale = [value for value, expression in self.pending.items() if variable in expression.leaves]
+        for value in stale:
+            del self.pending[value]
+
+
+def _width(instr: Instr) -> int:
+    name = ops.name_of(instr.op)
+    return 3 if instr.op.__module__ == "_operator" else len(name) + 2
+
+
+def _operand_width(operand: Operand) -> int:
+    if isinstance(operand, Const):
+        return len(operand.key)
+    return max(len(operand.hint), 1) + 2 if isinstance(operand, Value) else 3
+
+
+def _reads_an_array(instr: Instr) -> bool:
+    if instr.op in (ops.dim, len):
+        return False
+    return any(isinstance(arg.type, types.Buffer) for arg in instr.args)

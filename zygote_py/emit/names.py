@@ -1,0 +1,102 @@
+"""The names of the emitted function: its variables, its guards, and what it needs from outside.
+
+Variables are named by the hints of their values, as the source named them: `r`, `dr`, `dx`. Two variables of one hint
+get `r` and `r_1`, unless they have the same type and are never alive together: then they are one variable again, as
+they mostly were in the source.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import math
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from zygote_py.ir.core import Function, Instr
+from zygote_py.ir.ops import OWN
+
+
+class Names:
+    """Gives out names that are not taken."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def fresh(self, hint: str) -> str:
+        """`hint`, made a valid name, or with the first number that makes it a new one."""
+        base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
+        if base[0].isdigit():
+            base = f"t{base}"
+        name = base
+        if keyword.iskeyword(name) or name in self._taken:
+            number = self._next.get(base, 1)
+            while (name := f"{base}_{number}") in self._taken:
+                number += 1
+            self._next[base] = number + 1
+        self._taken.add(name)
+        return name
+
+
+class Module:
+    """What the emitted module imports or is given, each under a name that no parameter has."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._aliases: dict[str, str] = {}  # of math, np and builtins
+        self._used: set[str] = set()
+        self.globals: dict[str, object] = {}
+        self._known: dict[int, str] = {}
+
+    def alias(self, name: str) -> str:
+        """The name under which `math`, `np` or the builtin `name` is known."""
+        self._used.add(name)
+        return self._reserved(name)
+
+    def _reserved(self, name: str) -> str:
+        if name not in self._aliases:
+            self._aliases[name] = self._names.fresh(name)
+        return self._aliases[name]
+
+    def reserve(self, function: Function) -> None:
+        """Let no variable take the name of what may be needed."""
+        for value in function.values():
+            if isinstance(value, Instr) and not (value.op in OWN or value.op.__module__ == "_operator"):
+                self._reserved(self.callable(value.op)[0])
+        for name in ("math", "np", "range", "len"):
+            self._reserved(name)
+        self._used.clear()
+
+    def value(self, value: object, hint: str) -> str:
+        """The global that holds `value`."""
+        if id(value) not in self._known:
+            name = self._names.fresh(hint)
+            self._known[id(value)] = name
+            self.globals[name] = value
+        return self._known[id(value)]
+
+    def callable(self, op: Callable[..., object]) -> tuple[str, ...]:
+        """The dotted name of `op`."""
+        name = getattr(op, "__name__", "function")
+        for prefix, namespace in (("math", math), ("np", np)):
+            if getattr(namespace, name, None) is op:
+                return (self.alias(prefix), name)
+        if getattr(builtins, name, None) is op:
+            return (self.alias(name),)
+        return (self.value(op, name),)
+
+    def imports(self) -> list[str]:
+        """The lines that make the aliases."""
+        aliases = {name: alias for name, alias in self._aliases.items() if name in self._used}
+        lines = []
+        renamed = [(name, alias) for name, alias in aliases.items() if name not in ("math", "np") and name != alias]
+        for name, alias in sorted(renamed):
+            lines.append(f"from builtins import {name} as {alias}")
+        if "math" in aliases:
+            lines.append("import math" if aliases["math"] == "math" else f"import math as {aliases['math']}")
+        if "np" in aliases:
+            lines += ["", f"import numpy as {aliases['np']}"]
+        return lines

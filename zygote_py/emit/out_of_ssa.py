@@ -1,0 +1,313 @@
+"""Leaving SSA: values become variables, phi nodes become copies on edges, and most copies vanish.
+
+    b1:  %r1: f64 = phi b0: 1.0, b2: %r2        r = 1.0
+         ...                                    while ...:
+    b2:  %r2 = mul %r1, %x : f64                    r *= x
+
+A phi and its operands become one variable where their live ranges do not interfere (after Boissinot et al.,
+"Revisiting Out-of-SSA Translation", 2009, without its values: two that are live together get two variables even where
+they are equal). The copies of an edge are parallel: `sequence_copies` orders them, and swaps by a tuple assignment.
+
+No copy is made of `Undef`. A *slot*, a chain of phis that carries one value past merges, is always one variable: a copy
+of one that is unset would raise UnboundLocalError in plain Python. What can be unset and must be copied all the same
+is listed in `zeros`, for the emitted function to start with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from zygote_py.emit.ranges import Range
+from zygote_py.ir.core import Block, Const, Function, Operand, Param, Phi, Undef, Value, operands
+from zygote_py.ir.loops import LoopNest
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Variable:
+    """The values that share a variable of the emitted function, in the order of the text."""
+
+    members: list[Value]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    target: Variable
+    source: Operand
+
+
+@dataclass(slots=True, eq=False)
+class Variables:
+    """The variable of every value; the copies of every edge that has some; what must start as a zero."""
+
+    of: dict[Value, Variable]
+    copies: dict[tuple[Block, Block], list[Copy]] = field(default_factory=dict)
+    zeros: list[Variable] = field(default_factory=list)
+
+
+def assign_variables(function: Function, nest: LoopNest, ranges: Mapping[Block, Range]) -> Variables:
+    """Give every value a variable. The phis of `ranges` are set by their `for` statements and not by copies."""
+    counters = {found.phi for found in ranges.values()}
+    webs = _Webs(function)
+    phis = [phi for block in function.blocks for phi in block.phis if phi not in counters]
+    depth = {phi: nest.depth(block) for block in function.blocks for phi in block.phis}
+    for root, members in _slots(phis, counters).items():
+        webs.join_slot(root if isinstance(root, Value) else None, members)
+    for phi in sorted(phis, key=lambda phi: -depth[phi]):  # copies in inner loops cost most
+        block_operands = sorted(phi.incoming.items(), key=lambda item: -nest.depth(item[0]))
+        for _, operand in block_operands:
+            if isinstance(operand, Value) and operand not in counters and operand.type == phi.type:
+                if isinstance(operand, Param) and phi.hint not in ("", operand.hint):
+                    continue  # a parameter keeps its name
+                webs.join(phi, operand)
+    of = webs.variables()
+    variables = Variables(of)
+    unset = _may_be_unset(phis)
+    zeros: dict[Variable, None] = {}
+    for block in function.blocks:
+        for phi in block.phis:
+            if phi in counters:
+                continue
+            for pred, operand in phi.incoming.items():
+                if isinstance(operand, Undef) or (isinstance(operand, Value) and of[operand] is of[phi]):
+                    continue
+                variables.copies.setdefault((pred, block), []).append(Copy(of[phi], operand))
+                if operand in unset and isinstance(operand, Value):
+                    zeros[of[operand]] = None
+    variables.zeros = list(zeros)
+    return variables
+
+
+def sequence_copies(
+    copies: Sequence[tuple[T, Operand]], reads: Callable[[Operand], T | None]
+) -> list[list[tuple[T, Operand]]]:
+    """Order parallel copies so that none overwrites what a later one reads; a cycle comes as one group."""
+    pending = [copy for copy in copies if reads(copy[1]) != copy[0]]
+    groups: list[list[tuple[T, Operand]]] = []
+    while pending:
+        read = {reads(source) for _, source in pending}
+        free = [copy for copy in pending if copy[0] not in read]
+        if free:
+            groups += [[copy] for copy in free]
+            pending = [copy for copy in pending if copy[0] in read]
+            continue
+        by_target = dict(pending)  # nothing but cycles is left: every target is read by exactly one copy
+        first = pending[0][0]
+        cycle = [(first, by_target[first])]
+        while (following := reads(cycle[-1][1])) != first:
+            assert following is not None
+            cycle.append((following, by_target[following]))
+        groups.append(cycle)
+        done = {target for target, _ in cycle}
+        pending = [copy for copy in pending if copy[0] not in done]
+    return groups
+
+
+def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[Phi]]:
+    """The phis that can only hold one value, or nothing, by that value."""
+    carried: dict[Phi, Value | Const | None] = {phi: None for phi in phis}  # None: nothing found yet
+    several: set[Phi] = set()
+    users: dict[Value, list[Phi]] = {}
+    for phi in carried:
+        for operand in phi.incoming.values():
+            if isinstance(operand, Phi):
+                users.setdefault(operand, []).append(phi)
+    work = list(carried)
+    while work:
+        phi = work.pop()
+        if phi in several:
+            continue
+        found = carried[phi]
+        for operand in phi.incoming.values():
+            root: Operand | None = operand
+            if isinstance(operand, Phi) and operand in carried:
+                root = operand if operand in several else carried[operand]
+            if root is None or isinstance(root, Undef) or root is phi:
+                continue
+            assert isinstance(root, Value | Const)
+            if found is None:
+                found = root
+            elif found != root:
+                several.add(phi)
+        if phi in several or found != carried[phi]:
+            carried[phi] = found
+            # A phi that was taken for a slot of another value changes what its users carry.
+            for user in _reset(phi, users, carried, several) if phi in several else users.get(phi, []):
+                work.append(user)
+    slots: dict[Value | Const, list[Phi]] = {}
+    for phi, root in carried.items():
+        if root is not None and phi not in several and root not in counters:
+            slots.setdefault(root, []).append(phi)
+    return {root: members for root, members in slots.items() if any(map(_has_undef, members))}
+
+
+def _reset(
+    phi: Phi, users: Mapping[Value, Sequence[Phi]], carried: dict[Phi, Value | Const | None], several: set[Phi]
+) -> list[Phi]:
+    """Forget what was concluded from what `phi` carried."""
+    reset: dict[Phi, None] = {}
+    work = list(users.get(phi, []))
+    while work:
+        user = work.pop()
+        if user in several or user in reset:
+            continue
+        carried[user] = None
+        reset[user] = None
+        work += users.get(user, [])
+    return list(reset)
+
+
+def _has_undef(phi: Phi) -> bool:
+    return any(isinstance(operand, Undef) for operand in phi.incoming.values())
+
+
+def _may_be_unset(phis: Sequence[Phi]) -> set[Operand]:
+    """The phis that can hold nothing."""
+    users: dict[Operand, list[Phi]] = {}
+    for phi in phis:
+        for operand in phi.incoming.values():
+            users.setdefault(operand, []).append(phi)
+    unset: set[Operand] = set()
+    work = [phi for phi in phis if _has_undef(phi)]
+    while work:
+        phi = work.pop()
+        if phi not in unset:
+            unset.add(phi)
+            work += users.get(phi, [])
+    return unset
+
+
+class _Webs:
+    """A union of values into variables. Sets of values are ints, a bit for each value.
+
+    `after[v]` is what is live right after the definition of `v`, other than `v`.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.values = list(function.values())
+        self.number = {value: index for index, value in enumerate(self.values)}
+        self.parent = list(range(len(self.values)))
+        self.members = [1 << index for index in self.parent]
+        self.after = [0] * len(self.values)
+        self._live_after_definitions(function)
+
+    def _live_after_definitions(self, function: Function) -> None:
+        number = self.number
+        leaving = live_out(function, number)
+        entry = 0
+        for block in function.blocks:
+            live = leaving[block]
+            for operand in operands(block.terminator):
+                if isinstance(operand, Value):
+                    live |= 1 << number[operand]
+            for instr in reversed(block.instrs):
+                index = number[instr]
+                live &= ~(1 << index)
+                self.after[index] = live
+                for operand in operands(instr):
+                    if isinstance(operand, Value):
+                        live |= 1 << number[operand]
+            together = live
+            for phi in block.phis:
+                together |= 1 << number[phi]
+            for phi in block.phis:
+                self.after[number[phi]] = together & ~(1 << number[phi])
+            if block is function.entry:
+                entry = live
+        for param in function.params:
+            entry |= 1 << number[param]
+        for param in function.params:
+            self.after[number[param]] = entry & ~(1 << number[param])
+
+    def find(self, value: Value) -> int:
+        index = self.number[value]
+        while self.parent[index] != index:
+            self.parent[index] = self.parent[self.parent[index]]
+            index = self.parent[index]
+        return index
+
+    def join(self, a: Value, b: Value) -> None:
+        """Make one variable of those of `a` and `b`, unless they interfere."""
+        first, second = self.find(a), self.find(b)
+        if first == second:
+            return
+        if self.after[first] & self.members[second] or self.after[second] & self.members[first]:
+            return
+        self._unite(first, second)
+
+    def join_slot(self, root: Value | None, members: Sequence[Phi]) -> None:
+        """Make one variable of `root` and what carries it, as far as it is not live where `root` is computed anew."""
+        if root is None:  # a constant: whoever holds something holds that
+            kept = list(members)
+        else:
+            kept = [phi for phi in members if not self.after[self.number[root]] >> self.number[phi] & 1]
+            kept = [phi for phi in kept if phi.type == root.type]
+        indices = [self.number[phi] for phi in kept] + ([] if root is None else [self.number[root]])
+        for index in indices[1:]:
+            self._unite(self._top(indices[0]), self._top(index))
+
+    def _top(self, index: int) -> int:
+        return self.find(self.values[index])
+
+    def _unite(self, first: int, second: int) -> None:
+        if first == second:
+            return
+        first, second = min(first, second), max(first, second)
+        self.parent[second] = first
+        self.members[first] |= self.members[second]
+        self.after[first] |= self.after[second]
+
+    def variables(self) -> dict[Value, Variable]:
+        by_root: dict[int, Variable] = {}
+        of: dict[Value, Variable] = {}
+        for value in self.values:
+            variable = by_root.setdefault(self.find(value), Variable([]))
+            variable.members.append(value)
+            of[value] = variable
+        return of
+
+
+def live_out(function: Function, number: Mapping[Value, int]) -> dict[Block, int]:
+    """What is live at the end of every block: used later, or by a phi on an edge from there. Bits by `number`."""
+    used: dict[Block, int] = {}
+    defined: dict[Block, int] = {}
+    leaving: dict[Block, int] = dict.fromkeys(function.blocks, 0)
+    preds: dict[Block, list[Block]] = {block: [] for block in function.blocks}
+    for block in function.blocks:
+        before = inside = 0
+        for phi in block.phis:
+            inside |= 1 << number[phi]
+            for pred, operand in phi.incoming.items():
+                if isinstance(operand, Value):
+                    leaving[pred] |= 1 << number[operand]
+        for node in (*block.instrs, block.terminator):
+            for operand in operands(node):
+                if isinstance(operand, Value) and not inside >> (index := number[operand]) & 1:
+                    before |= 1 << index
+            if isinstance(node, Value):
+                inside |= 1 << number[node]
+        used[block], defined[block] = before, inside
+        for successor in block.successors:
+            preds[successor].append(block)
+    entering = {block: used[block] | leaving[block] & ~defined[block] for block in function.blocks}
+    work = list(function.blocks)
+    waiting = set(work)
+    while work:
+        block = work.pop()
+        waiting.discard(block)
+        for pred in preds[block]:
+            grown = leaving[pred] | entering[block]
+            if grown == leaving[pred]:
+                continue
+            leaving[pred] = grown
+            before = used[pred] | grown & ~defined[pred]
+            if before != entering[pred]:
+                entering[pred] = before
+                if pred not in waiting:
+                    waiting.add(pred)
+                    work.append(pred)
+    return leaving

@@ -1,0 +1,115 @@
+"""Which loops are printed as `for i in range(a, b, s)`.
+
+    b1:  %i: i64 = phi b0: 0, b2: %i2           for i in range(0, n):
+         %c = lt %i, %n : bool                      ...
+         branch %c, b2, b3
+    b2:  ...
+         %i2 = add %i, 1 : i64
+
+`range` of Python leaves the counter at its last value and not past it, so that neither `%i` nor `%i2` may be used after
+the loop. A counter of another type than int64 stays a `while`: the type of the range would be Numba's choice.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from numba import types
+from zygote_py.emit.structure import Endless, Guarded, If, Loop, Region
+from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value, operands
+from zygote_py.ir.loops import CountedLoop, LoopNest, counted
+from zygote_py.ir.loops import Loop as NaturalLoop
+
+# What `range` has to stop at, from the bound of the comparison.
+_PAST = {operator.lt: 0, operator.gt: 0, operator.le: 1, operator.ge: -1}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range:
+    """`for phi in range(start, bound + past, step)`; `removed` are the instructions that it stands for."""
+
+    phi: Phi
+    start: Operand
+    bound: Operand
+    past: int
+    step: int
+    entering: Block
+    removed: tuple[Instr, ...]
+
+
+def ranges(function: Function, nest: LoopNest, regions: Sequence[Region]) -> dict[Block, Range]:
+    """The loops among `regions` that can be printed as `for`, by their headers."""
+    candidates: dict[Value, tuple[NaturalLoop, CountedLoop]] = {}
+    for loop in _loops(regions):
+        found = counted(loop, function)
+        if found is None or len(loop.entering) != 1 or len(loop.latches) != 1:
+            continue
+        alone = {found.condition, found.increment} >= set(loop.header.instrs)
+        if alone and all(operand.type == types.int64 for operand in (found.phi, found.start, found.bound)):
+            candidates[found.phi] = (loop, found)
+    uses = _uses(function)
+    return {
+        loop.header: _range(loop, found, uses)
+        for loop, found in candidates.values()
+        if _unused_after(loop, found, uses)
+    }
+
+
+def _loops(regions: Iterable[Region]) -> Iterable[NaturalLoop]:
+    for region in regions:
+        match region:
+            case If(_, then, orelse):
+                yield from _loops(then)
+                yield from _loops(orelse)
+            case Loop(loop, body):
+                yield loop
+                yield from _loops(body)
+            case Endless(body) | Guarded(_, body):
+                yield from _loops(body)
+            case _:
+                pass
+
+
+Use = tuple[Block, Value | None]  # where, and by which phi or instruction (None: a terminator)
+
+
+def _uses(function: Function) -> dict[Value, list[Use]]:
+    """The uses of every value; a phi uses its operands in the predecessors."""
+    found: dict[Value, list[Use]] = {}
+    for block in function.blocks:
+        for phi in block.phis:
+            for pred, operand in phi.incoming.items():
+                if isinstance(operand, Value):
+                    found.setdefault(operand, []).append((pred, phi))
+        for instr in block.instrs:
+            for operand in operands(instr):
+                if isinstance(operand, Value):
+                    found.setdefault(operand, []).append((block, instr))
+        for operand in operands(block.terminator):
+            if isinstance(operand, Value):
+                found.setdefault(operand, []).append((block, None))
+    return found
+
+
+def _unused_after(loop: NaturalLoop, found: CountedLoop, uses: dict[Value, list[Use]]) -> bool:
+    header = loop.header
+    if len(uses[found.condition]) != 1:
+        return False
+    for value in (found.phi, found.increment):
+        for block, user in uses.get(value, []):
+            if block not in loop:
+                return False
+            if block is header and user not in (found.condition, found.increment):
+                return False  # a copy on the way out
+    return not (found.increment in header.instrs and len(uses[found.increment]) > 1)
+
+
+def _range(loop: NaturalLoop, found: CountedLoop, uses: dict[Value, list[Use]]) -> Range:
+    removed = [found.condition]
+    if len(uses[found.increment]) == 1:
+        removed.append(found.increment)
+    return Range(
+        found.phi, found.start, found.bound, _PAST[found.comparison], found.step, loop.entering[0], tuple(removed)
+    )

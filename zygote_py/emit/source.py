@@ -1,0 +1,252 @@
+"""The text of an emitted module, and the function that it makes.
+
+    emit(joint, name="pow_gradient", decorator="njit")      import math ... @njit ... def pow_gradient(x, n): ...
+    load(emitted)                                           <function pow_gradient>
+
+astor prints the expressions and the simple statements, all in one go; the compound statements and the comments, of which
+an `ast` knows nothing, are put around them here. The same function always gives the same text.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import astor
+
+from zygote_py.emit import structure as regions
+from zygote_py.emit.expressions import Expressions
+from zygote_py.emit.inlining import choose_statements
+from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While
+from zygote_py.emit.names import Module, Names
+from zygote_py.emit.out_of_ssa import Variables, assign_variables
+from zygote_py.emit.ranges import ranges
+from zygote_py.emit.sharing import hint_of, share_by_hint
+from zygote_py.emit.structure import structure
+from zygote_py.ir.core import Function
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.loops import loop_nest
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """`source` is a whole module that defines the function `name`; `globals` is what it needs besides its imports."""
+
+    source: str
+    name: str
+    globals: Mapping[str, object]
+
+
+def emit(
+    function: Function,
+    *,
+    name: str,
+    decorator: str | None = None,
+    defaults: Mapping[str, object] | None = None,
+    header: str = "",
+    docstring: str = "",
+) -> Emitted:
+    """Write `function` as a Python module.
+
+    `function` is in SSA form, with a reducible graph and without alphas. `name` is what the emitted function is called;
+    `decorator` is the text after the `@`, of `njit` or `cuda`; `defaults` are the values of parameters that have one;
+    `header` is a comment for the first lines, `docstring` that of the module. Raises InternalError.
+    """
+    nest = loop_nest(function)
+    tree = structure(function, nest)
+    counting = ranges(function, nest, tree)
+    variables = assign_variables(function, nest, counting)
+    statements = choose_statements(function, variables, counting)
+    share_by_hint(function, variables, statements, counting)
+
+    params = [param.hint for param in function.params]
+    names = Names([*params, name, *_decorator_names(decorator)])
+    module = Module(names)
+    module.reserve(function)
+    lowering = Lowering(
+        variables,
+        statements,
+        counting,
+        Expressions(variables.of, statements.inlined, module),
+        _name_guards(function, tree, names),
+    )
+    _name_variables(function, variables, names)
+    body = [*lowering.zeros(), *lowering.lower(tree)]
+    signature = _signature(params, defaults or {}, module)
+    lines = list(_print(body))
+    parts = [f"# {line}".rstrip() for line in header.splitlines()]
+    if docstring:
+        parts.append('"""' + docstring.replace("\\", "\\\\").replace('"""', "'''") + '"""')
+    imports = module.imports()
+    if decorator is not None:
+        imports.append(f"from numba import {_decorator_names(decorator)[0]}")
+    while imports and not imports[0]:
+        imports.pop(0)
+    if imports:
+        parts += ["", *imports] if parts else imports
+    if parts:
+        parts += ["", ""]
+    if decorator is not None:
+        parts.append(f"@{decorator.removeprefix('@')}")
+    parts += [f"def {name}({signature}):", *lines]
+    return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
+
+
+def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]:
+    """Execute the emitted module and return its function.
+
+    Its source is registered with `linecache`, so that tracebacks, `inspect.getsource` and Numba's messages show it.
+    """
+    if filename is None:
+        digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
+        filename = f"<zygote_py {emitted.name} {digest}>"
+    lines = emitted.source.splitlines(keepends=True)
+    linecache.cache[filename] = (len(emitted.source), None, lines, filename)
+    namespace: dict[str, object] = {"__name__": f"zygote_py.emitted.{emitted.name}", **emitted.globals}
+    exec(compile(emitted.source, filename, "exec"), namespace)
+    function = namespace[emitted.name]
+    assert callable(function)
+    return function
+
+
+def _decorator_names(decorator: str | None) -> list[str]:
+    """The name that the decorator starts with."""
+    return [] if decorator is None else [decorator.removeprefix("@").split("(")[0].split(".")[0]]
+
+
+def _name_guards(function: Function, tree: Sequence[regions.Region], names: Names) -> dict[regions.Target, str]:
+    number = {block: index for index, block in enumerate(function.blocks)}
+    guards: dict[regions.Target, str] = {}
+    work = list(reversed(tree))
+    while work:
+        region = work.pop()
+        match region:
+            case regions.SetGuard(target, _) if target not in guards:
+                again = not isinstance(target, regions.Block)
+                block = target.header if isinstance(target, regions.NaturalLoop) else target
+                guards[target] = names.fresh(f"{'again' if again else 'to'}_{number[block]}")
+            case regions.If(_, then, orelse):
+                work += reversed(then + orelse)
+            case regions.Loop(_, body) | regions.Endless(body) | regions.Guarded(_, body):
+                work += reversed(body)
+            case _:
+                pass
+    return guards
+
+
+def _name_variables(function: Function, variables: Variables, names: Names) -> None:
+    for param in function.params:
+        variables.of[param].name = param.hint
+    for value in function.values():
+        variable = variables.of[value]
+        if not variable.name:
+            variable.name = names.fresh(hint_of(variable))
+
+
+def _signature(params: Sequence[str], defaults: Mapping[str, object], module: Module) -> str:
+    written = []
+    for param in params:
+        if param not in defaults:
+            written.append(param)
+        elif isinstance(value := defaults[param], bool | int | str | None) or _is_finite(value):
+            written.append(f"{param}={value!r}")
+        else:
+            written.append(f"{param}={module.value(value, f'default_{param}')}")
+    return ", ".join(written)
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is float and abs(value) < float("inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Line:
+    """A line: `before`, the printed `node`, `after`, and what the comment is to say."""
+
+    depth: int
+    before: str = ""
+    node: ast.stmt | None = None
+    after: str = ""
+    place: Place | None = None
+
+
+def _print(body: Iterable[Statement]) -> Iterator[str]:
+    lines = list(_lines(tuple(body), 1))
+    nodes = [line.node for line in lines if line.node is not None]
+    printed = iter(_print_nodes(nodes))
+    comment = _Comments()
+    for line in lines:
+        text = next(printed) if line.node is not None else ""
+        full = "    " * line.depth + line.before + text + line.after
+        said = comment.at(line.place)
+        yield f"{full}  # {said}" if said else full
+
+
+def _lines(body: tuple[Statement, ...], depth: int) -> Iterator[_Line]:
+    if not body:
+        yield _Line(depth, "pass")
+    for statement in body:
+        match statement:
+            case Simple(node, place):
+                yield _Line(depth, node=node, place=place)
+            case While(test, inner, place):
+                yield _Line(depth, "while ", ast.Expr(test), ":", place)
+                yield from _lines(inner, depth + 1)
+            case For(target, iterable, inner, place):
+                assert isinstance(target, ast.Name)
+                yield _Line(depth, f"for {target.id} in ", ast.Expr(iterable), ":", place)
+                yield from _lines(inner, depth + 1)
+            case If():
+                yield from _if_lines(statement, depth)
+
+
+def _if_lines(statement: If, depth: int) -> Iterator[_Line]:
+    word = "if "
+    while True:
+        yield _Line(depth, word, ast.Expr(statement.test), ":", statement.place)
+        yield from _lines(statement.then, depth + 1)
+        match statement.orelse:
+            case ():
+                return
+            case (If() as following,):
+                statement, word = following, "elif "
+            case orelse:
+                yield _Line(depth, "else:")
+                yield from _lines(orelse, depth + 1)
+                return
+
+
+def _print_nodes(nodes: list[ast.stmt]) -> list[str]:
+    """The text of simple statements, a line for each."""
+    if not nodes:
+        return []
+    text = astor.to_source(ast.Module(nodes, []), pretty_string=lambda s, *_, **__: repr(s), pretty_source="".join)
+    lines = [line for line in text.splitlines() if line]
+    if len(lines) != len(nodes):
+        raise InternalError("emit: a statement takes more than a line", ir=text)
+    return lines
+
+
+class _Comments:
+    """Says where statements come from, once for each run of statements from one line."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, int, bool] | None = None
+
+    def at(self, place: Place | None) -> str:
+        if place is None:
+            return ""
+        loc = place.loc
+        key = (loc.file, loc.line, place.reverse)
+        if key == self.last:
+            return ""
+        self.last = key
+        where = f"{os.path.basename(loc.file)}:{loc.line}"
+        if not place.reverse:
+            return where
+        line = linecache.getline(loc.file, loc.line).strip()
+        return f"of line {loc.line}: {line}" if line else f"of {where}"

@@ -1,0 +1,255 @@
+"""The control flow graph of a function as nested regions: ifs, loops and straight lines, each block in one place.
+
+    b0: branch %c, b1, b2               Straight(b0)
+    b1: jump b3                         If(b0, (Straight(b1),), (Straight(b2),))
+    b2: jump b3                         Straight(b3)
+    b3: return %y                       Leave(b3)
+
+The dominator tree gives the nesting (after Norman Ramsey, "Beyond Relooper", 2022): a block with one predecessor stands
+in the arm that leads to it, and a merge stands after the block that dominates it immediately, in reverse postorder.
+Python has no jump past a merge: where control may skip one, the merge stands under a guard variable that the jumps to
+it set. A loop whose one way out is the branch of its header is a `Loop`; any other is an `Endless` loop with breaks.
+
+This knows blocks and edges only. Which copies an edge makes, which instructions become statements and whether a `Loop`
+is printed as `for` or `while`, `emit.lower` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zygote_py.ir.core import Block, Branch, Function, Jump, predecessors
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.loops import Loop as NaturalLoop
+from zygote_py.ir.loops import LoopNest
+
+# Where control may be headed: a block, or the next iteration of a loop.
+Target = Block | NaturalLoop
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Straight:
+    """The instructions of `block`, without its terminator."""
+
+    block: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edge:
+    """What the phis of `target` take when control comes from `source`."""
+
+    source: Block
+    target: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leave:
+    """The `Return` or `Raise` of `block`."""
+
+    block: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """The `Branch` of `block`."""
+
+    block: Block
+    then: tuple[Region, ...]
+    orelse: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """Runs the header, and while its branch does not leave, the body; `exit` is where it leaves for."""
+
+    loop: NaturalLoop
+    body: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Endless:
+    """Repeats the body, the header in it, until a `Break`."""
+
+    body: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Break:
+    """Leaves the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetGuard:
+    """The guard variable of `target` becomes `value`."""
+
+    target: Target
+    value: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarded:
+    """The body, if the guard variable of `target` is set."""
+
+    target: Target
+    body: tuple[Region, ...]
+
+
+Region = Straight | Edge | Leave | If | Loop | Endless | Break | SetGuard | Guarded
+
+
+def structure(function: Function, nest: LoopNest) -> tuple[Region, ...]:
+    """The regions of `function`, whose loops are `nest`. Each block and each edge stands in exactly one place."""
+    builder = _Builder(function, nest)
+    regions, pending = builder.sequence(function.entry, None)
+    if pending:
+        raise InternalError(f"structure: control runs off the end of {function.name}")
+    return _pruned(regions, builder.guarded)
+
+
+class _Builder:
+    """Builds the regions. `home` is, for each target, the loop around the place where it stands."""
+
+    def __init__(self, function: Function, nest: LoopNest) -> None:
+        self.tree = nest.tree
+        self.loops = {loop.header: loop for loop in nest.loops}
+        self.guarded: set[Target] = set()
+        self.home: dict[Target, NaturalLoop | None] = {}
+        self.breaks: dict[NaturalLoop | None, dict[Target, None]] = {None: {}}  # targets that a loop is left for
+        self.merges = {
+            block
+            for block, preds in predecessors(function).items()
+            if sum(not self.tree.dominates(block, pred) for pred in preds) > 1
+        }
+
+    def sequence(self, start: Block, around: NaturalLoop | None) -> tuple[list[Region], set[Target]]:
+        """The regions from `start` on, all that it dominates included, and where control is headed at their end."""
+        regions: list[Region] = []
+        waiting = [start]
+        pending: set[Target] = {start}
+        while waiting:  # not by recursion: a sequence can be long
+            block = waiting.pop()
+            if pending == {block}:
+                pending = self.place(block, around, regions, waiting)
+                continue
+            self.guarded.add(block)
+            body, left = self.sequence(block, around)
+            regions.append(Guarded(block, tuple(body)))
+            pending.discard(block)
+            pending |= left
+        return regions, pending
+
+    def place(
+        self, block: Block, around: NaturalLoop | None, regions: list[Region], waiting: list[Block]
+    ) -> set[Target]:
+        """Append the regions of `block`, and to `waiting` what stands in the same sequence after it."""
+        loop = self.loops.get(block)
+        if loop is not None and loop is not around:
+            return self.place_loop(loop, around, regions, waiting)
+        merges = [child for child in self.tree.children[block] if child in self.merges and child not in self.home]
+        self.expect(merges, around, regions, waiting)
+        regions.append(Straight(block))
+        match block.terminator:
+            case Branch(_, then, orelse) if then is not orelse:
+                then_regions, then_pending = self.arm(block, then, around)
+                else_regions, else_pending = self.arm(block, orelse, around)
+                regions.append(If(block, tuple(then_regions), tuple(else_regions)))
+                return then_pending | else_pending
+            case Jump(target) | Branch(_, target, _):
+                return self.follow(block, target, around, regions, waiting)
+            case _:
+                regions.append(Leave(block))
+                return set()
+
+    def place_loop(
+        self, loop: NaturalLoop, around: NaturalLoop | None, regions: list[Region], waiting: list[Block]
+    ) -> set[Target]:
+        header = loop.header
+        merges = [child for child in self.tree.children[header] if child in self.merges and child not in loop]
+        self.expect(merges, around, regions, waiting)
+        self.home[loop] = loop
+        self.breaks[loop] = {}
+        again: list[Region] = [SetGuard(loop, False)]
+        inside = [successor for successor in header.successors if successor in loop]
+        outside = [successor for successor in header.successors if successor not in loop]
+        if len(inside) == len(outside) == 1:
+            body, _ = self.arm(header, inside[0], loop)
+            if not self.breaks[loop]:
+                regions.append(Loop(loop, tuple(again + body)))
+                return self.follow(header, outside[0], around, regions, waiting)
+            if outside[0] not in self.home:  # its place is after the loop, not in it
+                self.expect(outside, around, regions, waiting)
+            leave, _ = self.arm(header, outside[0], loop)
+            branch = header.terminator
+            assert isinstance(branch, Branch)
+            arms = (body, leave) if branch.then is inside[0] else (leave, body)
+            again += [Straight(header), If(header, tuple(arms[0]), tuple(arms[1]))]
+        else:
+            body, _ = self.sequence(header, loop)
+            again += body
+        regions.append(Endless(tuple(again)))
+        left = self.breaks[loop]
+        here = {target for target in left if self.home[target] is around}
+        further = [target for target in left if target not in here]
+        if here:
+            self.guarded.update(further)
+            regions += [Guarded(target, (Break(),)) for target in further]
+        elif further:
+            regions.append(Break())
+        self.breaks[around].update(dict.fromkeys(further))
+        return set(here)
+
+    def expect(
+        self, merges: Sequence[Block], around: NaturalLoop | None, regions: list[Region], waiting: list[Block]
+    ) -> None:
+        """Note that `merges` stand in this sequence, in this order."""
+        waiting.extend(reversed(merges))
+        for merge in merges:
+            self.home[merge] = around
+            regions.append(SetGuard(merge, False))
+
+    def arm(self, block: Block, target: Block, around: NaturalLoop | None) -> tuple[list[Region], set[Target]]:
+        regions: list[Region] = []
+        waiting: list[Block] = []
+        pending = self.follow(block, target, around, regions, waiting)
+        if not waiting:
+            return regions, pending
+        rest, pending = self.sequence(target, around)
+        return regions + rest, pending
+
+    def follow(
+        self, block: Block, target: Block, around: NaturalLoop | None, regions: list[Region], waiting: list[Block]
+    ) -> set[Target]:
+        """Append the jump from `block` to `target`."""
+        regions.append(Edge(block, target))
+        back = self.tree.dominates(target, block)
+        if not back and target not in self.home:
+            waiting.append(target)
+            return {target}
+        goal: Target = self.loops[target] if back else target
+        regions.append(SetGuard(goal, True))
+        if self.home[goal] is around:
+            return {goal}
+        self.breaks[around][goal] = None
+        regions.append(Break())
+        return set()
+
+
+def _pruned(regions: Sequence[Region], guarded: set[Target]) -> tuple[Region, ...]:
+    """The regions without the guards that nothing asks for."""
+    kept: list[Region] = []
+    for region in regions:
+        match region:
+            case SetGuard(target, _) if target not in guarded:
+                continue
+            case If(block, then, orelse):
+                kept.append(If(block, _pruned(then, guarded), _pruned(orelse, guarded)))
+            case Loop(loop, body):
+                kept.append(Loop(loop, _pruned(body, guarded)))
+            case Endless(body):
+                kept.append(Endless(_pruned(body, guarded)))
+            case Guarded(target, body):
+                kept.append(Guarded(target, _pruned(body, guarded)))
+            case _:
+                kept.append(region)
+    return tuple(kept)
