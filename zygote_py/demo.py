@@ -23,6 +23,7 @@ import sys
 import time
 import timeit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -133,7 +134,7 @@ def print_iteration(iteration: int, value: float, theta: Array) -> None:
 def print_times(value_and_slope: Callable[..., object], theta: Array, hare: Array, lynx: Array) -> None:
     """The median time of a call of the gradient against that of the function alone, both compiled."""
     function = numba.njit(loss)
-    timers = [timeit.Timer(lambda call=call: call(theta, hare, lynx)) for call in (function, value_and_slope)]
+    timers = [timeit.Timer(partial(call, theta, hare, lynx)) for call in (function, value_and_slope)]
     for timer in timers:
         timer.timeit(100)
     # Turn about, so that a change in the machine's speed meets both.
@@ -149,6 +150,7 @@ def draw(years: Array, hare: Array, lynx: Array, theta: Array, output: Path) -> 
     """Write a plot of the record and the fitted curves; without matplotlib, say how to get it."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
     except ImportError:
         print('no plot: matplotlib is missing (pip install "zygote-py[plot]")', file=sys.stderr)
         return
@@ -168,7 +170,7 @@ def draw(years: Array, hare: Array, lynx: Array, theta: Array, output: Path) -> 
         axes.plot(years, counts, "o", color=colour, label=f"{name}, recorded")
         axes.plot(years[0] + times, fitted, "-", color=colour, label=f"{name}, fitted")
     axes.set(xlabel="year", ylabel="pelts (thousands)", title="Hudson's Bay record and Lotka-Volterra equations")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     output.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(output, dpi=150)

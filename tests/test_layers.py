@@ -1,0 +1,129 @@
+"""The order of the layers, read off the imports: zygote_py -> adjoints -> ir, and one door to Numba's inside."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import numba
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {"zygote_py": "zygote_py", "ir": "zygote_py.ir", "adjoints": "zygote_py.adjoints"}
+ADAPTER = "zygote_py.numba_adapter"
+PUBLIC_NUMBA = {"types", "extending", "typed", "cuda", "experimental"}
+PRIVATE_NUMBA = {module.name for module in pkgutil.iter_modules(numba.__path__)} - PUBLIC_NUMBA
+MOST_LINES = 550
+
+
+def module_name(path: Path) -> str:
+    folder, *rest = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([FOLDERS[folder], *(part for part in rest if part != "__init__")])
+
+
+MODULES = {module_name(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text("utf-8"), str(path)) for name, path in MODULES.items()}
+
+
+def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
+    """The full names that the import statements among `nodes` of a module name: modules and things out of modules."""
+    package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
+    for node in nodes:
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                module = ".".join([*above, *([node.module] if node.module else [])])
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+            case _:
+                pass
+
+
+def on_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """The statements that run when a module is imported, without what is only there for the type checker."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from on_import(getattr(node, name, []))
+
+
+def ours(full_name: str) -> str | None:
+    """The module of ours that a name out of `imports` stands in."""
+    while full_name and full_name not in MODULES:
+        full_name = full_name.rpartition(".")[0]
+    return full_name or None
+
+
+@pytest.mark.parametrize(
+    ("layer", "below"),
+    [("zygote_py.ir", ("zygote_py.ir",)), ("zygote_py.adjoints", ("zygote_py.ir", "zygote_py.adjoints"))],
+)
+def test_a_layer_imports_only_what_is_below_it(layer, below):
+    wrong = [
+        f"{name} imports {imported}"
+        for name, tree in TREES.items()
+        if f"{name}.".startswith(f"{layer}.")
+        for imported in imports(name, ast.walk(tree))
+        if imported.split(".")[0] in ("zygote_py", "ir", "adjoints", "benchmarks", "tests")
+        and not any(f"{imported}.".startswith(f"{allowed}.") for allowed in below)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_folders_are_imported_as_parts_of_the_package():
+    wrong = [
+        f"{name} imports {imported}"
+        for name, tree in TREES.items()
+        for imported in imports(name, ast.walk(tree))
+        if imported.split(".")[0] in ("ir", "adjoints", "benchmarks", "tests")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_module_imports_itself_through_others():
+    graph = {
+        name: {
+            found for imported in imports(name, on_import(tree.body)) if (found := ours(imported)) not in (None, name)
+        }
+        for name, tree in TREES.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError, with the cycle
+
+
+def test_only_the_adapter_touches_the_inside_of_numba():
+    def private(full_name: str) -> bool:
+        first, _, rest = full_name.partition(".")
+        return first == "numba" and rest.split(".")[0] in PRIVATE_NUMBA
+
+    wrong = []
+    for name, tree in TREES.items():
+        if name == ADAPTER:
+            continue
+        wrong += [f"{name} imports {imported}" for imported in imports(name, ast.walk(tree)) if private(imported)]
+        chains = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        wrong += [f"{name} uses {chain}" for chain in chains if private(chain)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_too_long():
+    files = [*MODULES.values(), *(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))]
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in files}
+    assert not {file: length for file, length in lengths.items() if length > MOST_LINES}
+
+
+@pytest.mark.parametrize("folder", ["ir", "adjoints"])
+def test_a_folder_refuses_to_be_imported_bare(folder):
+    done = subprocess.run([sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: import zygote_py.{folder}, not {folder}: the folder is part of the package zygote_py"
+    )
