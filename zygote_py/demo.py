@@ -133,7 +133,7 @@ def print_iteration(iteration: int, value: float, theta: Array) -> None:
 
 def print_times(value_and_slope: Callable[..., object], theta: Array, hare: Array, lynx: Array) -> None:
     """The median time of a call of the gradient against that of the function alone, both compiled."""
-    function = numba.njit(loss)
+    function = numba.njit()(loss)
     timers = [timeit.Timer(partial(call, theta, hare, lynx)) for call in (function, value_and_slope)]
     for timer in timers:
         timer.timeit(100)
