@@ -47,9 +47,9 @@ flat(np.gcd, np.lcm, math.gcd)
 flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
 flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
 
-# x**p. The factor p * x**(p-1) would be 0 * inf at x = p = 0, and y * log(x) would be 0 * -inf at x = 0 < p.
-_BASE = "(0.0 if p == 0 else p * power(x, p - 1)) * dy"
-_EXPONENT = "(0.0 if (x == 0) & (p >= 0) else y * log(x)) * dy"
+# x**p. The selections keep 0 * inf out, at p = 0 and at x = 0, both here and in the derivative of this derivative.
+_BASE = "(0.0 if p == 0 else p * power(x, 1.0 if p == 0 else p - 1)) * dy"
+_EXPONENT = "(y * log(1.0 if (x == 0) & (p >= 0) else x)) * dy"
 # Up to this exponent x**(n-1) is multiplied out.
 _LARGEST_CHAIN = 16
 

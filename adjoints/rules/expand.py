@@ -72,7 +72,9 @@ class _Expansion:
             return operand
         if isinstance(operand, Const):
             return constant(operand.value, type)
-        return self.emit(CASTS[type], (operand,), type)
+        # Compiled, float of a float32 is that float32.
+        widens = operand.type == types.float32 and type == types.float64
+        return self.emit(np.float64 if widens else CASTS[type], (operand,), type)
 
     def read(self, name: str) -> Operand:
         """The operand of a name, of its own type."""

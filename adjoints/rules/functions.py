@@ -27,14 +27,10 @@ rule(math.tan, np.tan, x="(1 + y * y) * dy")
 rule(math.asin, np.arcsin, x="dy / sqrt((1 - x) * (1 + x))")
 rule(math.acos, np.arccos, x="-(dy / sqrt((1 - x) * (1 + x)))")
 rule(math.atan, np.arctan, x="dy / (1 + x * x)")
-# Two divisions by the radius: its square would overflow and underflow.
-rule(
-    math.atan2,
-    np.arctan2,
-    a="(0.0 if hypot(a, b) == 0 else b / hypot(a, b) / hypot(a, b)) * dy",
-    b="-((0.0 if hypot(a, b) == 0 else a / hypot(a, b) / hypot(a, b)) * dy)",
-)
-rule(math.hypot, np.hypot, a="(0.0 if y == 0 else a / y) * dy", b="(0.0 if y == 0 else b / y) * dy")
+# At the origin these are 0. Two divisions by the radius: its square would overflow and underflow.
+_RADIUS = "(1.0 if hypot(a, b) == 0 else hypot(a, b))"
+rule(math.atan2, np.arctan2, a=f"(b / {_RADIUS} / {_RADIUS}) * dy", b=f"-((a / {_RADIUS} / {_RADIUS}) * dy)")
+rule(math.hypot, np.hypot, a="(a / (1.0 if y == 0 else y)) * dy", b="(b / (1.0 if y == 0 else y)) * dy")
 
 rule(math.sinh, np.sinh, x="cosh(x) * dy")
 rule(math.cosh, np.cosh, x="sinh(x) * dy")
@@ -81,7 +77,7 @@ def _sinc() -> str:
     for k in range(9, 0, -1):
         coefficient = (-1) ** k * 2 * k * math.pi ** (2 * k) / math.factorial(2 * k + 1)
         series = f"({series} * ({near} * {near}) + {coefficient})" if k < 9 else f"{coefficient}"
-    far = f"(cos({math.pi} * (x - 2 * rint(0.5 * x))) - y) / x"
+    far = f"(cos({math.pi} * (x - 2 * rint(0.5 * x))) - y) / (1.0 if abs(x) < 0.3 else x)"
     return f"({series} * {near} if abs(x) < 0.3 else {far}) * dy"
 
 
