@@ -4,8 +4,8 @@
     accumulate(%dx, %d, %i, %j)         dx[i, j] += d
 
 What an expression means to Numba and to Python is the same, and of the type that the IR says: a constant of float32 is
-written `np.float32(2.0)`. The one cast that is left out is that of an int to float64 beside another float64 in `+`, `-`,
-`*` or `/`, where both make it themselves.
+written `np.float32(2.0)`. The one cast that is left out is that of an int to float64 beside another float64 in `+`,
+`-`, `*` or `/`, where both make it themselves.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import operator
 from collections.abc import Callable, Mapping
 
 import numpy as np
-
 from numba import types
+
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import ops
@@ -69,6 +69,7 @@ class Expressions:
         self.module = module
 
     def operand(self, operand: Operand) -> ast.expr:
+        """A variable, a constant, or what an inlined instruction computes."""
         match operand:
             case Instr() if operand in self.inlined:
                 return self.computed(operand)
@@ -85,18 +86,18 @@ class Expressions:
         match instr.op, instr.args:
             case (ops.setitem | operator.setitem) as op, args:
                 array, value, *index = args if op is ops.setitem else (args[0], args[2], args[1])
-                return ast.Assign([self.subscript(array, index)], self.operand(value))
+                return ast.Assign([self._subscript(array, index)], self.operand(value))
             case ops.accumulate, (array, value, *index):
-                return ast.AugAssign(self.subscript(array, index), ast.Add(), self.operand(value))
+                return ast.AugAssign(self._subscript(array, index), ast.Add(), self.operand(value))
             case op, (first, second) if op in AUGMENTED and _is_number(instr.type):
                 if self._is(first, instr):
                     return ast.AugAssign(name(target), _BINARY[op](), self._beside(second, first, op))
                 if self._is(second, instr) and op in (operator.add, operator.mul):
                     return ast.AugAssign(name(target), _BINARY[op](), self._beside(first, second, op))
-        value = self.computed(instr)
+        computed = self.computed(instr)
         if instr.type == types.none:
-            return ast.Expr(value)
-        return ast.Assign([name(target)], value)
+            return ast.Expr(computed)
+        return ast.Assign([name(target)], computed)
 
     def _is(self, operand: Operand, instr: Instr) -> bool:
         return (
@@ -107,7 +108,7 @@ class Expressions:
         )
 
     def computed(self, instr: Instr) -> ast.expr:
-        """The expression that computes `instr`, whatever variable it may have."""
+        """The expression that computes `instr`, with no regard to its variable."""
         op, args = instr.op, instr.args
         if op in _BINARY:
             left, right = args
@@ -130,18 +131,20 @@ class Expressions:
         match instr.op, instr.args:
             case ops.const, (value,):
                 return self.operand(value)
+            case ops.pack, items:
+                return ast.Tuple([self.operand(item) for item in items])
             case ((ops.getitem | operator.getitem), (array, *index)):
-                return self.subscript(array, index)
+                return self._subscript(array, index)
             case ops.select, (condition, then, orelse):
                 return ast.IfExp(self.operand(condition), self.operand(then), self.operand(orelse))
             case ops.pick, (index, *items):
                 return ast.Subscript(ast.Tuple([self.operand(item) for item in items]), self.operand(index))
             case ops.dim, (array, axis):
-                return self.dimension(array, axis)
+                return self._dimension(array, axis)
             case ops.range_length, bounds:
                 return self.call(len, self.call(range, *map(self.operand, bounds)))
             case ops.record, shape:
-                return self.empty(instr.type, [self.operand(length) for length in shape])
+                return self._empty(instr.type, [self.operand(length) for length in shape])
             case ops.stack, ():
                 return ast.List([])
             case ops.push, (values, value):
@@ -154,6 +157,7 @@ class Expressions:
                 return None
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+        """A call of `op`, by the name that it has in the module."""
         first, *rest = self.module.callable(op)
         function: ast.expr = name(first)
         for attribute in rest:
@@ -173,7 +177,7 @@ class Expressions:
         """Whether `operand` too would be written without its cast."""
         return isinstance(operand, Instr) and operand in self.inlined and operand.op is float
 
-    def subscript(self, array: Operand, index: list[Operand]) -> ast.Subscript:
+    def _subscript(self, array: Operand, index: list[Operand]) -> ast.Subscript:
         items = [self._index(item) for item in index]
         return ast.Subscript(self.operand(array), items[0] if len(items) == 1 else ast.Tuple(items))
 
@@ -187,36 +191,37 @@ class Expressions:
             return ast.Slice(None, bounds[0], None)
         return ast.Slice(*bounds)
 
-    def dimension(self, array: Operand, axis: Operand) -> ast.expr:
+    def _dimension(self, array: Operand, axis: Operand) -> ast.expr:
         if not isinstance(axis, Const) or not isinstance(axis.value, int):
             raise InternalError("emit: the axis of dim is no constant")
         if axis.value == 0 and isinstance(array, Value) and getattr(array.type, "ndim", 0) == 1:
             return self.call(len, self.operand(array))
         return ast.Subscript(ast.Attribute(self.operand(array), "shape"), ast.Constant(axis.value))
 
-    def empty(self, type: Type, shape: list[ast.expr]) -> ast.expr:
+    def _empty(self, type: Type, shape: list[ast.expr]) -> ast.expr:
         if not isinstance(type, types.Array):
             raise InternalError(f"emit: a record is no {type}")
-        return self.call(np.empty, shape[0] if len(shape) == 1 else ast.Tuple(shape), self.dtype(type.dtype))
+        return self.call(np.empty, shape[0] if len(shape) == 1 else ast.Tuple(shape), self._dtype(type.dtype))
 
-    def dtype(self, type: Type) -> ast.expr:
+    def _dtype(self, type: Type) -> ast.expr:
         attribute = "bool_" if type == types.boolean else str(type)
         return ast.Attribute(name(self.module.alias("np")), attribute)
 
     def constant(self, value: object, type: Type) -> ast.expr:
         """`value` as a constant of exactly this type."""
-        type = types.unliteral(type)
+        if isinstance(type, types.Literal):
+            type = type.literal_type
         match type:
             case types.Boolean():
                 return ast.Constant(bool(value))
             case types.Float() if isinstance(value, int | float | np.number):
-                written = self.real(float(value))
-                return written if type == types.float64 else ast.Call(self.dtype(type), [written], [])
+                written = self._real(float(value))
+                return written if type == types.float64 else ast.Call(self._dtype(type), [written], [])
             case types.Integer() if isinstance(value, int | np.integer):
                 written = signed(ast.Constant(abs(int(value))), int(value) < 0)
-                return written if type == types.int64 else ast.Call(self.dtype(type), [written], [])
+                return written if type == types.int64 else ast.Call(self._dtype(type), [written], [])
             case types.BaseTuple() if isinstance(value, tuple):
-                items = [self.constant(item, item_type) for item, item_type in zip(value, type.types, strict=True)]
+                items = [self.constant(item, item_type) for item, item_type in zip(value, _items(type), strict=True)]
                 if not hasattr(value, "_fields"):
                     return ast.Tuple(items)
         if value is None or isinstance(value, str | bytes):
@@ -226,7 +231,7 @@ class Expressions:
             return ast.Attribute(name(first), rest[0]) if rest else name(first)
         return name(self.module.value(value, "constant"))
 
-    def real(self, value: float) -> ast.expr:
+    def _real(self, value: float) -> ast.expr:
         if math.isnan(value):
             return ast.Attribute(name(self.module.alias("np")), "nan")
         negative = math.copysign(1.0, value) < 0
@@ -240,7 +245,7 @@ class Expressions:
             case types.Boolean() | types.Float() | types.Integer():
                 return self.constant(False if type == types.boolean else 0, type)
             case types.Array():
-                empty = self.empty(type, [ast.Constant(0)] * type.ndim)
+                empty = self._empty(type, [ast.Constant(0)] * type.ndim)
                 if type.layout == "F":
                     return ast.Attribute(empty, "T")
                 if type.layout == "A":
@@ -250,7 +255,7 @@ class Expressions:
             case types.List():
                 return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
             case types.BaseTuple():
-                return ast.Tuple([self.zero(item) for item in type.types])
+                return ast.Tuple([self.zero(item) for item in _items(type)])
             case _ if type == types.none:
                 return ast.Constant(None)
             case _:
@@ -258,11 +263,18 @@ class Expressions:
 
 
 def name(identifier: str) -> ast.Name:
+    """A variable, read or assigned."""
     return ast.Name(identifier)
 
 
 def signed(value: ast.expr, negative: bool) -> ast.expr:
+    """`value` or `-value`. A negative number is an operation, so that astor puts it in parentheses where it must."""
     return ast.UnaryOp(ast.USub(), value) if negative else value
+
+
+def _items(type: Type) -> tuple[Type, ...]:
+    items: tuple[Type, ...] = getattr(type, "types", ())
+    return items
 
 
 def _is_number(type: Type) -> bool:

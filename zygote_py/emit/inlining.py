@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from numba import types
+
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
 from zygote_py.ir import ops
@@ -119,7 +120,7 @@ class _Chooser:
         inner = self.take(instr.args, _width(instr))
         leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
         effect = ops.effect_of(instr.op)
-        guarded = effect is ops.Effect.READ or ops.may_raise(instr.op) or _reads_an_array(instr)
+        guarded = ops.may_raise(instr.op) or _reads_memory(instr, effect)
         width = _width(instr) + sum(_operand_width(arg) for arg in instr.args if arg not in self.inlined)
         for expression in inner:
             leaves |= expression.leaves
@@ -172,7 +173,7 @@ def _operand_width(operand: Operand) -> int:
     return max(len(operand.hint), 1) + 2 if isinstance(operand, Value) else 3
 
 
-def _reads_an_array(instr: Instr) -> bool:
-    if instr.op in (ops.dim, len):
-        return False
-    return any(isinstance(arg.type, types.Buffer) for arg in instr.args)
+def _reads_memory(instr: Instr, effect: ops.Effect) -> bool:
+    if effect is ops.Effect.READ:
+        return not isinstance(instr.args[0].type, types.BaseTuple)
+    return instr.op not in (ops.dim, len) and any(isinstance(arg.type, types.Array) for arg in instr.args)

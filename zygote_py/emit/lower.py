@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from numba import types
+
 from zygote_py.emit import structure
 from zygote_py.emit.expressions import Expressions, name, signed
 from zygote_py.emit.inlining import Statements
@@ -32,12 +33,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simple:
+    """A statement of one line."""
+
     node: ast.stmt
     place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
+    """`if test: then; else: orelse`."""
+
     test: ast.expr
     then: tuple[Statement, ...]
     orelse: tuple[Statement, ...]
@@ -46,6 +51,8 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
+    """`while test: body`."""
+
     test: ast.expr
     body: tuple[Statement, ...]
     place: Place | None = None
@@ -53,6 +60,8 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
+    """`for target in iterable: body`."""
+
     target: ast.expr
     iterable: ast.expr
     body: tuple[Statement, ...]
@@ -197,8 +206,8 @@ class Lowering:
 
     def _stop(self, found: Range) -> ast.expr:
         if isinstance(found.bound, Const) and isinstance(found.bound.value, int):
-            stop = found.bound.value + found.past
-            return signed(_whole(stop), stop < 0)
+            last = found.bound.value + found.past
+            return signed(_whole(last), last < 0)
         stop = self.expressions.operand(found.bound)
         if found.past == 0:
             return stop

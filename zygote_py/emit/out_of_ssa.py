@@ -36,6 +36,8 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copy:
+    """`target = source`, on an edge."""
+
     target: Variable
     source: Operand
 
@@ -109,7 +111,7 @@ def sequence_copies(
 
 def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[Phi]]:
     """The phis that can only hold one value, or nothing, by that value."""
-    carried: dict[Phi, Value | Const | None] = {phi: None for phi in phis}  # None: nothing found yet
+    carried: dict[Phi, Value | Const | None] = dict.fromkeys(phis)  # None: nothing found yet
     several: set[Phi] = set()
     users: dict[Value, list[Phi]] = {}
     for phi in carried:

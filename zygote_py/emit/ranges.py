@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from numba import types
+
 from zygote_py.emit.structure import Endless, Guarded, If, Loop, Region
 from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value, operands
 from zygote_py.ir.loops import CountedLoop, LoopNest, counted

@@ -3,8 +3,8 @@
     emit(joint, name="pow_gradient", decorator="njit")      import math ... @njit ... def pow_gradient(x, n): ...
     load(emitted)                                           <function pow_gradient>
 
-astor prints the expressions and the simple statements, all in one go; the compound statements and the comments, of which
-an `ast` knows nothing, are put around them here. The same function always gives the same text.
+astor prints the expressions and the simple statements, all in one go; the compound statements and the comments, of
+which an `ast` knows nothing, are put around them here. The same function always gives the same text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zygote_py.emit.out_of_ssa import Variables, assign_variables
 from zygote_py.emit.ranges import ranges
 from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import structure
-from zygote_py.ir.core import Function
+from zygote_py.ir.core import Block, Function
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
 
@@ -126,8 +126,8 @@ def _name_guards(function: Function, tree: Sequence[regions.Region], names: Name
         region = work.pop()
         match region:
             case regions.SetGuard(target, _) if target not in guards:
-                again = not isinstance(target, regions.Block)
-                block = target.header if isinstance(target, regions.NaturalLoop) else target
+                again = not isinstance(target, Block)
+                block = target if isinstance(target, Block) else target.header
                 guards[target] = names.fresh(f"{'again' if again else 'to'}_{number[block]}")
             case regions.If(_, then, orelse):
                 work += reversed(then + orelse)
