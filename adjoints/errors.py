@@ -1,0 +1,83 @@
+"""The errors that users see: what is not supported, where, and what to do instead.
+
+    pow.py:5: `yield` cannot be differentiated
+        yield x * 2
+        ^
+    write a loop that adds up what the generator would give
+
+`refuse` makes one from a location of the IR. Source lines come from `linecache`; a function typed into the REPL or made
+by `exec` mostly has none, and only `file:line` is shown then. Faults of the compiler itself are `InternalError`s.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+
+from zygote_py.ir.core import Loc
+
+
+class DifferentiationError(Exception):
+    """A function, an argument or an operation that cannot be differentiated.
+
+    `file`, `line` and `column` (both from 1) say where, as far as it is known; `source_line` is that line without its
+    newline; `message` says what is not supported and `hint` what to do instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: str | None = None,
+        line: int | None = None,
+        source_line: str | None = None,
+        column: int | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, file, line, source_line, column, hint)  # all of them, so that it can be pickled
+        self.message = message
+        self.file = file
+        self.line = line
+        self.source_line = source_line
+        self.column = column
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = "" if self.file is None else f"{self.file}:{self.line}: "
+        lines = [where + self.message]
+        if self.source_line is not None:
+            text = self.source_line.rstrip()
+            indent = len(text) - len(text.lstrip())
+            column = indent + 1 if self.column is None else self.column
+            lines += [f"    {text[indent:]}", "    " + _blank(text[indent : column - 1]) + "^"]
+        if self.hint:
+            lines.append(self.hint)
+        return "\n".join(lines)
+
+
+def refuse(message: str, loc: Loc | None = None, hint: str = "", token: str = "") -> DifferentiationError:
+    """The error to raise for something at `loc`; the caret is under the column of `loc` or the first `token` there.
+
+    >>> raise refuse("`with` is not supported", Loc("f.py", 3), hint="call the function outside of `with`")
+    """
+    if loc is None:
+        return DifferentiationError(message, hint=hint)
+    source = linecache.getline(loc.file, loc.line).rstrip("\n") or None
+    column = loc.column
+    if source is not None and column is None:
+        column = _find(token, source)
+    return DifferentiationError(message, loc.file, loc.line, source, column, hint)
+
+
+def _find(token: str, source: str) -> int:
+    """The column of `token` as a whole word or operator in a source line, or of its first character that is not blank."""
+    if token:
+        start = r"(?<!\w)" if token[0].isalnum() or token[0] == "_" else ""
+        end = r"(?!\w)" if token[-1].isalnum() or token[-1] == "_" else ""
+        if match := re.search(start + re.escape(token) + end, source):
+            return match.start() + 1
+    return len(source) - len(source.lstrip()) + 1
+
+
+def _blank(text: str) -> str:
+    """As many columns of nothing as `text` takes, its tabs kept."""
+    return re.sub(r"[^\t]", " ", text)

@@ -1,0 +1,331 @@
+"""Undoes what Python's compiler does to `while` loops: the test stands once, in the header of the loop.
+
+Python compiles `while n > 0: n -= 1` like `if n > 0:` around `do: n -= 1; while n > 0`. Before and after:
+
+    b0:  %c0 = gt %n, 0                               b0:  jump b3
+         branch %c0, b1, b2                           b3:  %n1 = phi b0: %n, b1: %n2
+    b1:  %n1 = phi b0: %n, b1: %n2                         %c = gt %n1, 0
+         %n2 = sub %n1, 1                     ->           branch %c, b1, b2
+         %c1 = gt %n2, 0                              b1:  %n2 = sub %n1, 1
+         branch %c1, b1, b2                                jump b3
+    b2:  %n3 = phi b0: %n, b1: %n2                    b2:  (%n1 for %n3)
+
+Tests of several blocks (`while a and b`) are handled too, and the first test when `continue` leads back to it. The two
+copies of a test must match, instruction for instruction, and come from the same lines; a loop that is not of this shape
+stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from zygote_py.ir.core import (
+    Block,
+    Branch,
+    Function,
+    Instr,
+    Jump,
+    Operand,
+    Phi,
+    Terminator,
+    Value,
+    operands,
+    predecessors,
+    replace_values,
+)
+from zygote_py.ir.loops import Loop, LoopNest, loop_nest
+from zygote_py.ir.ops import Effect, effect_of, may_raise
+
+
+def unrotate_loops(function: Function) -> None:
+    """Give every loop whose test stands both before it and at its end a header with that test, in place."""
+    while _round(function):
+        pass
+
+
+def _round(function: Function) -> bool:
+    """Change as many loops as one loop nest is good for."""
+    nest = loop_nest(function)
+    preds = predecessors(function)
+    touched: set[Block] = set()
+    for loop in reversed(nest.loops):
+        if touched.isdisjoint((loop.header, *loop.entering, *loop.latches)):
+            match = _find(function, loop, preds)
+            if match is not None:
+                touched |= _rewrite(function, loop.header, match)
+                _fold_first_test(function, match, nest)
+                touched |= set(preds[loop.header]) | {loop.header}
+    return bool(touched)
+
+
+@dataclass(eq=False)
+class _Match:
+    """The blocks and instructions of the test at the end, each with its counterpart before the loop.
+
+    Of the two `roots`, where the tests begin, only the last instructions take part; the other blocks are nothing else.
+    """
+
+    roots: tuple[Block, Block]
+    blocks: dict[Block, Block] = field(default_factory=dict)
+    values: dict[Instr, Instr] = field(default_factory=dict)
+    exits: list[Block] = field(default_factory=list)
+
+    def counterpart(self, first: Operand, last: Operand) -> bool:
+        """Whether the two are the same thing, computed by the two copies or before both."""
+        if isinstance(last, Instr) and last in self.values:
+            return self.values[last] is first
+        return first == last
+
+
+def _find(function: Function, loop: Loop, preds: dict[Block, list[Block]]) -> _Match | None:
+    """The largest match of tests that decide on entering `loop` and on going round again."""
+    found: _Match | None = None
+    for first in loop.entering:
+        for last in loop.latches:
+            while (match := _match(function, first, last, loop, preds)) is not None:
+                found = match
+                if len(preds[first]) != 1 or len(preds[last]) != 1:
+                    return found
+                first, last = preds[first][0], preds[last][0]
+            if found is not None:
+                return found
+    return found
+
+
+def _match(function: Function, first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]]) -> _Match | None:
+    match = _Match((first, last))
+    if not _match_blocks(match, first, last, loop) or loop.header not in match.exits:
+        return None
+    first_blocks, last_blocks = set(match.blocks.values()), set(match.blocks)
+    if any(pred not in first_blocks | last_blocks for pred in preds[loop.header]):
+        return None
+    for inner_last, inner_first in match.blocks.items():
+        if inner_last is last:
+            continue
+        if not last_blocks.issuperset(preds[inner_last]) or not first_blocks.issuperset(preds[inner_first]):
+            return None
+        if inner_last.phis or inner_first.phis:
+            return None
+        if any(instr not in match.values for instr in inner_last.instrs):
+            return None
+        if len(inner_last.instrs) != len(inner_first.instrs):
+            return None
+    matched = (set(match.values.values()), set(match.values))
+    if not all(_ends_with(block, test) for block, test in zip(match.roots, matched, strict=True)):
+        return None
+    return match if _stay_inside(function, match) else None
+
+
+def _match_blocks(match: _Match, first: Block, last: Block, loop: Loop) -> bool:
+    """Extend the match by two blocks and what follows them, up to where the two ways meet."""
+    if first in loop or last not in loop:
+        return False
+    match.blocks[last] = first
+    if not isinstance(first.terminator, Branch) or not isinstance(last.terminator, Branch):
+        return False
+    conditions = first.terminator.condition, last.terminator.condition
+    if not _match_values(match, first, last, *conditions) and conditions[0] != conditions[1]:
+        return False
+    for to_first, to_last in (
+        (first.terminator.then, last.terminator.then),
+        (first.terminator.orelse, last.terminator.orelse),
+    ):
+        if to_first is to_last:
+            if to_last not in match.exits:
+                match.exits.append(to_last)
+        elif to_last in match.blocks:
+            if match.blocks[to_last] is not to_first:
+                return False
+        elif not _match_blocks(match, to_first, to_last, loop):
+            return False
+    return True
+
+
+def _match_values(match: _Match, first: Block, last: Block, a: Operand, b: Operand) -> bool:
+    """Match two instructions of the blocks with as much of what they use as matches; say whether they do."""
+    if not isinstance(a, Instr) or not isinstance(b, Instr):
+        return False
+    if b in match.values:
+        return match.values[b] is a
+    if a not in first.instrs or b not in last.instrs:
+        return False
+    if (a.op, a.type, a.keywords, a.loc, len(a.args)) != (b.op, b.type, b.keywords, b.loc, len(b.args)):
+        return False
+    if any(x.type != y.type for x, y in zip(a.args, b.args, strict=True)):
+        return False
+    for x, y in zip(a.args, b.args, strict=True):
+        if not _match_values(match, first, last, x, y) and isinstance(y, Instr) and y in match.values:
+            return False
+    match.values[b] = a
+    return True
+
+
+def _ends_with(block: Block, test: set[Instr]) -> bool:
+    """Whether the instructions of the test can all move to the end of the block."""
+    for index, instr in enumerate(block.instrs):
+        if not isinstance(instr, Instr):
+            return False
+        if instr not in test:
+            continue
+        rest = [other for other in block.instrs[index + 1 :] if other not in test]
+        if any(instr in operands(other) for other in rest):
+            return False
+        effects = {effect_of(other.op) for other in rest if isinstance(other, Instr)}
+        if effect_of(instr.op) is Effect.WRITE and (
+            effects - {Effect.PURE} or any(isinstance(other, Instr) and may_raise(other.op) for other in rest)
+        ):
+            return False
+        if (effect_of(instr.op) is not Effect.PURE or may_raise(instr.op)) and Effect.WRITE in effects:
+            return False
+    return True
+
+
+def _stay_inside(function: Function, match: _Match) -> bool:
+    """Whether what the tests compute is used by nothing but the tests and the phis where the two ways meet."""
+    tests = set(match.values) | set(match.values.values())
+    inside = set(match.blocks) | set(match.blocks.values())
+
+    def uses(node: Value | Terminator) -> bool:
+        return any(isinstance(operand, Instr) and operand in tests for operand in operands(node))
+
+    for block in function.blocks:
+        if any(instr not in tests and uses(instr) for instr in block.instrs):
+            return False
+        if block not in inside and uses(block.terminator):
+            return False
+        for phi in block.phis:
+            used = [pred for pred, operand in phi.incoming.items() if isinstance(operand, Instr) and operand in tests]
+            if used and (block not in match.exits or not inside.issuperset(used)):
+                return False
+    # A phi must not get a value of one copy where it gets something else on the other way: there would be no name for it.
+    for phi, first, last in _meeting(match):
+        a, b = phi.incoming[first], phi.incoming[last]
+        if (a in tests or b in tests) and not match.counterpart(a, b):
+            return False
+    return True
+
+
+def _meeting(match: _Match) -> Iterator[tuple[Phi, Block, Block]]:
+    """The phis where the two ways meet, with the two blocks."""
+    for exit_block in match.exits:
+        for phi in exit_block.phis:
+            for last, first in match.blocks.items():
+                if first in phi.incoming and last in phi.incoming:
+                    yield phi, first, last
+
+
+def _rewrite(function: Function, body: Block, match: _Match) -> set[Block]:
+    """Make one copy of the test, in front of `body`; gives the blocks that are gone."""
+    first_root, last_root = match.roots
+    made = {last: Block(last.loc) for last in match.blocks}
+    header = made[last_root]
+    copies: dict[Value, Operand] = {}
+    phis: dict[tuple[Operand, Operand], Phi] = {}
+
+    def merged(first: Operand, last: Operand, hint: str) -> Operand:
+        if isinstance(last, Value) and last in copies:
+            return copies[last]
+        if first == last:
+            return first
+        if (first, last) not in phis:
+            phi = phis[first, last] = Phi(last.type, hint, last.loc if isinstance(last, Value) else None)
+            phi.incoming = {first_root: first, last_root: last}
+            header.phis.append(phi)
+        return phis[first, last]
+
+    for last, first in match.blocks.items():
+        for instr in last.instrs:
+            if isinstance(instr, Instr) and instr in match.values:
+                copies[instr] = Instr(instr.op, (), instr.type, instr.hint, instr.loc, instr.keywords)
+    for phi, first, last in list(_meeting(match)):
+        phi.incoming[first] = merged(phi.incoming[first], phi.incoming[last], phi.hint)
+    for last, first in match.blocks.items():
+        copy = made[last]
+        for instr in last.instrs:
+            if isinstance(instr, Instr) and instr in match.values:
+                clone = copies[instr]
+                assert isinstance(clone, Instr)
+                pairs = zip(match.values[instr].args, instr.args, strict=True)
+                clone.args = tuple(merged(a, b, _hint(a) or _hint(b)) for a, b in pairs)
+                copy.instrs.append(clone)
+        old, other = last.terminator, first.terminator
+        assert isinstance(old, Branch)
+        assert isinstance(other, Branch)
+        condition = merged(other.condition, old.condition, "c")
+        # The last root may be the body itself, which is then an exit of the test and no part of it.
+        then, orelse = (way if way in match.exits else made[way] for way in (old.then, old.orelse))
+        copy.terminator = Branch(condition, then, orelse)
+    for exit_block in match.exits:
+        for phi in exit_block.phis:
+            renamed = {first: made[last] for last, first in match.blocks.items()}
+            kept = ((pred, operand) for pred, operand in phi.incoming.items() if pred not in match.blocks)
+            phi.incoming = {renamed.get(pred, pred): operand for pred, operand in kept}
+    tests = set(match.values) | set(match.values.values())
+    for root in match.roots:
+        root.instrs = [instr for instr in root.instrs if instr not in tests]
+        root.terminator = Jump(header)
+    gone = (set(match.blocks) | set(match.blocks.values())) - set(match.roots)
+    function.blocks = [block for block in function.blocks if block not in gone]
+    place = function.blocks.index(body)
+    function.blocks[place:place] = made.values()
+    _drop_single_phis(function, match.exits)
+    return gone
+
+
+def _hint(operand: Operand) -> str:
+    return operand.hint if isinstance(operand, Value) else ""
+
+
+def _drop_single_phis(function: Function, blocks: list[Block]) -> None:
+    """Remove the phis of blocks that are now entered from one block only."""
+    replacement: dict[Value, Operand] = {}
+    for block in blocks:
+        for phi in block.phis:
+            if len(phi.incoming) == 1:
+                (replacement[phi],) = phi.incoming.values()
+        block.phis = [phi for phi in block.phis if phi not in replacement]
+    replace_values(function, replacement)
+
+
+def _fold_first_test(function: Function, match: _Match, nest: LoopNest) -> None:
+    """Where `continue` led to the first test, lead it to the new header instead, if nothing is left of the first."""
+    first_root = match.roots[0]
+    jump = first_root.terminator
+    if first_root.instrs or not isinstance(jump, Jump) or all(loop.header is not first_root for loop in nest.loops):
+        return
+    header = jump.target
+    before = predecessors(function)[first_root]
+    others = [phi for phi in first_root.phis if _is_used_elsewhere(function, phi, header)]
+    for phi in header.phis:
+        operand = phi.incoming.pop(first_root)
+        given = operand.incoming if isinstance(operand, Phi) and operand in first_root.phis else None
+        phi.incoming = {pred: given[pred] if given else operand for pred in before} | phi.incoming
+    replacement: dict[Value, Operand] = {}
+    for old in others:
+        new = Phi(old.type, old.hint, old.loc)
+        latches = [pred for pred in predecessors(function)[header] if pred is not first_root]
+        new.incoming = dict(old.incoming) | dict.fromkeys(latches, new)
+        header.phis.append(new)
+        replacement[old] = new
+    for pred in before:
+        match pred.terminator:
+            case Jump() as leave:
+                leave.target = header
+            case Branch() as branch:
+                branch.then = header if branch.then is first_root else branch.then
+                branch.orelse = header if branch.orelse is first_root else branch.orelse
+            case _:
+                pass
+    function.blocks.remove(first_root)
+    replace_values(function, replacement)
+
+
+def _is_used_elsewhere(function: Function, value: Phi, header: Block) -> bool:
+    """Whether anything but the phis of `header` uses `value`."""
+    for block in function.blocks:
+        nodes: list[Value | Terminator] = [*block.instrs, block.terminator]
+        nodes += block.phis if block is not header else []
+        if any(value in operands(node) for node in nodes):
+            return True
+    return False

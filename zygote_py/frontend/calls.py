@@ -1,0 +1,242 @@
+"""Calls: what the front end knows the meaning of itself, and all other callables as instructions.
+
+    range(0, n)          three operands: 0, n, 1            len(x)       dim %x, 0
+    float(i)             float %i : f64                     bool(c)      %c, if it is a bool already
+    max((a, b))          max %a, %b                         Point(a, b)  (a, b)
+
+Arguments are cast to the types that Numba chose for the call. Whether there is a rule for a callable is not asked here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.frontend import expressions, values
+from zygote_py.frontend.iteration import INT, ZERO, Iteration, OverArray, OverEnumerate, OverRange, OverTuple, OverZip
+from zygote_py.frontend.values import Bundle, components, leaves_of, plain
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Operand, Type
+
+if TYPE_CHECKING:
+    from zygote_py.frontend.lowering import Lowering
+
+_CASTS = frozenset(
+    {float, int, *(getattr(np, str(t)) for t in types.number_domain if not isinstance(t, types.Complex))}
+)
+_METHODS_OF = {types.Array: np.ndarray, types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """A method that was looked up and is about to be called."""
+
+    value: Bundle
+    name: str
+
+
+def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
+    """The value of a call that will be assigned to `target`."""
+    type_ = at.types[target]
+    callee_type = at.types[expression.callee]
+    callee = at.read(expression.callee).static
+    if callee is None:
+        callee = numba_adapter.object_of(callee_type)
+    args = [at.read(arg) for arg in expression.args]
+    if expression.star is not None:
+        args += components(at.read(expression.star))
+    keywords = {name: at.read(arg) for name, arg in expression.keywords}
+    literal_value = expressions.known(type_)
+    if literal_value is not None:
+        return literal_value
+    if isinstance(callee_type, types.NamedTupleClass):
+        return _named_tuple(at, callee_type.instance_class, args, keywords, type_)
+    if isinstance(type_, types.ExceptionInstance):
+        return Bundle(type_, ())
+    if callee is range or callee is numba.prange:
+        return _range(at, args, type_)
+    if callee is enumerate or callee is zip:
+        made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
+        at.iterations[target] = made, None
+        return Bundle(type_, ())
+    if not keywords:
+        simple = _simple(at, callee, args, expression.types, type_)
+        if simple is not None:
+            return simple
+    return _instruction(at, callee, args, keywords, expression.types, type_)
+
+
+def _simple(
+    at: Lowering, callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type
+) -> Bundle | None:
+    """The calls that are not simply instructions of the same name."""
+    first = args[0] if args else None
+    own = plain(type_)
+    if first is None:
+        return None
+    if values.is_tuple(first.type):
+        return _of_tuple(at, callee, args, type_)
+    if callee is bool and values.is_scalar(plain(first.type)):
+        return Bundle(own, (at.cast(first.leaves[0], types.boolean),))
+    if callee is bool and isinstance(first.type, types.NoneType):
+        return Bundle(own, (Const(False, types.boolean),))
+    if callee in _CASTS and len(args) == 1 and values.is_scalar(plain(first.type)):
+        return Bundle(own, (at.cast(first.leaves[0], own),))
+    if callee is len and isinstance(plain(first.type), types.Array):
+        return Bundle(own, (expressions.dim(at, first, 0),))
+    if callee is len and first.type in values.RANGES:
+        return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
+    if callee is divmod and len(args) == 2 and values.is_tuple(type_):
+        operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
+        both = (operator.floordiv, operator.mod)
+        return Bundle(
+            type_, tuple(at.emit(op, operands, leaf) for op, leaf in zip(both, leaves_of(type_), strict=True))
+        )
+    return None
+
+
+def _of_tuple(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
+    first, own = args[0], plain(type_)
+    parts = components(first)
+    if callee is len:
+        return Bundle(own, (Const(len(parts), INT),))
+    if callee is bool:
+        return Bundle(own, (Const(bool(parts), types.boolean),))
+    if callee is tuple:
+        return first
+    if callee in (min, max) and len(args) == 1 and parts:
+        items = [at.cast(part.leaves[0], own) for part in parts]
+        return Bundle(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))  # type: ignore[arg-type]
+    if callee is sum and parts:
+        start = [at.cast(args[1].leaves[0], own)] if len(args) == 2 else []
+        items = start + [at.cast(part.leaves[0], own) for part in parts]
+        return Bundle(own, (reduce(lambda a, b: at.emit(operator.add, (a, b), own), items),))
+    return None
+
+
+def _instruction(
+    at: Lowering,
+    callee: object,
+    args: list[Bundle],
+    keywords: dict[str, Bundle],
+    arg_types: tuple[Type, ...],
+    type_: Type,
+) -> Bundle:
+    if isinstance(callee, Method):
+        args = [callee.value, *args]
+        arg_types = (callee.value.type, *arg_types)
+        callee = _method(at, callee)
+    if not callable(callee):
+        raise at.refuse("a call of this object is not supported", "call a function by its name")
+    if not keywords and len(arg_types) == len(args):
+        args = [at.cast_bundle(arg, to) for arg, to in zip(args, arg_types, strict=True)]
+    operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
+    value = at.emit(callee, operands, plain(type_), keywords=tuple(keywords))
+    assert not isinstance(value, Const)
+    if not leaves_of(type_):
+        raise at.refuse(
+            f"the result of `{_name(callee)}` is not supported", "use numbers, arrays and tuples", _name(callee)
+        )
+    return at.take_apart(value)  # type: ignore[arg-type]
+
+
+def whole(at: Lowering, bundle: Bundle, callee: object) -> Operand:
+    """An argument of `callee`, or a result, as one operand, tuples put together again."""
+    if values.is_tuple(bundle.type):
+        parts = [whole(at, part, callee) for part in components(bundle)]
+        return at.emit(ops.pack, parts, plain(bundle.type))
+    if len(bundle.leaves) != 1:
+        raise at.refuse(
+            f"this argument of `{_name(callee)}` is not supported", "pass numbers and arrays", _name(callee)
+        )
+    return bundle.leaves[0]
+
+
+def _method(at: Lowering, method: Method) -> Callable[..., object]:
+    own = plain(method.value.type)
+    for kind, cls in _METHODS_OF.items():
+        if isinstance(own, kind) and hasattr(cls, method.name):
+            found: Callable[..., object] = getattr(cls, method.name)
+            return found
+    raise at.refuse(f"the method `{method.name}` of a value of type `{own}` is not supported", "", method.name)
+
+
+def _name(callee: object) -> str:
+    return getattr(callee, "__name__", str(callee))
+
+
+def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle:
+    fields: tuple[str, ...] = type_.fields
+    defaults: dict[str, object] = cls._field_defaults  # type: ignore[attr-defined]
+    leaves: list[Operand] = []
+    for index, (field, part) in enumerate(zip(fields, values.components_of(type_), strict=True)):
+        if index < len(args):
+            given = args[index]
+        elif field in keywords:
+            given = keywords[field]
+        else:
+            constant = expressions.literal(defaults[field], at.loc)
+            given = Bundle(constant.type, (constant,))
+        leaves += at.cast_bundle(given, part).leaves
+    return Bundle(type_, tuple(leaves))
+
+
+# ----------------------------------------------------------------------------------------------------- iteration
+
+
+def _range(at: Lowering, args: list[Bundle], type_: Type) -> Bundle:
+    element = values.RANGES[type_]
+    operands = [at.cast(arg.leaves[0], element) for arg in args]
+    zero, one = values.constant(0, element), values.constant(1, element)
+    match operands:
+        case [stop]:
+            return Bundle(type_, (zero, stop, one))
+        case [start, stop]:
+            return Bundle(type_, (start, stop, one))
+        case _:
+            return Bundle(type_, tuple(operands))
+
+
+def _over_zip(at: Lowering, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
+    return OverZip(tuple(iteration(at, arg) for arg in expression.args), type_.yield_type)
+
+
+def _over_enumerate(at: Lowering, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
+    keywords = dict(expression.keywords)
+    start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
+    number = ZERO if start is None else at.cast(start.leaves[0], INT)
+    return OverEnumerate(iteration(at, expression.args[0]), number, type_.yield_type)
+
+
+def iteration(at: Lowering, variable: st.Variable) -> Iteration:
+    """What a loop over the value of a variable iterates over."""
+    if variable in at.iterations:
+        return at.iterations[variable][0]
+    value = at.read(variable)
+    own = plain(value.type)
+    if own in values.RANGES:
+        return OverRange(*value.leaves, values.RANGES[own])
+    match own:
+        case types.Array(ndim=1):
+            return OverArray(value.leaves[0], plain(own.dtype))
+        case types.Array():
+            layout = "C" if own.layout == "C" else "A"
+            return OverArray(value.leaves[0], own.copy(ndim=own.ndim - 1, layout=layout))
+        case types.UnicodeType():
+            return OverArray(value.leaves[0], types.unicode_type)
+        case types.BaseTuple():
+            return OverTuple(value)
+    raise at.refuse(
+        f"a loop over a value of type `{own}` is not supported",
+        "loop over a range, an array, a tuple, zip or enumerate",
+        "in",
+    )

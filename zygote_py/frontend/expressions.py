@@ -1,0 +1,309 @@
+"""What each kind of expression becomes: instructions, or nothing but a rearrangement of operands.
+
+    Operate(add, ("x", "i"), (float64, float64))      %t0 = float %i : f64
+                                                      %t1 = add %x, %t0 : f64
+    Attribute("x", "shape")                           (dim %x, 0), (dim %x, 1)
+
+`evaluate` gives the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.calls`. What cannot be
+represented is refused here; operations that merely have no rule go through.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from functools import reduce
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.frontend import calls, values
+from zygote_py.frontend.iteration import INT, pick
+from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Loc, Operand, Type
+
+if TYPE_CHECKING:
+    from zygote_py.frontend.lowering import Lowering
+
+_COMPARISONS = frozenset(
+    {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
+)
+_IN_WORDS = {
+    "list": ("a list is not supported", "use a tuple or an array", "["),
+    "set": ("a set is not supported", "use a tuple or an array", "{"),
+    "dict": ("a dict is not supported", "use a NamedTuple, or arrays with the keys as indices", "{"),
+}
+
+
+def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bundle:
+    """The value of `expression`, which will be assigned to `target`."""
+    type_ = at.types[target]
+    match expression:
+        case st.Parameter(index):
+            return at.parameter(index)
+        case st.Constant(value):
+            return _constant(value, type_, at.loc)
+        case st.Copy(source):
+            if source in at.iterations:
+                at.iterations[target] = at.iterations[source]
+            return at.read(source)
+        case st.Operate():
+            return _operate(at, expression, type_)
+        case st.Call():
+            return calls.call(at, expression, target)
+        case st.Attribute(value, name):
+            return _attribute(at, at.read(value), name, type_)
+        case st.Item():
+            return _item(at, expression, type_)
+        case st.Build("tuple", items):
+            parts = [at.read(item) for item in items]
+            return Bundle(
+                types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves)
+            )
+        case st.Build(kind, _):
+            message, hint, token = _IN_WORDS[kind]
+            raise at.refuse(message, hint, token)
+        case st.Iterate(value):
+            iteration = calls.iteration(at, value)
+            at.iterations[target] = iteration, iteration.counter(at)
+            return Bundle(type_, ())
+        case st.Unpack(value, _):
+            return _unpack(at, at.read(value), type_)
+        case st.Unknown(kind):
+            raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
+        case _:
+            raise at.refuse("this statement is not supported")
+
+
+def act(at: Lowering, statement: st.Act) -> None:
+    """A statement without a result."""
+    match statement.kind:
+        case "print":
+            leaves = [leaf for arg in statement.args for leaf in at.read(arg).leaves]
+            at.emit(print, leaves, types.none)
+        case "setitem":
+            raise at.refuse("writing to an array is not supported yet", "keep the values in scalar variables", "[")
+        case "delitem":
+            raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
+        case "setattr":
+            raise at.refuse("setting an attribute is not supported", "use local variables", "=")
+        case kind:
+            raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
+
+
+def literal(value: object, loc: Loc) -> Const:
+    """A constant operand of Numba's type for it."""
+    type_ = numba_adapter.typeof(value)
+    if values.is_tuple(type_) or not leaves_of(type_):
+        raise refuse(f"the constant `{value!r}` is not supported here", loc, "use a number or a string")
+    return values.constant(value, plain(type_))
+
+
+def _constant(value: object, type_: Type, loc: Loc) -> Bundle:
+    if values.is_tuple(type_):
+        assert isinstance(value, tuple)
+        parts = [_constant(item, part, loc) for item, part in zip(value, values.components_of(type_), strict=True)]
+        return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
+    leaves = leaves_of(type_)
+    if not leaves:
+        return Bundle(type_, (), value)
+    own = plain(type_)
+    if not isinstance(own, types.Number | types.Boolean | types.UnicodeType | types.NoneType | types.EllipsisType):
+        kind = type(value).__name__
+        raise refuse(f"a constant of type `{kind}` is not supported", loc, "use a number, an array or a tuple")
+    return Bundle(own, (values.constant(value, own),))
+
+
+# ---------------------------------------------------------------------------------------------------- operators
+
+
+def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
+    args = [at.read(arg) for arg in expression.args]
+    literal_value = known(type_)
+    if literal_value is not None:
+        return literal_value
+    if expression.inplace and isinstance(plain(args[0].type), types.Array):
+        raise at.refuse("writing to an array is not supported yet", "assign the result to a new name", "=")
+    if expression.op is operator.contains:
+        return Bundle(type_, (_contains(at, args[0], args[1]),))
+    if any(values.is_tuple(arg.type) for arg in args):
+        return _operate_on_tuples(at, expression.op, args, type_)
+    operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
+    if len(operands) != len(args):
+        raise at.refuse("an operator on functions or modules is not supported", "use numbers")
+    return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
+
+
+def known(type_: Type) -> Bundle | None:
+    """The value of something whose type is that of a literal."""
+    if isinstance(type_, types.Literal) and leaves_of(type_):
+        own = plain(type_)
+        return Bundle(own, (values.constant(type_.literal_value, own),))
+    return None
+
+
+def scalar(at: Lowering, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
+    """An operator on operands of the types that it takes."""
+    if op in (operator.is_, operator.is_not):
+        none = [isinstance(plain(operand.type), types.NoneType) for operand in operands]
+        if any(none):
+            return Const(all(none) == (op is operator.is_), types.boolean)
+    if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and values.is_scalar(operands[0].type):
+        return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
+    if op is operator.pos and operands[0].type == type_:
+        return operands[0]
+    return at.emit(op, operands, type_, "c" if op in _COMPARISONS or op is operator.not_ else "")
+
+
+def _operate_on_tuples(at: Lowering, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
+    if op is operator.add and len(args) == 2:
+        return Bundle(type_, args[0].leaves + args[1].leaves)
+    if op in (operator.eq, operator.ne) and len(args) == 2:
+        same = _equal(at, args[0], args[1])
+        return Bundle(type_, (same if op is operator.eq else _not(at, same),))
+    if op is operator.not_:
+        return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
+    raise at.refuse("this operator on tuples is not supported", "write it with the components")
+
+
+def _not(at: Lowering, operand: Operand) -> Operand:
+    if isinstance(operand, Const):
+        return Const(not operand.value, types.boolean)
+    return at.emit(operator.not_, (operand,), types.boolean, "c")
+
+
+def _equal(at: Lowering, a: Bundle, b: Bundle) -> Operand:
+    """Whether two values are equal, component by component."""
+    if values.is_tuple(a.type) and values.is_tuple(b.type):
+        if a.type.count != b.type.count:
+            return Const(False, types.boolean)
+        tests = [_equal(at, left, right) for left, right in zip(components(a), components(b), strict=True)]
+        return _join(at, operator.and_, tests, True)
+    if values.is_tuple(a.type) or values.is_tuple(b.type):
+        return Const(False, types.boolean)
+    left, right = a.leaves[0], b.leaves[0]
+    if values.is_scalar(left.type) and values.is_scalar(right.type):
+        common = types.float64 if isinstance(left.type, types.Float) or isinstance(right.type, types.Float) else INT
+        if left.type != right.type:
+            left, right = at.cast(left, common), at.cast(right, common)
+    return at.emit(operator.eq, (left, right), types.boolean, "c")
+
+
+def _join(at: Lowering, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
+    if not tests:
+        return Const(empty, types.boolean)
+    return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests)
+
+
+def _contains(at: Lowering, container: Bundle, item: Bundle) -> Operand:
+    if values.is_tuple(container.type):
+        return _join(at, operator.or_, [_equal(at, part, item) for part in components(container)], False)
+    if isinstance(plain(container.type), types.UnicodeType):
+        return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
+    raise at.refuse("`in` is supported for tuples and strings only", "write a loop over the elements", "in")
+
+
+# ----------------------------------------------------------------------------------------- attributes and subscripts
+
+
+def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
+    literal_value = known(type_)
+    if literal_value is not None:
+        return literal_value
+    if isinstance(value.static, ModuleType):
+        return _constant(getattr(value.static, name), type_, at.loc)
+    if values.is_tuple(value.type) and name in getattr(value.type, "fields", ()):
+        return component(value, value.type.fields.index(name))
+    if not leaves_of(type_):
+        return Bundle(type_, (), calls.Method(value, name))
+    own = plain(value.type)
+    match own, name:
+        case types.Array(), "shape":
+            return Bundle(type_, tuple(dim(at, value, axis) for axis in range(own.ndim)))
+        case types.Array(), "ndim":
+            return Bundle(type_, (Const(own.ndim, INT),))
+        case types.Array(), "size":
+            dims = [dim(at, value, axis) for axis in range(own.ndim)]
+            return Bundle(type_, (reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), dims, _one(dims)),))
+        case types.Array(), "T":
+            return Bundle(type_, (at.emit(np.transpose, value.leaves, type_),))
+        case ((types.Float() | types.Integer() | types.Boolean()), "real"):
+            return Bundle(type_, value.leaves)
+        case ((types.Float() | types.Integer() | types.Boolean()), "imag"):
+            return Bundle(type_, (values.constant(0, plain(type_)),))
+    raise at.refuse(f"the attribute `{name}` of a value of type `{own}` is not supported", "", name)
+
+
+def _one(dims: list[Operand]) -> Operand:
+    return dims.pop(0) if dims else Const(1, INT)
+
+
+def dim(at: Lowering, array: Bundle, axis: int) -> Operand:
+    """The extent of an array along an axis."""
+    return at.emit(ops.dim, (array.leaves[0], Const(axis, INT)), INT)
+
+
+def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
+    value = at.read(expression.value)
+    literal_value = known(type_)
+    if literal_value is not None:
+        return literal_value
+    if values.is_tuple(value.type):
+        return _item_of_tuple(at, value, expression)
+    own = plain(value.type)
+    if not value.leaves or not isinstance(own, types.Array | types.UnicodeType):
+        raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
+    if expression.index is None:
+        index = _static_index(at, expression.static)
+    else:
+        index = _index(at, at.read(expression.index))
+    result = at.emit(ops.getitem, (value.leaves[0], *index), plain(type_))
+    return Bundle(type_, (result,))
+
+
+def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item) -> Bundle:
+    static = expression.static
+    index = None if expression.index is None else at.read(expression.index)
+    if index is not None and isinstance(index.type, types.Literal):
+        static, index = index.type.literal_value, None
+    if index is not None:
+        return pick(value, index.leaves[0], at)
+    if isinstance(static, slice):
+        parts = components(value)[static]
+        part_types = types.Tuple([part.type for part in parts])
+        return Bundle(part_types, tuple(leaf for part in parts for leaf in part.leaves))
+    if not isinstance(static, int):
+        raise at.refuse("this index of a tuple is not supported", "use an integer or a slice of constants", "[")
+    return component(value, static)
+
+
+def _index(at: Lowering, index: Bundle) -> list[Operand]:
+    if values.is_tuple(index.type):
+        return [operand for part in components(index) for operand in _index(at, part)]
+    return list(index.leaves)
+
+
+def _static_index(at: Lowering, index: object) -> list[Operand]:
+    match index:
+        case tuple():
+            return [operand for part in index for operand in _static_index(at, part)]
+        case slice():
+            bounds = [
+                Const(bound, types.none if bound is None else INT) for bound in (index.start, index.stop, index.step)
+            ]
+            kind = types.slice2_type if index.step is None else types.slice3_type
+            return [at.emit(builtins.slice, bounds, kind)]
+        case _:
+            return [literal(index, at.loc)]
+
+
+def _unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+    if values.is_tuple(value.type):
+        return value
+    raise at.refuse("only a tuple can be unpacked", "index the array: `a = x[0]`", "=")

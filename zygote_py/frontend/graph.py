@@ -1,0 +1,161 @@
+"""The control-flow graph of typed statements, made ready for lowering.
+
+The loop of an iterator, whose header asks for the next element, gets a single way back to the header, where its counter
+is increased, and a block of its own on the way into the body, where the element is fetched:
+
+    1: p = advance(it)                    1: p = advance(it)
+       i = element(p)                        i = element(p)
+       choose present(p), 2, 4               choose present(p), 5, 4
+    2: choose c, 1, 3              ->     5: goto 2
+    3: goto 1                             2: choose c, 6, 3
+                                          3: goto 6
+                                          6: goto 1
+
+Blocks keep their labels, in the order of the source; new ones follow the block they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from numba import types
+
+from zygote_py import statements as st
+from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
+from zygote_py.ir.dominators import DominatorTree, dominator_tree
+
+
+@dataclass(eq=False)
+class Graph:
+    """Blocks by label in the order they are to stand in; `shells` are the empty IR blocks that will hold them."""
+
+    blocks: dict[st.Label, st.TypedBlock]
+    types: dict[st.Variable, Type]
+    latches: dict[st.Label, st.Label] = field(default_factory=dict)  # of each header of an iterator's loop
+    shells: dict[st.Label, Block] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._drop_idle_choices()
+        self._remove_unreachable()
+        for label in list(self.blocks):
+            if any(isinstance(each, st.Assign) and isinstance(each.value, st.Advance) for each in self._body(label)):
+                self._prepare_loop(label)
+
+    def successors(self, label: st.Label) -> tuple[st.Label, ...]:
+        """Where control may go from a block."""
+        match self.blocks[label].ending:
+            case st.GoTo(target):
+                return (target,)
+            case st.Choose(_, then, orelse):
+                return (then, orelse) if then != orelse else (then,)
+            case _:
+                return ()
+
+    def predecessors(self) -> dict[st.Label, list[st.Label]]:
+        """Where control may come from, for each block."""
+        found: dict[st.Label, list[st.Label]] = {label: [] for label in self.blocks}
+        for label in self.blocks:
+            for successor in self.successors(label):
+                found[successor].append(label)
+        return found
+
+    def _body(self, label: st.Label) -> tuple[st.Statement, ...]:
+        return self.blocks[label].statements
+
+    def _drop_idle_choices(self) -> None:
+        for label, block in self.blocks.items():
+            ending = block.ending
+            if isinstance(ending, st.Choose) and ending.then == ending.orelse:
+                ending = st.GoTo(ending.then, ending.loc)
+                self.blocks[label] = st.TypedBlock(block.statements, ending, block.loc)
+
+    def _remove_unreachable(self) -> None:
+        entry = next(iter(self.blocks))
+        seen, pending = {entry}, [entry]
+        while pending:
+            new = [successor for successor in self.successors(pending.pop()) if successor not in seen]
+            seen.update(new)
+            pending += new
+        self.blocks = {label: block for label, block in self.blocks.items() if label in seen}
+
+    def build_shells(self, function: Function) -> DominatorTree:
+        """Make the IR's blocks with their edges; the conditions of branches are still to be filled in."""
+        self.shells = {label: Block(block.loc) for label, block in self.blocks.items()}
+        function.blocks = list(self.shells.values())
+        for label, block in self.blocks.items():
+            shell = self.shells[label]
+            match block.ending:
+                case st.GoTo(target):
+                    shell.terminator = Jump(self.shells[target])
+                case st.Choose(_, then, orelse):
+                    shell.terminator = Branch(Const(True, types.boolean), self.shells[then], self.shells[orelse])
+                case _:
+                    shell.terminator = Return(())
+        return dominator_tree(function)
+
+    def _prepare_loop(self, header: st.Label) -> None:
+        back = self._back_edges(header)
+        if len(back) != 1 or len(self.successors(back[0])) != 1:
+            self._join(header, back)
+        self.latches[header] = self._back_edges(header)[0]
+        ending = self.blocks[header].ending
+        if isinstance(ending, st.Choose) and len(self.predecessors()[ending.then]) > 1:
+            new = self._insert(ending.then, [header], header)
+            self._rename_source(ending.then, header, new)
+
+    def _back_edges(self, header: st.Label) -> list[st.Label]:
+        """The predecessors of `header` that are reached only through it."""
+        tree = self.build_shells(Function("", [], []))
+        shell = self.shells[header]
+        return [label for label in self.predecessors()[header] if tree.dominates(shell, self.shells[label])]
+
+    def _join(self, target: st.Label, sources: list[st.Label]) -> None:
+        """Lead the edges from `sources` to `target` through one new block, the merges of `target` with them."""
+        new = self._insert(target, sources, max(sources, key=list(self.blocks).index))
+        merged: list[st.Statement] = []
+        statements: list[st.Statement] = []
+        for statement in self._body(target):
+            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
+                through = [(label, var) for label, var in statement.value.incoming if label in sources]
+                others = [(label, var) for label, var in statement.value.incoming if label not in sources]
+                joined = f"{statement.target}.joined"
+                self.types[joined] = self.types[statement.target]
+                merged.append(st.Assign(joined, st.Merge(tuple(through)), statement.loc))
+                statement = st.Assign(statement.target, st.Merge((*others, (new, joined))), statement.loc)
+            statements.append(statement)
+        self.blocks[target] = _replace(self.blocks[target], statements=statements)
+        self.blocks[new] = _replace(self.blocks[new], statements=merged)
+
+    def _rename_source(self, target: st.Label, old: st.Label, new: st.Label) -> None:
+        """Make the merges of `target` name `new` as where they come from, not `old`."""
+        statements: list[st.Statement] = []
+        for statement in self._body(target):
+            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
+                renamed = tuple((new if label == old else label, var) for label, var in statement.value.incoming)
+                statement = st.Assign(statement.target, st.Merge(renamed), statement.loc)
+            statements.append(statement)
+        self.blocks[target] = _replace(self.blocks[target], statements=statements)
+
+    def _insert(self, target: st.Label, sources: list[st.Label], after: st.Label) -> st.Label:
+        """A new block on the edges from `sources` to `target`."""
+        new = -1 - len(self.blocks)
+        loc = self.blocks[target].loc
+        for source in sources:
+            ending = self.blocks[source].ending
+            match ending:
+                case st.GoTo():
+                    ending = st.GoTo(new, ending.loc)
+                case st.Choose(condition, then, orelse):
+                    then, orelse = (new if label == target else label for label in (then, orelse))
+                    ending = st.Choose(condition, then, orelse, ending.loc)
+            self.blocks[source] = st.TypedBlock(self._body(source), ending, self.blocks[source].loc)
+        items = list(self.blocks.items())
+        place = 1 + next(index for index, (label, _) in enumerate(items) if label == after)
+        items.insert(place, (new, st.TypedBlock((), st.GoTo(target, loc), loc)))
+        self.blocks = dict(items)
+        return new
+
+
+def _replace(block: st.TypedBlock, statements: Iterable[st.Statement]) -> st.TypedBlock:
+    return st.TypedBlock(tuple(statements), block.ending, block.loc)

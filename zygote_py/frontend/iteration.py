@@ -1,0 +1,180 @@
+"""What loops iterate over, as counters: `for i, v in enumerate(x)` counts `k` from 0 to `len(x)`.
+
+An `Iteration` is made where the iterator is made (`getiter`), before the loop. It says from where to where the loop
+counts and, given the counter, what the element is; ranges count by their own step. The instructions go where the
+`Emitter` stands at that time: the length before the loop, the element at the start of its body.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from dataclasses import dataclass
+from typing import Protocol
+
+from numba import types
+
+from zygote_py.frontend.values import Bundle, components, components_of, leaves_of
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Operand, Type
+
+
+class Emitter(Protocol):
+    """Adds instructions to the block that is being filled."""
+
+    def emit(self, op: ops.Op, args: tuple[Operand, ...], type: Type, hint: str = "") -> Operand:
+        """Adds `op(*args)` and gives its value."""
+
+    def cast(self, operand: Operand, type: Type) -> Operand:
+        """`operand` as a number of another type."""
+
+
+INT = types.int64
+ZERO = Const(0, INT)
+ONE = Const(1, INT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counter:
+    """A loop's counter goes from `start` by `step` while it is less than `stop` (greater, for a negative step)."""
+
+    start: Operand
+    stop: Operand
+    step: int
+    type: Type
+
+
+class Iteration:
+    """The elements of something, by number; `counter` says how a loop over it counts, `element` takes the counter."""
+
+    def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
+        raise NotImplementedError
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
+        raise NotImplementedError
+
+    def counter(self, emit: Emitter) -> Counter:
+        """How a loop over it counts: by number, unless there is something better."""
+        return Counter(ZERO, self.length(emit), 1, INT)
+
+    def element(self, counter: Operand, emit: Emitter) -> Bundle:
+        """The element for a value of the counter."""
+        return self.at(counter, emit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverRange(Iteration):
+    """`range(start, stop, step)`"""
+
+    start: Operand
+    stop: Operand
+    step: Operand
+    type: Type
+
+    def length(self, emit: Emitter) -> Operand:
+        if self.start == Const(0, self.start.type) and self._constant_step == 1:
+            # Only ever compared with a counter from 0 or with another length, so a negative one need not be made 0.
+            return emit.cast(self.stop, INT)
+        return emit.emit(ops.range_length, (self.start, self.stop, self.step), INT)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        if self._constant_step == 1:
+            offset = emit.cast(k, self.type)
+        else:
+            offset = emit.emit(operator.mul, (emit.cast(k, self.type), self.step), self.type)
+        if self.start == Const(0, self.start.type):
+            return Bundle(self.type, (offset,))
+        return Bundle(self.type, (emit.emit(operator.add, (self.start, offset), self.type),))
+
+    @property
+    def _constant_step(self) -> int:
+        return self.step.value if isinstance(self.step, Const) and isinstance(self.step.value, int) else 0
+
+    def counter(self, emit: Emitter) -> Counter:
+        if self._constant_step:
+            return Counter(self.start, self.stop, self._constant_step, self.type)
+        return Iteration.counter(self, emit)
+
+    def element(self, counter: Operand, emit: Emitter) -> Bundle:
+        return Bundle(self.type, (counter,)) if self._constant_step else self.at(counter, emit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverArray(Iteration):
+    """The elements of a one-dimensional array, the rows of one of more dimensions, or the characters of a string."""
+
+    array: Operand
+    element_type: Type
+
+    def length(self, emit: Emitter) -> Operand:
+        if isinstance(self.array.type, types.Array):
+            return emit.emit(ops.dim, (self.array, ZERO), INT)
+        return emit.emit(builtins.len, (self.array,), INT)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        return Bundle(self.element_type, (emit.emit(ops.getitem, (self.array, k), self.element_type),))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverTuple(Iteration):
+    """The components of a tuple whose components have one type."""
+
+    tuple: Bundle
+
+    def length(self, emit: Emitter) -> Operand:
+        return Const(len(components_of(self.tuple.type)), INT)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        return pick(self.tuple, k, emit)
+
+
+def pick(bundle: Bundle, index: Operand, emit: Emitter) -> Bundle:
+    """The component of a tuple whose number is known only at run time."""
+    parts = components(bundle)
+    if not parts:
+        return bundle  # the loop over it runs no iteration
+    leaves = []
+    for number, leaf in enumerate(leaves_of(parts[0].type)):
+        leaves.append(emit.emit(ops.pick, (index, *(part.leaves[number] for part in parts)), leaf))
+    return Bundle(parts[0].type, tuple(leaves))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverZip(Iteration):
+    """`zip(*parts)`"""
+
+    parts: tuple[Iteration, ...]
+    element_type: Type
+
+    def length(self, emit: Emitter) -> Operand:
+        lengths: list[Operand] = []
+        for part in self.parts:
+            length = part.length(emit)
+            if length not in lengths:
+                lengths.append(length)
+        known = [length for length in lengths if isinstance(length, Const)]
+        if len(known) > 1:
+            least = min(known, key=lambda length: length.value)  # type: ignore[return-value,arg-type]
+            lengths = [length for length in lengths if length is least or length not in known]
+        return lengths[0] if len(lengths) == 1 else emit.emit(builtins.min, tuple(lengths), INT)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        return Bundle(self.element_type, tuple(leaf for part in self.parts for leaf in part.at(k, emit).leaves))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverEnumerate(Iteration):
+    """`enumerate(part, start)`"""
+
+    part: Iteration
+    start: Operand
+    element_type: Type
+
+    def length(self, emit: Emitter) -> Operand:
+        return self.part.length(emit)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        number = k if self.start == ZERO else emit.emit(operator.add, (self.start, k), INT)
+        return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))

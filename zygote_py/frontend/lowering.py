@@ -1,0 +1,391 @@
+"""Typed statements to SSA: one `Lowering` for each function.
+
+    Assign("$imul", Operate(mul, ("r.2", "x"), (float64, float64)))   ->   %r2 = mul %r1, %x : f64
+    Assign("r.1", Copy("$imul"))                                           (names that value)
+
+A variable that is assigned in one place, which dominates its reader, is that operand; all others go through the
+construction of Braun et al. (`zygote_py.ir.ssa`). Blocks are filled in reverse postorder and stand in the order of the
+source. Expressions are in `zygote_py.frontend.expressions`; what they need of this class is at its end.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter as Multiset
+from collections.abc import Callable, Sequence
+
+from numba import types
+
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.frontend import calls, expressions, values
+from zygote_py.frontend.cleanup import clean_up
+from zygote_py.frontend.graph import Graph
+from zygote_py.frontend.iteration import INT, Counter, Iteration
+from zygote_py.frontend.values import Bundle, leaves_of, plain
+from zygote_py.ir import ops
+from zygote_py.ir.core import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Operand,
+    Param,
+    Phi,
+    Raise,
+    Return,
+    Type,
+    Undef,
+    Value,
+)
+from zygote_py.ir.passes.unrotate_loops import unrotate_loops
+from zygote_py.ir.ssa import SSABuilder
+
+
+class Advancing:
+    """The loop of an iterator: its counter, what it iterates over, and the variables that hold the element."""
+
+    def __init__(self, iteration: Iteration, counter: Counter, phi: Phi, condition: Operand) -> None:
+        self.iteration = iteration
+        self.counter = counter
+        self.phi = phi
+        self.condition = condition
+        self.holders: list[st.Variable] = []
+
+
+class Lowering:
+    """The state of making one function; `run` makes it."""
+
+    def __init__(self, typed: st.TypedFunction) -> None:
+        self.typed = typed
+        self.graph = Graph(dict(typed.blocks), dict(typed.types))
+        self.types = self.graph.types
+        self.function = Function(
+            _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
+        )
+        self.ssa = SSABuilder(self.function)
+        self.static: dict[st.Variable, object] = {}  # of variables known while compiling, what they are
+        self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
+        self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
+        self.block = Block()
+        self.loc: Loc = typed.loc
+        self._parameters: list[Bundle] = []
+        self._single: dict[st.Variable, tuple[Block, Bundle]] = {}
+        self._assigned = Multiset(
+            each.target
+            for block in self.graph.blocks.values()
+            for each in block.statements
+            if isinstance(each, st.Assign)
+        )
+        self._merges: list[tuple[Block, st.Merge, list[Phi], Type, Loc]] = []
+        self._loops: list[tuple[Advancing, st.Label]] = []
+        self._bodies: dict[st.Label, list[Advancing]] = {}
+        self._named: dict[tuple[Value, Type], Value] = {}  # named constants of another type
+
+    def run(self) -> Function:
+        """The function in SSA form."""
+        self._tree = self.graph.build_shells(self.function)
+        labels = {shell: label for label, shell in self.graph.shells.items()}
+        preds = {
+            self.graph.shells[label]: [self.graph.shells[pred] for pred in found]
+            for label, found in self.graph.predecessors().items()
+        }
+        filled: set[Block] = set()
+        sealed: set[Block] = set()
+        for block in self._tree.order:
+            self._seal_ready(preds, filled, sealed)
+            self.block = block
+            if block is self.function.entry:
+                self._make_parameters()
+            self._fill(labels[block])
+            filled.add(block)
+        self._seal_ready(preds, filled, sealed)
+        self._close_loops(preds)
+        self._close_merges(labels, preds)
+        self.ssa.finish()
+        unrotate_loops(self.function)
+        clean_up(self.function)
+        return self.function
+
+    def _seal_ready(self, preds: dict[Block, list[Block]], filled: set[Block], sealed: set[Block]) -> None:
+        for block, before in preds.items():
+            if block not in sealed and filled.issuperset(before):
+                sealed.add(block)
+                self.ssa.seal(block, before)
+
+    def _make_parameters(self) -> None:
+        for name, type_ in zip(self.typed.parameters, self.typed.parameter_types, strict=True):
+            param = Param(plain(type_), name, self.typed.loc)
+            self.function.params.append(param)
+            self._parameters.append(self.take_apart(param))
+
+    def _fill(self, label: st.Label) -> None:
+        block = self.graph.blocks[label]
+        for advancing in self._bodies.get(label, ()):
+            self.loc = advancing.phi.loc or self.loc
+            element = advancing.iteration.element(advancing.phi, self)
+            for holder in advancing.holders:
+                self.write(holder, element)
+        for statement in block.statements:
+            self.loc = statement.loc
+            match statement:
+                case st.Assign(target, st.Merge() as merge):
+                    self._merge(target, merge)
+                case st.Assign(target, st.Advance(iterator)):
+                    self._advance(label, target, iterator)
+                case st.Assign(target, st.Element(pair)):
+                    self._hold(target, self.advancing[pair])
+                case st.Assign(target, st.Present(pair)):
+                    self.write(target, Bundle(types.boolean, (self.advancing[pair].condition,)))
+                case st.Assign(target, st.Copy(source)) if source in self.advancing and self._assigned[source] == 1:
+                    self._copy_element(target, source)
+                case st.Assign(target, value):
+                    self.assign(target, expressions.evaluate(self, value, target))
+                case st.Act():
+                    expressions.act(self, statement)
+        self.loc = block.ending.loc
+        self._end(block.ending)
+
+    def _copy_element(self, target: st.Variable, source: st.Variable) -> None:
+        """In the header the element is not there yet; past it, it is like any other."""
+        if source in self._single:
+            self.assign(target, self.read(source))
+        else:
+            self._hold(target, self.advancing[source])
+
+    def _hold(self, target: st.Variable, advancing: Advancing) -> None:
+        self.advancing[target] = advancing
+        advancing.holders.append(target)
+
+    def _end(self, ending: st.Ending) -> None:
+        match ending:
+            case st.Choose(condition, _, _):
+                terminator = self.block.terminator
+                assert isinstance(terminator, Branch)
+                terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
+            case st.Leave(value):
+                result = self.cast_bundle(self.read(value), self.typed.return_type)
+                self.block.terminator = Return((calls.whole(self, result, "return"),))
+            case st.Fail(exception, args):
+                self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
+            case _:
+                pass
+
+    def _raised(self, arg: object) -> Operand:
+        if not isinstance(arg, st.Name):
+            return expressions.literal(arg, self.loc)
+        bundle = self.read(arg.variable)
+        if len(bundle.leaves) != 1:
+            raise self.refuse("this argument of an exception is not supported", "raise it with numbers or strings")
+        return bundle.leaves[0]
+
+    # ------------------------------------------------------------------------------------------ merges and loops
+
+    def _merge(self, target: st.Variable, merge: st.Merge) -> None:
+        type_ = self.types[target]
+        shells = {self.graph.shells.get(label) for label, _ in merge.incoming}
+        if not shells:
+            self.write(target, Bundle(type_, values.undefined(type_)))
+            return
+        if not leaves_of(type_):
+            self.write(target, self._same_object(merge, type_))
+            return
+        phis = [Phi(leaf, _hint(target), self.loc) for leaf in leaves_of(type_)]
+        self.block.phis += phis
+        self._merges.append((self.block, merge, phis, type_, self.loc))
+        self.write(target, Bundle(type_, tuple(phis)))
+
+    def _same_object(self, merge: st.Merge, type_: Type) -> Bundle:
+        """A merge of functions or the like is fine where all are the same one."""
+        found = [self.static.get(var) for _, var in merge.incoming if var is not None]
+        if found and found[0] is not None and all(each is found[0] for each in found):
+            return Bundle(type_, (), found[0])
+        raise self.refuse(
+            f"a variable that holds one of several objects of type `{type_}` is not supported",
+            "use each of them in its own branch of an `if`",
+        )
+
+    def _close_merges(self, labels: dict[Block, st.Label], preds: dict[Block, list[Block]]) -> None:
+        for block, merge, phis, type_, loc in self._merges:
+            incoming = dict(merge.incoming)
+            self.loc = loc
+            for pred in preds[block]:
+                self.block = pred
+                variable = incoming.get(labels[pred])
+                if variable is None:
+                    leaves = values.undefined(type_)
+                else:
+                    leaves = self.cast_bundle(self.read(variable), type_).leaves
+                for phi, leaf in zip(phis, leaves, strict=True):
+                    phi.incoming[pred] = leaf
+
+    def _advance(self, label: st.Label, target: st.Variable, iterator: st.Variable) -> None:
+        made = self.iterations.get(iterator)
+        if made is None:
+            raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
+        iteration, counter = made
+        ending = self.graph.blocks[label].ending
+        if counter is None or label not in self.graph.latches or not isinstance(ending, st.Choose):
+            raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
+        phi = Phi(counter.type, "", self.loc)
+        self.block.phis.append(phi)
+        compare = operator.lt if counter.step > 0 else operator.gt
+        condition = self.emit(compare, (phi, counter.stop), types.boolean, "c")
+        advancing = self.advancing[target] = Advancing(iteration, counter, phi, condition)
+        self._bodies.setdefault(ending.then, []).append(advancing)
+        self._loops.append((advancing, label))
+
+    def _close_loops(self, preds: dict[Block, list[Block]]) -> None:
+        for advancing, label in self._loops:
+            header, latch = self.graph.shells[label], self.graph.shells[self.graph.latches[label]]
+            phi, counter = advancing.phi, advancing.counter
+            step = Const(counter.step, counter.type)
+            following = Instr(operator.add, (phi, step), counter.type, phi.hint, phi.loc)
+            latch.instrs.append(following)
+            phi.incoming = {pred: following if pred is latch else counter.start for pred in preds[header]}
+
+    # -------------------------------------------------------------------------------- what expressions are made with
+
+    def refuse(self, message: str, hint: str = "", token: str = "") -> Exception:
+        """The error to raise for the statement at hand."""
+        return refuse(message, self.loc, hint, token)
+
+    def parameter(self, index: int) -> Bundle:
+        """The argument with this number."""
+        return self._parameters[index]
+
+    def emit(
+        self,
+        op: Callable[..., object],
+        args: Sequence[Operand],
+        type: Type,
+        hint: str = "",
+        keywords: tuple[str, ...] = (),
+    ) -> Operand:
+        """Adds `op(*args)` to the block that is being filled."""
+        instr = Instr(op, tuple(args), type, hint, self.loc, keywords)
+        self.block.instrs.append(instr)
+        return instr
+
+    def take_apart(self, value: Value) -> Bundle:
+        """A value that may be a tuple, as its components."""
+        if not values.is_tuple(value.type):
+            return Bundle(value.type, (value,))
+        leaves: list[Operand] = []
+        for index, part in enumerate(values.components_of(value.type)):
+            if values.leaves_of(part):
+                item = self.emit(ops.getitem, (value, Const(index, INT)), plain(part))
+                assert isinstance(item, Value)
+                leaves += self.take_apart(item).leaves
+        return Bundle(value.type, tuple(leaves))
+
+    def read(self, variable: st.Variable) -> Bundle:
+        """What a variable holds here."""
+        type_ = self.types[variable]
+        if variable in self._single:
+            block, bundle = self._single[variable]
+            if self._tree.dominates(block, self.block):
+                return bundle
+        elif not leaves_of(type_):
+            return Bundle(type_, (), self.static.get(variable))
+        self._declare(variable)
+        keys = [(variable, index) for index in range(len(leaves_of(type_)))]
+        return Bundle(type_, tuple(self.ssa.read(key, self.block) for key in keys))
+
+    def write(self, variable: st.Variable, bundle: Bundle) -> None:
+        """Make a variable hold a value of its own type."""
+        if bundle.static is not None:
+            self.static[variable] = bundle.static
+        if self._assigned[variable] == 1:
+            self._single[variable] = self.block, bundle
+        self._declare(variable)
+        for index, leaf in enumerate(bundle.leaves):
+            self.ssa.write((variable, index), self.block, leaf)
+
+    def _declare(self, variable: st.Variable) -> None:
+        if variable in self._declared:
+            return
+        self._declared.add(variable)
+        for index, leaf in enumerate(leaves_of(self.types[variable])):
+            self.ssa.declare((variable, index), leaf, _hint(variable))
+
+    @property
+    def _declared(self) -> set[st.Variable]:
+        return self.__dict__.setdefault("_declared_variables", set())
+
+    def assign(self, variable: st.Variable, bundle: Bundle) -> None:
+        """Make a variable hold a value, cast to its type; a literal gets a named constant."""
+        type_ = self.types[variable]
+        bundle = self.cast_bundle(bundle, type_)
+        hint = _hint(variable)
+        if hint:
+            leaves = tuple(self._name(leaf, hint) for leaf in bundle.leaves)
+            bundle = Bundle(bundle.type, leaves, bundle.static)
+        self.write(variable, bundle)
+
+    def _name(self, operand: Operand, hint: str) -> Operand:
+        match operand:
+            case Const(_, type_) if values.is_scalar(type_):
+                return self.emit(ops.const, (operand,), type_, hint)
+            case Instr() | Phi() if operand.hint in ("", "c"):
+                operand.hint = hint
+        return operand
+
+    def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
+        """A value as one of another type: numbers are converted, also those in tuples."""
+        if bundle.type == type:
+            return bundle
+        if values.is_tuple(type) and values.is_tuple(bundle.type):
+            parts = zip(values.components(bundle), values.components_of(type), strict=True)
+            cast = [self.cast_bundle(part, to) for part, to in parts]
+            return Bundle(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
+        if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
+            return Bundle(type, (self.cast(bundle.leaves[0], type),), bundle.static)
+        return Bundle(type, bundle.leaves, bundle.static)
+
+    def cast(self, operand: Operand, type: Type) -> Operand:
+        """A number as one of another type; anything else as it is."""
+        type, own = plain(type), plain(operand.type)
+        if own == type:
+            return operand
+        if isinstance(type, types.Optional):
+            raise self.refuse(
+                "a variable that is `None` on one path and a value on another is not supported",
+                "start it with a value of its own type, and keep in a flag whether it was set",
+            )
+        if not values.is_scalar(type) or not values.is_scalar(own):
+            return operand
+        match operand:
+            case Const(value, _):
+                return values.constant(value, type)
+            case Undef():
+                return Undef(type)
+            case Instr(op=ops.const):
+                return self._recast(operand, type)
+        if isinstance(type, types.Boolean):
+            return self.emit(operator.ne, (operand, values.constant(0, own)), type)
+        return self.emit(values.cast_op(type), (operand,), type)
+
+    def _recast(self, named: Instr, type: Type) -> Operand:
+        """The named constant as one of another type, standing beside it."""
+        key = named, type
+        if key not in self._named:
+            (literal,) = named.args
+            assert isinstance(literal, Const)
+            made = Instr(ops.const, (values.constant(literal.value, type),), type, named.hint, named.loc)
+            block = next(block for block in self.function.blocks if named in block.instrs)
+            block.instrs.insert(block.instrs.index(named) + 1, made)
+            self._named[key] = made
+        return self._named[key]
+
+
+def _hint(variable: st.Variable) -> str:
+    """The name that a variable has in the source; none for Numba's temporaries."""
+    name = variable.partition(".")[0]
+    return name if name.isidentifier() and not name.startswith("$") else ""
+
+
+def _function_name(name: str) -> str:
+    return name if name.isidentifier() else "lambda_"

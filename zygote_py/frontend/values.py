@@ -1,0 +1,110 @@
+"""How a Python value is spread over IR operands: a tuple over those of its components, a range over three integers.
+
+    leaves_of(UniTuple(float64, 2))         (float64, float64)
+    leaves_of(Function(sin))                ()                    known while compiling, no operand at all
+
+A `Bundle` is a value of any type with its operands. Casts between numbers are here too. It emits no instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.ir.core import Const, Operand, Type, Undef
+
+RANGES = {types.range_state32_type: types.int32, types.range_state64_type: types.int64}
+RANGES[types.unsigned_range_state64_type] = types.uint64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """A value: its type and the operands that it consists of, or the object it is if that is known while compiling."""
+
+    type: Type
+    leaves: tuple[Operand, ...]
+    static: object = None
+
+
+def plain(type: Type) -> Type:
+    """The type that a value has at run time: of `Literal[int](2)`, int64."""
+    if isinstance(type, types.Omitted):
+        return numba_adapter.typeof(type.value)
+    if isinstance(type, types.BaseTuple):
+        return type
+    return types.unliteral(type)
+
+
+def is_tuple(type: Type) -> bool:
+    """Whether values of this type have components."""
+    return isinstance(type, types.BaseTuple)
+
+
+def is_scalar(type: Type) -> bool:
+    """Whether this is a number or a truth value."""
+    return isinstance(type, types.Number | types.Boolean)
+
+
+def components_of(type: Type) -> tuple[Type, ...]:
+    """The types of the components of a tuple."""
+    return tuple(type.types)
+
+
+def leaves_of(type: Type) -> tuple[Type, ...]:
+    """The types of the operands that make up a value of this type."""
+    if is_tuple(type):
+        return tuple(leaf for component in components_of(type) for leaf in leaves_of(component))
+    if type in RANGES:
+        return (RANGES[type],) * 3
+    if numba_adapter.is_compile_time(type):
+        return ()
+    return (plain(type),)
+
+
+def component(bundle: Bundle, index: int) -> Bundle:
+    """One component of a tuple."""
+    parts = components_of(bundle.type)
+    index = range(len(parts))[index]
+    start = sum(len(leaves_of(part)) for part in parts[:index])
+    part = parts[index]
+    return Bundle(part, bundle.leaves[start : start + len(leaves_of(part))])
+
+
+def components(bundle: Bundle) -> tuple[Bundle, ...]:
+    """All components of a tuple."""
+    return tuple(component(bundle, index) for index in range(len(components_of(bundle.type))))
+
+
+def constant(value: object, type: Type) -> Const:
+    """A constant of a scalar type, in Python's own form of it."""
+    match type:
+        case types.Boolean():
+            return Const(bool(value), type)
+        case types.Integer():
+            return Const(int(value), type)  # type: ignore[call-overload]
+        case types.Float():
+            number = float(value)  # type: ignore[arg-type]
+            return Const(float(np.float32(number)) if type == types.float32 else number, type)
+        case types.Complex():
+            return Const(complex(value), type)  # type: ignore[call-overload]
+        case _:
+            return Const(value, type)
+
+
+def undefined(type: Type) -> tuple[Operand, ...]:
+    """The operands of a variable of this type on a path where it was not assigned."""
+    return tuple(Undef(leaf) for leaf in leaves_of(type))
+
+
+def cast_op(type: Type) -> Callable[..., object]:
+    """The callable that makes a number into one of this type."""
+    if type == types.float64:
+        return float
+    if isinstance(type, types.Boolean):
+        return bool
+    op: Callable[..., object] = getattr(np, type.name)
+    return op

@@ -1,0 +1,265 @@
+"""Typed statements: what the adapter to Numba hands to the front end, free of Numba's internals.
+
+A `TypedFunction` is a control-flow graph over variables. Variables are strings and have types; a variable may be
+assigned in several places. `r *= x` in a loop is
+
+    Assign("$imul", Operate(operator.mul, ("r.2", "x"), (float64, float64)), loc)
+    Assign("r.1", Copy("$imul"), loc)
+
+It knows Numba's types, which are public, and nothing else of Numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from zygote_py.ir.core import Loc, Type
+
+Variable = str
+Label = int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """The argument with this number; those after the user's own are captured values."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A value known while compiling: written in the source, or a global or captured variable that is `name`d."""
+
+    value: object
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Another variable, cast to the target's type where that differs."""
+
+    source: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Operate:
+    """An operator on variables, each cast to the type that the operator takes it as."""
+
+    op: Callable[..., object]
+    args: tuple[Variable, ...]
+    types: tuple[Type, ...]
+    inplace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`callee(*args, **keywords)`; `types` are those the callee takes them as, in the order of its parameters."""
+
+    callee: Variable
+    args: tuple[Variable, ...]
+    keywords: tuple[tuple[str, Variable], ...]
+    types: tuple[Type, ...]
+    star: Variable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """`value.name`"""
+
+    value: Variable
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """`value[index]`; where `index` is None, the index is the constant `static`."""
+
+    value: Variable
+    index: Variable | None
+    static: object = None
+    index_type: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A display: `kind` is "tuple", "list", "set" or "dict"."""
+
+    kind: str
+    items: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate:
+    """`iter(value)`"""
+
+    value: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Takes the next element; gives a pair (element, whether there was one)."""
+
+    iterator: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The element in the pair of an `Advance`."""
+
+    pair: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Whether there was an element, of the pair of an `Advance`."""
+
+    pair: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Unpack:
+    """The elements of `value`, of which there must be `count`, as a tuple."""
+
+    value: Variable
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A phi of variables, by predecessor; None where nothing was assigned on that path."""
+
+    incoming: tuple[tuple[Label, Variable | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An expression that the front end has no form for; `kind` says what it is in the user's words."""
+
+    kind: str
+
+
+Expression = (
+    Parameter
+    | Constant
+    | Copy
+    | Operate
+    | Call
+    | Attribute
+    | Item
+    | Build
+    | Iterate
+    | Advance
+    | Element
+    | Present
+    | Unpack
+    | Merge
+    | Unknown
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`target = value`"""
+
+    target: Variable
+    value: Expression
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A statement that has no result; `kind` is "print" or names something that is not supported."""
+
+    kind: str
+    args: tuple[Variable, ...]
+    loc: Loc
+
+
+Statement = Assign | Act
+
+
+@dataclass(frozen=True, slots=True)
+class GoTo:
+    """Control goes to the block `label`."""
+
+    label: Label
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """Control goes to `then` if `condition` holds, else to `orelse`."""
+
+    condition: Variable
+    then: Label
+    orelse: Label
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Returns a variable."""
+
+    value: Variable
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A variable among the arguments of a `Fail`, the others being constants."""
+
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fail:
+    """Raises `exception(*args)`; a bare `raise` has no exception."""
+
+    exception: type[BaseException] | None
+    args: tuple[object, ...]
+    loc: Loc
+
+
+Ending = GoTo | Choose | Leave | Fail
+
+
+@dataclass(frozen=True, slots=True)
+class TypedBlock:
+    """Statements and what follows them."""
+
+    statements: tuple[Statement, ...]
+    ending: Ending
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capture:
+    """A captured variable: `kind` is "global" or "freevar", `read` gives its value at this moment."""
+
+    name: str
+    kind: str
+    read: Callable[[], object]
+    type: Type | None = None  # None for those that are frozen into the compiled code
+    value: object = None  # what it was when the function was compiled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypedFunction:
+    """A typed control-flow graph, its entry first; parameters beyond `argument_count` are the `hidden` captures."""
+
+    name: str
+    loc: Loc
+    parameters: tuple[str, ...]
+    argument_count: int
+    parameter_types: tuple[Type, ...]
+    blocks: Mapping[Label, TypedBlock]
+    types: Mapping[Variable, Type]
+    return_type: Type
+    hidden: tuple[Capture, ...]
+    frozen: tuple[Capture, ...]
+    options: Mapping[str, object]
+
+    @property
+    def entry(self) -> Label:
+        return next(iter(self.blocks))
