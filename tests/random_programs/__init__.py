@@ -1,0 +1,8 @@
+"""Random programs, each gradient against differences at 50 digits: `python -m tests.random_programs --count 10000`.
+
+    expressions.py   bounded random expressions          check.py    one program against the reference
+    generator.py     whole programs and their inputs     shrink.py   a failing program made small
+    __main__.py      many programs on several processes, and the report
+
+The programs cover scalars, control flow and arrays that are read by element.
+"""

@@ -1,0 +1,201 @@
+"""One random program: its gradient against the reference, and what else must hold.
+
+    check(generate(random.Random(3), arrays=True), compiled=False).kind     # Kind.OK
+
+In plain mode the emitted source runs in Python, with nothing compiled. In compiled mode the gradient is called as a
+user would call it, twice, and its value compared bit by bit with the function compiled by Numba. An input at which the
+reference is in doubt is passed over; a program with no other input is discarded.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numba
+import numpy as np
+
+from tests.plain import plain
+from tests.random_programs.generator import Program, load
+from tests.reference import Reference, distance, is_float, precise
+
+TOLERANCE = 1e-8
+SECONDS = 20.0  # for one program, compiling included
+STEPS = 2.0  # seconds for the program itself in plain Python
+
+
+class Kind(enum.StrEnum):
+    """What came of a program."""
+
+    OK = "ok"
+    DISCARDED = "discarded"  # no input at which the reference can be trusted
+    REFUSED = "refused"  # a DifferentiationError
+    WRONG = "wrong"  # another gradient than the reference, or another value, or changed arguments
+    CRASH = "crash"  # any other exception
+    INVALID = "invalid"  # the program fails by itself: a fault of the generator
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a program, why, and the position of the input at which it showed."""
+
+    kind: Kind
+    detail: str = ""
+    input: int = 0
+
+    @property
+    def signature(self) -> str:
+        """The detail without what differs from program to program."""
+        first = self.detail.strip().splitlines()[0] if self.detail.strip() else ""
+        return f"{self.kind}: {re.sub(r'[0-9][0-9.e+-]*', '#', first)[:160]}"
+
+
+class Failure(Exception):
+    """Something that must hold does not."""
+
+
+class _Timeout(Exception):
+    pass
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Stop what runs inside after some seconds, if it runs Python code at all."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise _Timeout(f"no end after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def check(program: Program, compiled: bool) -> Outcome:
+    """Run one program."""
+    from zygote_py.adjoints.errors import DifferentiationError  # here, so that generating needs no library
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            function = load(program.text)
+            with time_limit(STEPS * len(program.inputs)):
+                references = [_reference(function, args) for args in program.inputs]
+        except Exception as error:
+            return Outcome(Kind.INVALID, f"{type(error).__name__}: {error}")
+        trusted = [i for i, found in enumerate(references) if found.doubt is None]
+        if not trusted:
+            return Outcome(Kind.DISCARDED, str(references[0].doubt))
+        position = trusted[0]
+        try:
+            with time_limit(SECONDS):
+                run = _compiled(function) if compiled else _plain(function, program.inputs[position])
+                for position in trusted:
+                    run(program.inputs[position], references[position])
+        except DifferentiationError as error:
+            return Outcome(Kind.REFUSED, error.message + "\n" + str(error), position)
+        except Failure as failure:
+            return Outcome(Kind.WRONG, str(failure), position)
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)[-6:])}"
+            return Outcome(Kind.CRASH, detail, position)
+    return Outcome(Kind.OK)
+
+
+def _reference(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
+    found = precise(function, *args)
+    value = float(function(*args))
+    if found.doubt is None and abs(value - found.value) > 1e-9 * max(1e-3, abs(found.value)):
+        return Reference(found.value, found.gradients, found.error, "the value in doubles is another")
+    return found
+
+
+def as_tuple(gradients: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients of all parameters, of which there is no tuple if there is one parameter."""
+    return gradients if len(args) > 1 else (gradients,)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two results are equal, NaN to itself and the zeros apart."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_bits, a, b))
+    if a is None or b is None:
+        return a is b
+    left, right = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    return left.shape == right.shape and left.tobytes() == right.tobytes()
+
+
+def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)
+
+
+def _plain(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[tuple[Any, ...], Reference], None]:
+    from zygote_py import value_and_gradient
+
+    emitted = plain(value_and_gradient(function).source(*args))
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        given = _copies(args)
+        value, gradients = emitted(*given)
+        gradients = as_tuple(gradients, args)
+        _compare(function, args, gradients, reference)
+        _must(same_bits(value, function(*args)), "another value", value, function(*args))
+        _must(same_bits(given, args), "changed arguments", given, args)
+
+    return run
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[[tuple[Any, ...], Reference], None]:
+    from zygote_py import value_and_gradient
+
+    derivative = value_and_gradient(function)
+    primal = numba.njit(function)
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        given = _copies(args)
+        value, gradients = derivative(*given)
+        gradients = as_tuple(gradients, args)
+        _compare(function, args, gradients, reference)
+        expected = primal(*given)
+        _must(same_bits(value, expected), "another value than Numba's", value, expected)
+        again = derivative(*given)
+        _must(same_bits((again[0], as_tuple(again[1], args)), (value, gradients)), "another answer when called twice")
+        _must(same_bits(given, args), "changed arguments", given, args)
+        in_python, slow = plain(derivative.source(*given))(*given)
+        off = distance((in_python, *as_tuple(slow, args)), (float(value), *gradients))
+        _must(off < 1e-9, "plain Python and compiled code differ", (in_python, slow), (value, gradients))
+
+    return run
+
+
+def _must(holds: bool, what: str, *shown: Any) -> None:
+    if not holds:
+        raise Failure("\n  ".join((what, *map(repr, shown))))
+
+
+def _compare(
+    function: Callable[..., Any], args: tuple[Any, ...], gradients: tuple[Any, ...], reference: Reference
+) -> None:
+    off = distance(gradients, reference.gradients)
+    if off <= TOLERANCE or _ill_conditioned(function, args, reference, off):
+        return
+    size = "of another form" if off == math.inf else f"off by {off:.1e}"
+    raise Failure(f"the gradient is {size}\n  is        {gradients!r}\n  should be {reference.gradients!r}")
+
+
+def _ill_conditioned(function: Callable[..., Any], args: tuple[Any, ...], reference: Reference, off: float) -> bool:
+    """Whether the derivative moves by as much when the inputs move by what rounding would explain."""
+    moved = [arg * (1 + 1e-12) if is_float(arg) else arg for arg in args]
+    return distance(precise(function, *moved).gradients, reference.gradients) > 0.1 * off

@@ -1,0 +1,482 @@
+"""Random programs as Python source, with inputs to run them at.
+
+    program = generate(random.Random(7), arrays=True)
+    print(program.text)                     # def f(x, y, n, a): ...
+    load(program.text)(*program.inputs[0])  # a float
+
+The programs nest loops with bounds that depend on data, branches, `break`, `continue`, loop `else` and early returns,
+and overwrite, swap, pack and unpack their variables. They end after a bounded number of steps, keep their values in
+range, stay inside the domains of what they call and read arrays only inside their bounds. They do not write to arrays,
+call each other or raise.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
+
+HEADER = "import math\n\nimport numpy as np\n\n\n"
+STEPS = 200  # the most iterations of the innermost loop
+INT = Interval(-9, 9)
+
+
+@dataclass(frozen=True)
+class Program:
+    """The text of a module that defines `f`, and the arguments to call it with."""
+
+    text: str
+    inputs: tuple[tuple[Any, ...], ...]
+
+
+def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
+    """The function `f` of a module's text, with its source lines known to tracebacks."""
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    scope: dict[str, Any] = {"__name__": "random_program"}
+    exec(compile(text, filename, "exec"), scope)
+    return scope["f"]  # type: ignore[no-any-return]
+
+
+def generate(rng: random.Random, arrays: bool, inputs: int = 2) -> Program:
+    """A random program, the same for the same state of `rng`."""
+    return _Generator(rng, arrays).program(inputs)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a statement stands: the room that is left for nesting, and the loop around it."""
+
+    depth: int
+    trips: int = 1
+    in_loop: bool = False
+    step: str = ""  # the statement that `continue` must not skip
+
+
+class _Generator:
+    def __init__(self, rng: random.Random, arrays: bool) -> None:
+        self.rng = rng
+        self.arrays = arrays
+        self.names = 0
+        self.lines: list[str] = []
+        self.indent = 1
+
+    def program(self, inputs: int) -> Program:
+        rng = self.rng
+        scope = Scope()
+        kinds: dict[str, Any] = dict.fromkeys("xyz"[: rng.randint(1, 3)], "float")
+        if rng.random() < 0.75:
+            kinds["n"] = Interval(0, 5)
+        if rng.random() < 0.2:
+            kinds["m"] = Interval(-3, 4)
+        if self.arrays:
+            kinds["a"] = (rng.choice((0, 1, 2, 3, 4, 5)),) if rng.random() < 0.8 else self._matrix()
+            if rng.random() < 0.5:
+                kinds["b"] = (rng.choice((1, 2, 3, 4)),) if rng.random() < 0.5 else self._matrix()
+        for name, kind in kinds.items():
+            if kind == "float":
+                scope.floats.append(name)
+            elif isinstance(kind, Interval):
+                scope.ints[name] = kind
+            else:
+                scope.arrays[name] = kind
+        self.block(scope, _Place(depth=rng.choice((1, 2, 3, 3))), rng.choice((1, 2, 3, 4, 5, 6, 8)))
+        self.finish(scope)
+        text = ast.unparse(ast.parse(f"def f({', '.join(kinds)}):\n" + "\n".join(self.lines)))
+        drawn = tuple(tuple(self.argument(kind) for kind in kinds.values()) for _ in range(inputs))
+        return Program(HEADER + text + "\n", drawn)
+
+    def _matrix(self) -> tuple[int, int]:
+        return self.rng.randint(1, 3), self.rng.randint(1, 3)
+
+    def argument(self, kind: Any) -> Any:
+        rng = self.rng
+        if kind == "float":
+            return rng.uniform(-2.0, 2.0)
+        if isinstance(kind, Interval):
+            return rng.randint(kind.low, kind.high)
+        count = math.prod(kind)
+        values = [0.0 if rng.random() < 0.03 else rng.uniform(-1.5, 1.5) for _ in range(count)]
+        return np.array(values, np.float64).reshape(kind)
+
+    # Lines and names
+
+    def put(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def fresh(self, stem: str) -> str:
+        self.names += 1
+        return f"{stem}{self.names}"
+
+    def at(self, scope: Scope) -> Expressions:
+        return Expressions(self.rng, scope)
+
+    def narrow(self, scope: Scope, depth: int = 3) -> str:
+        """A float expression that an ordinary variable may hold."""
+        expressions = self.at(scope)
+        return expressions.flat(expressions.real(depth), NARROW).text
+
+    def finish(self, scope: Scope) -> None:
+        rng = self.rng
+        chosen = [name for name in scope.floats + scope.wides if rng.random() < 0.7]
+        terms = [f"{rng.choice(('', '0.5 * ', '-1.25 * '))}{name}" for name in chosen]
+        if scope.ints and rng.random() < 0.3:
+            terms.append(rng.choice(list(scope.ints)))
+        terms.append(self.narrow(scope, 2))
+        self.put(f"return {' + '.join(f'({term})' for term in terms)}")
+
+    # Statements
+
+    def block(self, scope: Scope, place: _Place, count: int) -> None:
+        """Statements on one level; `scope` learns what they define."""
+        before = len(self.lines)
+        for _ in range(count):
+            self.statement(scope, place)
+        if len(self.lines) == before:
+            self.put("pass")
+
+    def statement(self, scope: Scope, place: _Place) -> None:
+        simple = (
+            (self.assign, 6),
+            (self.overwrite, 6),
+            (self.accumulate, 3),
+            (self.tuples, 3),
+            (self.whole, 3),
+            (self.condition, 2),
+            (self.once_only, 1),
+            (self.holds, 1),
+            (self.leave_loop, 3 if place.in_loop else 0),
+            (self.leave, 1),
+        )
+        compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
+        choices = simple + compound
+        chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]
+        chosen(scope, place)
+
+    def assign(self, scope: Scope, place: _Place) -> None:
+        name = self.fresh("v")
+        if self.rng.random() < 0.1:
+            other = self.fresh("v")
+            self.put(f"{name} = {other} = {self.narrow(scope)}")
+            scope.floats.append(other)
+        else:
+            self.put(f"{name} = {self.narrow(scope)}")
+        scope.floats.append(name)
+
+    def overwrite(self, scope: Scope, place: _Place) -> None:
+        """A new value for a variable, in place or not."""
+        rng = self.rng
+        free = [name for name in scope.floats if name not in scope.fixed]
+        if not free:
+            return self.assign(scope, place)
+        name = rng.choice(free)
+        expressions = self.at(scope)
+        match rng.randrange(6):
+            case 0:
+                self.put(f"{name} *= {expressions.flat(expressions.real(2), 1.0).text}")
+            case 1:
+                divisor = expressions.positive(2)
+                self.put(f"{name} /= {divisor.text if divisor.low >= 1 else f'1.0 + {divisor.text}'}")
+            case 2:
+                other = expressions.flat(expressions.real(2), NARROW).text
+                self.put(f"{name} = 0.5 * {name} + 0.5 * ({other})")
+            case 3:
+                self.put(f"{name} {rng.choice(('+=', '-='))} {self.narrow(scope, 2)}")
+                self.put(f"{name} = {expressions.flat(Real(name, 2 * NARROW), NARROW).text}")
+            case _:
+                self.put(f"{name} = {self.narrow(scope)}")
+        return None
+
+    def accumulate(self, scope: Scope, place: _Place) -> None:
+        """A running sum or product; it starts outside loops, as an int now and then."""
+        rng = self.rng
+        free = [name for name in scope.wides if name not in scope.fixed]
+        if not place.in_loop or not free:
+            if place.in_loop:
+                return
+            name = self.fresh("s")
+            self.put(f"{name} = {rng.choice(('0.0', '1.0', '0', self.narrow(scope, 1)))}")
+            if rng.random() < 0.3:
+                self.put(f"{name} += {self.narrow(scope, 2)}")
+            scope.wides.append(name)
+            return
+        name = rng.choice(free)
+        expressions = self.at(scope)
+        if rng.random() < 0.3:
+            factor = expressions.flat(expressions.real(2), 1.0).text
+            self.put(rng.choice((f"{name} *= 1.0 + 0.02 * ({factor})", f"{name} = {name} * ({factor})")))
+        else:
+            self.put(f"{name} {rng.choice(('+=', '+=', '-='))} {self.narrow(scope, 2)}")
+
+    def tuples(self, scope: Scope, place: _Place) -> None:
+        """Packing, unpacking and swapping."""
+        rng = self.rng
+        free = [name for name in scope.floats if name not in scope.fixed]
+        choice = rng.randrange(5)
+        if choice <= 1 and len(free) >= 2:
+            names = rng.sample(free, rng.choice((2, 2, 3)) if len(free) > 2 else 2)
+            self.put(f"{', '.join(names)} = {', '.join(names[1:] + names[:1])}")
+        elif choice == 2:
+            name, size = self.fresh("t"), rng.choice((2, 2, 3))
+            self.put(f"{name} = ({', '.join(f'float({self.narrow(scope, 1)})' for _ in range(size))})")
+            scope.tuples[name] = size
+        elif choice == 3 and scope.tuples:
+            name = rng.choice(list(scope.tuples))
+            if rng.random() < 0.4:
+                items = ", ".join(f"float({self.narrow(scope, 1)})" for _ in range(scope.tuples[name]))
+                self.put(f"{name} = ({items})")
+                return
+            targets = [self.fresh("v") for _ in range(scope.tuples[name])]
+            self.put(f"{', '.join(targets)} = {name}")
+            scope.floats += targets
+        else:
+            a, b = self.fresh("v"), self.fresh("v")
+            if rng.random() < 0.3:
+                c = self.fresh("v")
+                self.put(
+                    f"{a}, ({b}, {c}) = {self.narrow(scope, 1)}, ({self.narrow(scope, 1)}, {self.narrow(scope, 1)})"
+                )
+                scope.floats += [a, b, c]
+            else:
+                self.put(f"{a}, {b} = {self.narrow(scope, 2)}, {self.narrow(scope, 2)}")
+                scope.floats += [a, b]
+
+    def whole(self, scope: Scope, place: _Place) -> None:
+        """An integer that may steer the control flow."""
+        free = [name for name in scope.ints if name not in scope.fixed and scope.ints[name] == INT]
+        value = self.at(scope).whole(2, INT).text
+        if free and self.rng.random() < 0.5:
+            self.put(f"{self.rng.choice(free)} = {value}")
+            return
+        name = self.fresh("k")
+        self.put(f"{name} = {value}")
+        scope.ints[name] = INT
+
+    def condition(self, scope: Scope, place: _Place) -> None:
+        name = self.fresh("c")
+        self.put(f"{name} = {self.at(scope).truth(2)}")
+        scope.bools.append(name)
+
+    def once_only(self, scope: Scope, place: _Place) -> None:
+        """A variable that is overwritten before it is read, or never read."""
+        name = self.fresh("v")
+        self.put(f"{name} = {self.narrow(scope)}")
+        if self.rng.random() < 0.5:
+            self.put(f"{name} = {self.narrow(scope)}")
+            scope.floats.append(name)
+
+    def holds(self, scope: Scope, place: _Place) -> None:
+        """An assertion that holds."""
+        if self.rng.random() < 0.5 and scope.floats:
+            self.put(f"assert abs({self.rng.choice(scope.floats)}) < 100.0")
+        elif scope.ints:
+            self.put(f"assert {self.rng.choice(list(scope.ints))} < 1000, 'too large'")
+        else:
+            self.put("pass")
+
+    def leave_loop(self, scope: Scope, place: _Place) -> None:
+        self.put(f"if {self.at(scope).truth(1)}:")
+        self.indent += 1
+        if self.rng.random() < 0.4:
+            self.overwrite(scope.inner(), place)
+        if self.rng.random() < 0.5:
+            if place.step:
+                self.put(place.step)
+            self.put("continue")
+        else:
+            self.put("break")
+        self.indent -= 1
+
+    def leave(self, scope: Scope, place: _Place) -> None:
+        self.put(f"if {self.at(scope).truth(1)}:")
+        self.indent += 1
+        self.put(f"return {self.narrow(scope, 2)}")
+        self.indent -= 1
+
+    def branch(self, scope: Scope, place: _Place) -> None:
+        rng = self.rng
+        inner = _Place(place.depth - 1, place.trips, place.in_loop, place.step)
+        both: list[list[str]] = []
+        name = self.fresh("v") if rng.random() < 0.4 else ""
+
+        def arm() -> None:
+            self.indent += 1
+            local = scope.inner()
+            self.block(local, inner, rng.randint(1, 3))
+            if name:
+                self.put(f"{name} = {self.narrow(local, 2)}")
+            self.indent -= 1
+            both.append(local.floats)
+
+        self.put(f"if {self.at(scope).truth(2)}:")
+        arm()
+        if rng.random() < 0.3:
+            self.put(f"elif {self.at(scope).truth(1)}:")
+            arm()
+        if name or rng.random() < 0.5:
+            self.put("else:")
+            arm()
+        if name:
+            scope.floats.append(name)
+
+    def guarded(self, scope: Scope, place: _Place) -> None:
+        """A variable with a value on one path only, read on that path only."""
+        name = self.fresh("v")
+        if scope.bools and self.rng.random() < 0.5:
+            flag = self.rng.choice(scope.bools)
+        else:
+            flag = self.fresh("c")
+            self.put(f"{flag} = {self.at(scope).truth(1)}")
+        self.put(f"if {flag}:")
+        self.put(f"    {name} = {self.narrow(scope, 2)}")
+        inner = scope.inner()
+        self.block(inner, _Place(0, place.trips, place.in_loop, place.step), self.rng.randint(0, 2))
+        scope.floats, scope.wides, scope.ints = inner.floats, inner.wides, inner.ints
+        scope.tuples, scope.bools = inner.tuples, inner.bools
+        self.put(f"if {flag}:")
+        self.indent += 1
+        inside = scope.inner()
+        inside.floats.append(name)
+        self.overwrite(inside, place)
+        self.indent -= 1
+        scope.bools.append(flag)
+
+    def loop(self, scope: Scope, place: _Place) -> None:
+        rng = self.rng
+        form = rng.choice((self.over_range, self.over_range, self.counted_while, self.over_things))
+        if not place.in_loop and not scope.wides and rng.random() < 0.7:
+            self.accumulate(scope, place)
+        form(scope, place)
+
+    def body(self, scope: Scope, outer: Scope, place: _Place, trips: int, step: str = "", last: str = "") -> None:
+        """The body of a loop, in `scope`, and perhaps its `else`, in `outer`."""
+        rng = self.rng
+        self.indent += 1
+        inside = _Place(place.depth - 1 if place.trips * trips < STEPS else 0, place.trips * trips, True, step)
+        local = scope.inner()
+        self.block(local, inside, rng.randint(1, 4))
+        if last:
+            self.put(last)
+        self.indent -= 1
+        if rng.random() < 0.15:
+            self.put("else:")
+            self.indent += 1
+            self.block(outer.inner(), _Place(0, place.trips, place.in_loop, place.step), rng.randint(1, 2))
+            self.indent -= 1
+
+    def over_range(self, scope: Scope, place: _Place) -> None:
+        rng = self.rng
+        stop = self.at(scope).whole(1, Interval(-1, 5)).text
+        index = self.fresh("i")
+        interval = Interval(0, 4)
+        match rng.randrange(7):
+            case 0:
+                start = self.at(scope).whole(1, Interval(-2, 3)).text
+                bounds, interval = f"{start}, {stop}", Interval(-2, 4)
+            case 1:
+                step = rng.choice((2, 3, 1))
+                start = self.at(scope).whole(1, Interval(-3, 3)).text
+                bounds, interval = f"{start}, {stop}, {step}", Interval(-3, 4)
+            case 2:
+                bounds, interval = f"{stop}, -1, {rng.choice((-1, -2))}", Interval(0, 5)
+            case 3:
+                step = self.at(scope).whole(1, Interval(1, 3)).text
+                low = self.at(scope).whole(0, Interval(-2, 1)).text
+                bounds, interval = f"{low}, {stop}, {step}", Interval(-2, 4)
+            case 4:
+                step = self.at(scope).whole(1, Interval(-3, -1)).text
+                bounds, interval = f"{stop}, {rng.choice((-2, 0))}, {step}", Interval(-1, 5)
+            case 5 if scope.arrays:
+                name, shape = rng.choice(list(scope.arrays.items()))
+                bounds, interval = f"len({name})", Interval(0, max(shape[0] - 1, 0))
+            case _:
+                bounds = stop
+        after = rng.random() < 0.15
+        if after:
+            self.put(f"{index} = {rng.choice((-1, 7))}")
+        self.put(f"for {index} in range({bounds}):")
+        inner = scope.inner()
+        if not ("len(" in bounds and interval == Interval(0, 0)):
+            inner.ints[index] = interval
+        inner.fixed.add(index)
+        self.body(inner, scope, place, 6)
+        if after:
+            scope.ints[index] = Interval(-3, 7)
+
+    def counted_while(self, scope: Scope, place: _Place) -> None:
+        """A `while` that a counter ends at the latest."""
+        rng = self.rng
+        counter = self.fresh("k")
+        limit = self.at(scope).whole(1, Interval(0, 5)).text
+        extra = rng.choice(("", "", f" and {self.at(scope).truth(1)}"))
+        name = self.fresh("v")
+        self.put(f"{counter} = 0")
+        inner = scope.inner()
+        inner.fixed.add(counter)
+        scope.ints[counter] = Interval(0, 6)
+        scope.fixed.add(counter)
+        match rng.randrange(4):
+            case 0:
+                inner.ints[counter] = Interval(1, 6)
+                bound = self.fresh("k")
+                self.put(f"{bound} = {limit}")
+                self.put("while True:")
+                self.put(f"    {counter} += 1")
+                self.put(f"    if {counter} > {bound}{extra.replace(' and', ' or')}:")
+                if inner.floats and rng.random() < 0.5:
+                    target = rng.choice([n for n in inner.floats if n not in inner.fixed] or [name])
+                    self.put(f"        {target} = {self.narrow(scope, 1)}")
+                self.put("        break")
+                self.body(inner, scope, place, 6)
+            case 1:
+                inner.ints[counter] = Interval(0, 5)
+                step = f"{counter} += 1"
+                self.put(f"while {counter} < min(5, {limit}){extra}:")
+                self.body(inner, scope, place, 6, step, step)
+            case _:
+                inner.ints[counter] = Interval(1, 6)
+                self.put(f"while {counter} < min(5, {limit}){extra}:")
+                self.put(f"    {counter} += {rng.choice((1, 1, 2))}")
+                self.body(inner, scope, place, 6)
+
+    def over_things(self, scope: Scope, place: _Place) -> None:
+        """A loop over an array, a tuple, `zip` or `enumerate`."""
+        rng = self.rng
+        lines = [name for name, shape in scope.arrays.items() if len(shape) == 1]
+        inner = scope.inner()
+        v, w, i = self.fresh("v"), self.fresh("w"), self.fresh("i")
+        sequences = lines + list(scope.tuples)
+        trips = 5
+        choice = rng.randrange(5)
+        if choice == 0 or not sequences:
+            items = ", ".join(f"float({self.narrow(scope, 1)})" for _ in range(rng.choice((2, 3, 4))))
+            self.put(f"for {v} in ({items}):")
+            inner.floats.append(v)
+        elif choice == 1:
+            start = rng.choice(("", "", f", {rng.randrange(3)}"))
+            self.put(f"for {i}, {v} in enumerate({rng.choice(sequences)}{start}):")
+            inner.floats.append(v)
+            inner.ints[i] = Interval(0, 7)
+            inner.fixed.add(i)
+        elif choice == 2:
+            other = rng.choice([*sequences, "range(n)"]) if "n" in scope.ints else rng.choice(sequences)
+            self.put(f"for {v}, {w} in zip({rng.choice(sequences)}, {other}):")
+            inner.floats.append(v)
+            if other == "range(n)":
+                inner.ints[w] = Interval(0, 5)
+                inner.fixed.add(w)
+            else:
+                inner.floats.append(w)
+        else:
+            self.put(f"for {v} in {rng.choice(sequences)}:")
+            inner.floats.append(v)
+        if rng.random() < 0.7:
+            inner.fixed.add(v)
+        self.body(inner, scope, place, trips)

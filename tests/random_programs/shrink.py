@@ -1,0 +1,141 @@
+"""A failing program made small: statements deleted, compound statements replaced by their parts, expressions by theirs.
+
+    small = shrink(program, lambda candidate: check(candidate, False).kind is Kind.WRONG, seconds=30)
+
+Every step keeps the program failing in the way that the predicate describes; most candidates are no valid programs,
+which the predicate must take for not failing.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tests.random_programs.generator import HEADER, Program
+
+
+def shrink(program: Program, fails: Callable[[Program], bool], seconds: float = 30.0) -> Program:
+    """The smallest failing program found in the time given."""
+    end = time.monotonic() + seconds
+    for position in range(len(program.inputs)):
+        one = replace(program, inputs=program.inputs[position : position + 1])
+        if len(program.inputs) > 1 and fails(one):
+            program = one
+            break
+    smaller: Program | None = program
+    while smaller is not None:
+        program, smaller = smaller, None
+        seen = {program.text}
+        for candidate in _candidates(program):
+            if time.monotonic() > end:
+                return program
+            if candidate.text not in seen and len(candidate.text) <= len(program.text) and fails(candidate):
+                smaller = candidate
+                break
+            seen.add(candidate.text)
+    return program
+
+
+def _candidates(program: Program) -> Iterator[Program]:
+    module = ast.parse(program.text)
+    function = module.body[-1]
+    assert isinstance(function, ast.FunctionDef)
+    for changed in _smaller(function):
+        ast.fix_missing_locations(changed)
+        yield replace(program, text=HEADER + ast.unparse(changed) + "\n")
+    for position in range(len(function.args.args)):
+        if len(function.args.args) > 1:
+            changed = copy.deepcopy(function)
+            del changed.args.args[position]
+            inputs = tuple(args[:position] + args[position + 1 :] for args in program.inputs)
+            yield Program(HEADER + ast.unparse(changed) + "\n", inputs)
+
+
+def _smaller(function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
+    """Smaller versions of a function, the boldest first."""
+    blocks = _blocks(function)
+    for number, block in enumerate(blocks):
+        size = len(block)
+        while size:
+            for start in range(0, len(block), size):
+                changed = copy.deepcopy(function)
+                target = _blocks(changed)[number]
+                del target[start : start + size]
+                if not target:
+                    if size > 1:
+                        continue
+                    target.append(ast.Pass())
+                yield changed
+            size //= 2
+    for number, block in enumerate(blocks):
+        for position, statement in enumerate(block):
+            for part in _parts(statement):
+                changed = copy.deepcopy(function)
+                _blocks(changed)[number][position : position + 1] = copy.deepcopy(part)
+                yield changed
+    for number, node in enumerate(_expressions(function)):
+        for part in _simpler(node):
+            changed = copy.deepcopy(function)
+            _replace(changed, _expressions(changed)[number], copy.deepcopy(part))
+            yield changed
+
+
+def _blocks(function: ast.AST) -> list[list[ast.stmt]]:
+    """All lists of statements, the outer before the inner."""
+    found: list[list[ast.stmt]] = []
+    for node in ast.walk(function):
+        for name in ("body", "orelse"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block:
+                found.append(block)
+    return found
+
+
+def _parts(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """What may stand for a compound statement."""
+    if isinstance(statement, ast.If | ast.For | ast.While):
+        yield statement.body
+        if statement.orelse:
+            yield statement.orelse
+            bare = copy.deepcopy(statement)
+            bare.orelse = []
+            yield [bare]
+    if isinstance(statement, ast.AugAssign):
+        yield [ast.Assign([statement.target], statement.value)]
+
+
+def _expressions(function: ast.AST) -> list[ast.expr]:
+    """All expressions that are read."""
+    return [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+    ]
+
+
+def _simpler(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Constant | ast.Name):
+        if isinstance(node, ast.Name) and len(node.id) > 1:
+            yield ast.Name("x", ast.Load())
+        return
+    if isinstance(node, ast.Attribute):
+        return
+    yield from (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    yield ast.Name("x", ast.Load())
+    yield ast.Constant(1.0)
+    yield ast.Constant(2)
+    yield ast.Constant(True)
+
+
+def _replace(function: ast.AST, old: ast.expr, new: ast.expr) -> None:
+    for parent in ast.walk(function):
+        for name, value in ast.iter_fields(parent):
+            if value is old:
+                setattr(parent, name, new)
+                return
+            if isinstance(value, list) and any(item is old for item in value):
+                value[next(i for i, item in enumerate(value) if item is old)] = new
+                return
