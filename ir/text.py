@@ -105,10 +105,9 @@ class Names:
         """What computes a value, such as `mul %r1, %x`, without its name and its type."""
         match value:
             case Instr():
-                first_keyword = len(value.args) - len(value.keywords)
-                args = [self.operand(operand) for operand in value.args]
-                for index, keyword in enumerate(value.keywords, first_keyword):
-                    args[index] = f"{keyword}={args[index]}"
+                positional = len(value.args) - len(value.keywords)
+                prefixes = [""] * positional + [f"{keyword}=" for keyword in value.keywords]
+                args = (prefix + self.operand(arg) for prefix, arg in zip(prefixes, value.args, strict=False))
                 return f"{name_of(value.op)} {', '.join(args)}".rstrip()
             case CameFrom(block=block, pred=pred):
                 names = self.primal or self
@@ -203,7 +202,7 @@ def _used_nones(function: Function) -> set[Value]:
 def _name_blocks(function: Function, of_primal: dict[Block, str]) -> dict[Block, str]:
     own = set(function.blocks)
     mirrors = {block: block.mirror for block in function.blocks if block.mirror in own or block.mirror in of_primal}
-    numbered = (block for block in function.blocks if block not in mirrors)
+    numbered = dict.fromkeys(block for block in function.blocks if block not in mirrors)
     names = {block: f"b{index}" for index, block in enumerate(numbered)}
     taken = set(names.values())
     for block, mirror in mirrors.items():

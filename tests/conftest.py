@@ -1,0 +1,36 @@
+"""Golden texts: `golden(name, text)` compares a text with `tests/golden/NAME.txt`.
+
+    def test_pow(golden):
+        golden("pow", text(pow_primal()))
+
+`pytest --update-golden` writes the files instead; review what changed as a diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the files in tests/golden anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with the golden file of a name, or write the file."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / f"{name}.txt"
+        text = text.rstrip("\n") + "\n"
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"there is no {path}: run pytest --update-golden and review it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
