@@ -101,8 +101,16 @@ class _Builder:
         for value in self.activity.values:
             if is_float(value.type):
                 self.ssa.declare(value, value.type, f"d{value.hint or 't'}", _zero(value.type))
-        for block in self.order:
+        position = {block: number for number, block in enumerate(self.order)}
+        for number, block in enumerate(self.order):
+            mirrors = [self.mirror[after] for after in self.after[block]]
+            is_header = any(position[after] > number for after in self.after[block])
+            if not is_header:
+                self.ssa.seal(self.mirror[block], mirrors)
             self._fill(block)
+            for target in self.back[block]:
+                if position[target] <= number:  # the last block of a reversed loop
+                    self.ssa.seal(self.mirror[target], [self.mirror[after] for after in self.after[target]])
         self.ssa.finish()
         self.adjoint.blocks = reverse_postorder(self.adjoint)
         return self.adjoint
@@ -110,7 +118,6 @@ class _Builder:
     def _fill(self, block: Block) -> None:
         self.block, self.written = block, set()
         mirror = self.mirror[block]
-        self.ssa.seal(mirror, [self.mirror[after] for after in self.after[block]])
         if isinstance(block.terminator, Return):
             (result,) = block.terminator.values
             seed = Param(result.type, "dy")

@@ -243,8 +243,7 @@ class _Join:
             loop = self.nest.innermost(self.mirrored[reverse])
             assert loop is not None
             trip = self.trips[loop]
-            hint = trip.counted.phi.hint if trip.counted is not None else ""
-            counter = Phi(INDEX, hint or "k")
+            counter = Phi(INDEX, trip.index_hint)
             (inside,) = (pred for pred in preds[reverse] if self.mirrored[pred] in loop)
             (outside,) = (pred for pred in preds[reverse] if pred is not inside)
             down = Instr(operator.sub, (counter, Const(1, INDEX)), INDEX, counter.hint)

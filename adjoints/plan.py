@@ -168,7 +168,11 @@ class Plan:
         if isinstance(value, Phi):
             return 0
         assert isinstance(value, Instr)
-        return _weighed(0 if value in self._free else _cost_of(value), node)
+        if value in self._free:
+            return 0
+        # What does not change in the loop, the back end moves out of it.
+        changes = any(isinstance(arg, Node) and arg.loop is node.loop for arg in self.inputs(node))
+        return _weighed(_cost_of(value) if changes else _CHEAP, node)
 
 
 def _weighed(cost: int, node: Node) -> int:

@@ -53,6 +53,12 @@ class Trip:
             raise InternalError("trips: a loop's header has no exit")
         return branch.then if branch.then in self.loop else branch.orelse
 
+    @property
+    def index_hint(self) -> str:
+        """The name of the number of the iteration: that of the loop's counter, if it counts from 0 by 1."""
+        how = self.counted
+        return how.phi.hint if how is not None and how.phi.hint and how.step == 1 and is_zero(how.start) else "k"
+
     def index(self) -> Operand:
         """The number of the iteration, from 0, in the blocks of the body."""
         if self._index is None:

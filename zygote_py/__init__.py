@@ -1,1 +1,13 @@
-"""Reverse-mode automatic differentiation for Numba functions."""
+"""Reverse-mode automatic differentiation for Numba functions.
+
+    from zygote_py import gradient
+
+    @gradient
+    def df(x, y): ...
+"""
+
+from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.api import GradientFunction, gradient, value_and_gradient
+
+__all__ = ["DifferentiationError", "GradientFunction", "__version__", "gradient", "value_and_gradient"]
+__version__ = "0.1.0"

@@ -1,0 +1,329 @@
+"""The public functions: `gradient`, `value_and_gradient`, and the `GradientFunction` that both give.
+
+    from zygote_py import gradient
+
+    df = gradient(lambda x, y: x * y)
+    df(2.0, 3.0)                            # (3.0, 2.0)
+    print(df.source(2.0, 3.0))              # the Python source of the gradient
+
+A gradient function is compiled at the first call for each signature, by Numba's own dispatch, and is callable from
+compiled code.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from numba import config, njit, types
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.compile import Compiled, MoreCaptured, Request, compile_gradient
+from zygote_py.frontend import Capture
+from zygote_py.ir.core import Loc, Type
+
+Wrt = str | int | Sequence[str | int] | None
+
+
+class GradientFunction:
+    """The gradient of a function of real numbers and arrays, compiled for each signature that it is called with.
+
+    It takes the arguments of the function. What it returns, `gradient` and `value_and_gradient` say.
+
+    Attributes:
+        primal: the function that was differentiated, as it was given.
+    """
+
+    def __init__(self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool) -> None:
+        functools.update_wrapper(self, primal)
+        self.primal = primal
+        self._wrt = wrt
+        self._with_value = with_value
+        self._lock = threading.RLock()
+        self._reset(())
+
+    def _reset(self, hidden: tuple[Capture, ...]) -> None:
+        """Forget what was compiled; from now on `hidden` are the captured values that are passed at each call."""
+        self._hidden = hidden
+        self._frozen: dict[tuple[str, str], Capture] = {}
+        self._compiled: dict[tuple[Type, ...], Compiled] = {}
+        self._dispatcher: Any = None
+        self._entry: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or self._hidden or self._frozen or self._dispatcher is None or config.DISABLE_JIT:
+            return self._call(args, kwargs)
+        try:
+            return self._dispatcher(*args)
+        except MoreCaptured:
+            return self._call(args, kwargs)
+        except Exception as error:
+            self._diagnose(args, kwargs, error)
+            raise
+
+    def __repr__(self) -> str:
+        kind = "value_and_gradient" if self._with_value else "gradient"
+        return f"<{kind} of {getattr(self.primal, '__qualname__', self.primal)}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def primal_ir(self, *args: Any) -> str:
+        """The IR of the function for these arguments, or Numba types: typed SSA, in canonical form."""
+        return self._inspect(args).primal_text
+
+    def adjoint_ir(self, *args: Any) -> str:
+        """The IR of the adjoint for these arguments, or Numba types; `@v` is the primal's value, `came_from` its path."""
+        return self._inspect(args).adjoint_text
+
+    def source(self, *args: Any) -> str:
+        """The Python source that computes the gradient for these arguments, or Numba types.
+
+        It needs NumPy and Numba only, and without the decorator NumPy only.
+        """
+        return self._inspect(args).emitted.source
+
+    def inspect_llvm(self, *args: Any) -> str:
+        """The optimised LLVM IR of the gradient for these arguments, or Numba types."""
+        return self._native(numba_adapter.llvm_text, args)
+
+    def inspect_asm(self, *args: Any) -> str:
+        """The machine code of the gradient for these arguments, or Numba types."""
+        return self._native(numba_adapter.asm_text, args)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
+        args = self._bind(args, kwargs)
+        if any(capture.read() is not capture.value for capture in self._frozen.values()):
+            self._reset(self._hidden)
+        while True:
+            hidden = tuple(capture.read() for capture in self._hidden)
+            try:
+                if config.DISABLE_JIT:
+                    return self._implement(self._types(args))(*args, *hidden)
+                return self._ready()(*args, *hidden)
+            except MoreCaptured as more:
+                with self._lock:
+                    self._reset(more.hidden)
+            except Exception as error:
+                self._diagnose(args, {}, error)
+                raise
+
+    def _ready(self) -> Any:
+        """The dispatcher, made at the first call."""
+        with self._lock:
+            if self._dispatcher is None:
+                request = self._request
+                names = [f"captured_{capture.name}" for capture in self._hidden]
+                stub = _stub(request, names)
+                self._dispatcher = numba_adapter.make_dispatcher(stub, self._implement_all, request.options)
+            return self._dispatcher
+
+    def _implement_all(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        count = len(argument_types) - len(self._hidden)
+        return self._implement(argument_types[:count])
+
+    def _implement(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        """The emitted function for a signature; it takes the captured values behind the arguments."""
+        return self._compile(argument_types).function
+
+    def _compile(self, argument_types: tuple[Type, ...]) -> Compiled:
+        with self._lock:
+            compiled = self._compiled.get(argument_types)
+            if compiled is None:
+                compiled = compile_gradient(self._request, argument_types, self._hidden)
+                for capture in compiled.lowered.frozen:
+                    self._frozen[capture.kind, capture.name] = capture
+                self._compiled[argument_types] = compiled
+            return compiled
+
+    @functools.cached_property
+    def _request(self) -> Request:
+        primal = self.primal
+        func = numba_adapter.py_func_of(primal)
+        if not inspect.isfunction(func):
+            raise DifferentiationError(
+                f"`{primal!r}` is not a Python function",
+                hint="write a function or a lambda that calls it, and differentiate that",
+            )
+        loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
+        parameters = inspect.signature(func).parameters
+        for parameter in parameters.values():
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise refuse(
+                    f"the parameter `{parameter}` is not supported", loc, hint="give each parameter a place of its own"
+                )
+        wrt = None if self._wrt is None else _numbers(self._wrt, list(parameters), loc)
+        bare = len(parameters) == 1 if self._wrt is None else isinstance(self._wrt, str | int)
+        name = func.__name__ if func.__name__.isidentifier() else "function"
+        suffix = "value_and_gradient" if self._with_value else "gradient"
+        return Request(
+            func,
+            f"{name}_{suffix}",
+            wrt,
+            bare,
+            self._with_value,
+            numba_adapter.options_of(primal),
+            {name: p.default for name, p in parameters.items() if p.default is not p.empty},
+        )
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters, defaults filled in."""
+        request = self._request
+        try:
+            bound = inspect.signature(request.func).bind(*args, **kwargs)
+        except TypeError as error:
+            raise refuse(
+                f"wrong arguments: {error}", request.loc, hint=f"call it as {_call_form(request.func)}"
+            ) from None
+        bound.apply_defaults()
+        return bound.args
+
+    def _types(self, args: tuple[Any, ...]) -> tuple[Type, ...]:
+        """The Numba types of arguments, each a value or a type already."""
+        found = []
+        for name, arg in zip(inspect.signature(self._request.func).parameters, args, strict=False):
+            try:
+                found.append(arg if isinstance(arg, types.Type) else numba_adapter.typeof(arg))
+            except DifferentiationError as error:
+                raise refuse(f"the argument `{name}`: {error.message}", self._request.loc, error.hint) from None
+        return tuple(found)
+
+    def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+        """Raise a DifferentiationError if it is the arguments that are to blame for `error`."""
+        if not isinstance(error, DifferentiationError):
+            self._types(self._bind(args, kwargs))
+
+    def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+        argument_types = self._types(self._bind(args, {}))
+        while True:
+            try:
+                return self._compile(argument_types)
+            except MoreCaptured as more:
+                self._reset(more.hidden)
+
+    def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
+        argument_types = self._types(self._bind(args, {}))
+        self._inspect(args)
+        dispatcher = self._ready()
+        signature = (*argument_types, *(numba_adapter.typeof(capture.read()) for capture in self._hidden))
+        dispatcher.compile(signature)
+        return show(dispatcher, signature)
+
+
+def _stub(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
+    """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
+    code = request.func.__code__
+    names = [*code.co_varnames[: code.co_argcount], *hidden]
+    namespace: dict[str, Any] = {}
+    exec(f"def {request.name}({', '.join(names)}): pass", namespace)
+    stub: Callable[..., object] = namespace[request.name]
+    if not hidden:  # with hidden parameters behind them, defaults are filled in before the call
+        stub.__defaults__ = request.func.__defaults__  # type: ignore[attr-defined]
+    return stub
+
+
+def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int, ...]:
+    found = []
+    for one in (wrt,) if isinstance(wrt, str | int) else tuple(wrt or ()):
+        if isinstance(one, str) and one in names:
+            found.append(names.index(one))
+        elif isinstance(one, int) and not isinstance(one, bool) and -len(names) <= one < len(names):
+            found.append(one % len(names))
+        else:
+            raise refuse(
+                f"wrt={one!r} is no parameter of the function",
+                loc,
+                hint=f"name one of {', '.join(names)}" if names else "the function has no parameters",
+            )
+    return tuple(found)
+
+
+def _call_form(func: Callable[..., object]) -> str:
+    return f"{func.__name__}{inspect.signature(func)}"
+
+
+@overload
+def gradient(f: Callable[..., Any], *, wrt: Wrt = None) -> GradientFunction: ...
+@overload
+def gradient(f: None = None, *, wrt: Wrt = None) -> Callable[[Callable[..., Any]], GradientFunction]: ...
+def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) -> Any:
+    """The function that computes the exact gradient of `f`, a function of numbers and arrays that returns a number.
+
+    Parameters:
+        f: a Python function that Numba can compile, plain or decorated with `numba.njit`. Left out, a decorator is
+            returned: `@gradient(wrt="x")`.
+        wrt: the parameter or parameters to differentiate with respect to, by name or number. By default, all.
+
+    Returns:
+        A `GradientFunction`. It returns the gradient of the one parameter asked for, or a tuple of gradients, in the
+        order of `wrt`, or of the parameters. A gradient has the shape and the dtype of its argument; where the argument
+        does not matter it is zero. Integers, truth values and strings have None; but an integer that is the only
+        parameter, or named in `wrt`, is taken as a float.
+
+    Raises:
+        DifferentiationError: at the first call for the types of its arguments, for what cannot be differentiated.
+
+    Example:
+        >>> from zygote_py import gradient
+        >>> def pow(x, n):
+        ...     r = 1.0
+        ...     while n > 0:
+        ...         n -= 1
+        ...         r *= x
+        ...     return r
+        >>> gradient(pow, wrt="x")(2.0, 5)
+        80.0
+
+    Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
+    """
+    if f is None:
+        return functools.partial(gradient, wrt=wrt)
+    return GradientFunction(f, wrt, with_value=False)
+
+
+@overload
+def value_and_gradient(f: Callable[..., Any], *, wrt: Wrt = None) -> GradientFunction: ...
+@overload
+def value_and_gradient(f: None = None, *, wrt: Wrt = None) -> Callable[[Callable[..., Any]], GradientFunction]: ...
+def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) -> Any:
+    """The function that computes the value of `f` and its gradient together; see `gradient`.
+
+    Returns:
+        A `GradientFunction` that returns the pair of the value and what `gradient(f, wrt=wrt)` returns.
+
+    Example:
+        >>> from zygote_py import value_and_gradient
+        >>> value_and_gradient(lambda x, y: x * y)(2.0, 3.0)
+        (6.0, (3.0, 2.0))
+    """
+    if f is None:
+        return functools.partial(value_and_gradient, wrt=wrt)
+    return GradientFunction(f, wrt, with_value=True)
+
+
+def _dispatcher_for_compiled_code(function: GradientFunction) -> Any:
+    """What compiled code calls: the dispatcher, around it the captured values as constants, as Numba has them."""
+    while True:
+        dispatcher = function._ready()
+        if not function._hidden:
+            return dispatcher
+        if function._entry is None:
+            function._entry = _entry(function, dispatcher)
+        return function._entry
+
+
+def _entry(function: GradientFunction, dispatcher: Any) -> Any:
+    code = function._request.func.__code__
+    names = code.co_varnames[: code.co_argcount]
+    captured = [f"captured_{number}" for number in range(len(function._hidden))]
+    namespace: dict[str, Any] = {"inner": dispatcher}
+    namespace |= {name: capture.read() for name, capture in zip(captured, function._hidden, strict=True)}
+    exec(f"def entry({', '.join(names)}): return inner({', '.join((*names, *captured))})", namespace)
+    return njit(**function._request.options)(namespace["entry"])
+
+
+numba_adapter.register_as_dispatcher(GradientFunction, _dispatcher_for_compiled_code)

@@ -1,0 +1,195 @@
+"""From a Python function and argument types to the Python function that computes its gradient: every stage in order.
+
+    front end -> simplification, canonical form -> activity, shadows -> adjoint -> joint function -> emission
+
+`Request` says what is to be differentiated, `compile_gradient` runs the stages and keeps what each made, for inspection.
+What Numba does with the emitted function is not its business (see `zygote_py.api`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from numba import types
+from zygote_py import numba_adapter
+from zygote_py.adjoints.activity import Activity, carries_adjoint, find_active, is_float
+from zygote_py.adjoints.adjoint import make_adjoint
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.joint import join
+from zygote_py.adjoints.leaves import expose_leaves
+from zygote_py.adjoints.shadows import add_shadows
+from zygote_py.emit import Emitted, emit, load
+from zygote_py.frontend import Capture, LoweredFunction, lower
+from zygote_py.ir import passes
+from zygote_py.ir.core import Function, Instr, Loc, Param, Type, replace_values
+from zygote_py.ir.text import text
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to differentiate: the function, the numbers of the parameters asked for (None: all), the form of the answer.
+
+    With `bare`, the answer is the one gradient asked for and no tuple; `with_value` puts the function's value before it.
+    """
+
+    func: Callable[..., object]
+    name: str
+    wrt: tuple[int, ...] | None
+    bare: bool
+    with_value: bool
+    options: Mapping[str, object]
+    defaults: Mapping[str, object]
+
+    @property
+    def loc(self) -> Loc:
+        """Where the function is defined."""
+        code = self.func.__code__
+        return Loc(code.co_filename, code.co_firstlineno)
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """What the stages made of one request for one signature."""
+
+    lowered: LoweredFunction
+    activity: Activity
+    adjoint: Function
+    emitted: Emitted
+
+    @cached_property
+    def function(self) -> Callable[..., object]:
+        """The emitted function, as a plain Python function."""
+        loaded = load(self.emitted)
+        return numba_adapter.py_func_of(loaded)
+
+    @property
+    def primal_text(self) -> str:
+        """The primal's IR."""
+        return text(self.lowered.function, self.activity.values)
+
+    @property
+    def adjoint_text(self) -> str:
+        """The adjoint's IR."""
+        return text(self.adjoint)
+
+
+class MoreCaptured(Exception):
+    """The function reads captured values that it is not passed; `hidden` are all that it has to be passed."""
+
+    def __init__(self, hidden: tuple[Capture, ...]) -> None:
+        super().__init__(hidden)
+        self.hidden = hidden
+
+
+def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Compiled:
+    """Run all stages for one signature. Raises DifferentiationError for what cannot be differentiated.
+
+    The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
+    MoreCaptured if it needs others too.
+    """
+    given = tuple(map(_without_default, argument_types))
+    wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
+    taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
+    lowered = lower(request.func, taken, request.options)
+    known = {_key(capture) for capture in hidden}
+    if new := tuple(capture for capture in lowered.hidden if _key(capture) not in known):
+        raise MoreCaptured((*hidden, *new))
+    _check_result(request, lowered.result_type)
+    primal = lowered.function
+    passes.run(primal, passes.CLEAN_UP)
+    passes.run(primal, passes.CANONICAL)
+    asked = [primal.params[number] for number in wrt]
+    parts = expose_leaves(primal, asked)
+    activity = find_active(primal, asked, parts)
+    shadows = add_shadows(primal, activity)
+    adjoint = make_adjoint(primal, activity, shadows, parts)
+    joint = join(adjoint, wrt, bare=request.bare, with_value=request.with_value)
+    _take_integers(joint, given)
+    _take_captured(joint, lowered, hidden)
+    passes.run(joint, passes.CLEAN_UP)
+    emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=request.defaults)
+    return Compiled(lowered, activity, adjoint, emitted)
+
+
+def _without_default(type: Type) -> Type:
+    """The type of an argument; that of its default where it was not given."""
+    return numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)
+
+
+def _taken_as(request: Request, number: int, type: Type) -> Type:
+    """The type that the primal gets for an argument: an integer that is to be differentiated is taken as a float."""
+    name = request.func.__code__.co_varnames[number]
+    _check_argument(request, name, type)
+    named = request.wrt is not None and number in request.wrt
+    if isinstance(type, types.Integer) and (named or request.func.__code__.co_argcount == 1):
+        return types.float64
+    if named and not carries_adjoint(type):
+        raise refuse(
+            f"no gradient with respect to `{name}`, which is of type {type}",
+            request.loc,
+            hint=f"pass floats for `{name}`, or leave it out of wrt",
+        )
+    return type
+
+
+_ALLOWED = (types.Integer, types.Float, types.Boolean, types.NoneType, types.UnicodeType)
+
+
+def _check_argument(request: Request, name: str, type: Type) -> None:
+    if isinstance(type, types.BaseTuple):
+        for item in type:
+            _check_argument(request, name, item)
+    elif isinstance(type, types.Array):
+        _check_argument(request, name, type.dtype)
+    elif not isinstance(type, _ALLOWED):
+        raise refuse(
+            f"the argument `{name}` is of type {type}, which is not supported",
+            request.loc,
+            hint="use a number, an array, a tuple or a NamedTuple",
+        )
+
+
+def _check_result(request: Request, type: Type) -> None:
+    if is_float(type) or isinstance(type, types.Integer):
+        return
+    hints = {
+        types.Array: "return one number: add the elements up, with weights for a product with a vector",
+        types.BaseTuple: "return one number, and the others from another function",
+        types.NoneType: "return the number to be differentiated",
+        types.Boolean: "return a float, not a comparison",
+        types.Complex: "return a real number, such as the squared absolute value",
+    }
+    hint = next((hint for kind, hint in hints.items() if isinstance(type, kind)), "return one real number")
+    raise refuse(f"the result is of type {type}, not a real number", request.loc, hint=hint)
+
+
+def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
+    """Where an integer is taken as a float, let the joint function take the integer and make it a float itself."""
+    for number, type in enumerate(given):
+        param = joint.params[number]
+        if isinstance(type, types.Integer) and is_float(param.type):
+            joint.params[number] = new = Param(type, param.hint, param.loc)
+            cast = Instr(float, (new,), param.type, param.hint)
+            replace_values(joint, {param: cast})
+            joint.entry.instrs.insert(0, cast)
+
+
+def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:
+    """Give the joint function a parameter for each captured value in `hidden`, in that order, needed or not."""
+    count = lowered.argument_count
+    needed = {_key(capture): param for capture, param in zip(lowered.hidden, joint.params[count:], strict=True)}
+    joint.params[count:] = [
+        needed.get(_key(capture)) or Param(capture.type or types.none, capture.name) for capture in hidden
+    ]
+
+
+def _key(capture: Capture) -> tuple[str, str]:
+    return capture.kind, capture.name
+
+
+def _decorator(options: Mapping[str, object]) -> str:
+    return f"njit({', '.join(f'{name}={value!r}' for name, value in options.items())})" if options else "njit"
+
+
