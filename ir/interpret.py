@@ -72,12 +72,12 @@ _UNDEFINED = _Undefined()
 
 
 def interpret(function: Function, *args: object, trace: Trace | None = None, limit: int = LIMIT) -> object:
-    """Call `function`, which is not an adjoint. A joint function returns a tuple, others the value itself.
+    """Call `function`, which is not an adjoint. A return of one value gives the value, of several a tuple of them.
 
     The blocks it executes are appended to `trace`. Raises StepLimitError after `limit` blocks.
     """
     results = _Machine(function, args, None).run(trace, limit)
-    return results if function.kind == "joint" or len(results) != 1 else results[0]
+    return results[0] if len(results) == 1 else results or None
 
 
 def interpret_adjoint(adjoint: Function, trace: Trace, *seeds: object, limit: int = LIMIT) -> tuple[object, ...]:

@@ -133,7 +133,7 @@ class _Reader:
         self.origins: list[tuple[_Line, str, list[Instr]]] = []
         self.unnamed: defaultdict[str, list[Value]] = defaultdict(list)
         self.in_group = False
-        self.in_tuples = kind in ("adjoint", "joint")  # these return tuples also of one value
+        self.in_tuples = kind == "adjoint"  # which returns a tuple of one value, too
         self.result = self._type(result, line)
         self.function: Function = Function(name, [], [], kind, primal.function if primal else None, _loc(line))
         for param in split(params, ",") if params.strip() else ():

@@ -56,7 +56,7 @@ COMMENT_COLUMN = 51
 NO_ORIGIN = "# of none"  # ends a group of an origin where instructions without one follow
 
 _BARE_TYPES = frozenset({types.float64, types.int64, types.boolean, types.none, types.unicode_type})
-_ORDERED = {"adjoint": 1}  # the first number of a hint; in an adjoint version 0 is the zero it starts from
+_FIRST_NUMBER = {"adjoint": 1}  # 0 elsewhere; in an adjoint version 0 is the zero that an adjoint starts from
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _name_values(function: Function) -> dict[Value, str]:
         if occurrences[hint] == 1 or (isinstance(value, Param) and hint not in taken):
             names[value] = hint
             taken.add(hint)
-    first = {hint: 1 if hint in taken else _ORDERED.get(function.kind, 0) for hint in occurrences}
+    first = {hint: 1 if hint in taken else _FIRST_NUMBER.get(function.kind, 0) for hint in occurrences}
     numbers = {hint: count(number) for hint, number in first.items()}
     for value, hint in zip(named, hints, strict=True):
         if value not in names:
@@ -230,7 +230,7 @@ def _header(function: Function, names: Names) -> str:
     returned = return_types(function)
     if returned is None:
         result = "none"
-    elif len(returned) == 1 and function.kind not in ("adjoint", "joint"):
+    elif len(returned) == 1 and function.kind != "adjoint":
         result = type_text(returned[0])
     else:
         items = ", ".join(map(type_text, returned))
@@ -273,13 +273,14 @@ def _instructions(function: Function, block: Block, names: Names, marked: Collec
     of = names.primal if function.kind == "adjoint" and names.primal is not None else names
     for origin, members in groupby(block.instrs, key=lambda value: _origin(function, value, names)):
         group = list(members)
-        width = max(len(names.value(value)) for value in group) if origin is not None else 0
+        shown = [names.value(value) for value in group if value in names.values]
+        width = max(map(len, shown), default=0) if origin is not None else 0
         for index, value in enumerate(group):
             comment = None
             if origin is not None and index == 0:
                 comment = f"# of {of.describe(origin)}"
-            elif in_group and isinstance(value, Instr):
-                comment = NO_ORIGIN if origin is None else None
+            elif origin is None and in_group and isinstance(value, Instr):
+                comment = NO_ORIGIN
             elif value in marked and value.loc is not None:
                 comment = _location(value.loc)
             # A came_from stands outside of the groups by itself.

@@ -56,9 +56,9 @@ def test_phis_are_read_before_they_are_written():
 
 
 def test_results():
-    source = "%s f(%%x: f64) -> %s\nb0:\n  return %%x"
-    assert interpret(function(source % ("function", "f64")), 1.5) == 1.5
-    assert interpret(function(source % ("joint", "(f64,)")), 1.5) == (1.5,)
+    one = "joint f(%x: f64) -> f64\nb0:\n  return %x"
+    assert interpret(function(one), 1.5) == 1.5
+    assert interpret(function("function f() -> ()\nb0:\n  return")) is None
     two = "joint f(%x: f64) -> (f64, none)\nb0:\n  return %x, none"
     assert interpret(function(two), 1.5) == (1.5, None)
 

@@ -107,7 +107,7 @@ b1:
 b2:
   return %z
 
-joint f(%x: f64[:]) -> (f64,)                      # <stdin>:1
+joint f(%x: f64[:]) -> f64                         # <stdin>:1
 b0:
   %k = stack : list(f64)
   push %k, -0.0

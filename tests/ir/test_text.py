@@ -132,7 +132,8 @@ def test_an_instruction_of_type_none_has_a_name_only_if_it_is_used():
     ("kind", "values", "result"),
     [
         ("function", (Const(1.0, f64),), "f64"),
-        ("joint", (Const(1.0, f64),), "(f64,)"),
+        ("joint", (Const(1.0, f64),), "f64"),
+        ("adjoint", (Const(1.0, f64),), "(f64,)"),
         ("joint", (Const(1.0, f64), Const(None, types.none)), "(f64, none)"),
     ],
 )
