@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import Signature
 
 from zygote_py.ir.core import Loc, Type
 
@@ -235,18 +236,26 @@ class TypedBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:
-    """A captured variable: `kind` is "global" or "freevar", `read` gives its value at this moment."""
+    """A captured variable: `kind` is "global" or "freevar", `read` gives its value at this moment.
+
+    The `key` says which variable it is: functions of several modules may capture variables of the same name.
+    """
 
     name: str
     kind: str
     read: Callable[[], object]
+    key: object
     type: Type | None = None  # None for those that are frozen into the compiled code
     value: object = None  # what it was when the function was compiled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedFunction:
-    """A typed control-flow graph, its entry first; parameters beyond `argument_count` are the `hidden` captures."""
+    """A typed control-flow graph, its entry first; parameters beyond `argument_count` are the `hidden` captures.
+
+    `names` are the names that variables have in the source. A variable whose type is that of a function holds that
+    function; `callee_of` gives its body for the types of its arguments if it is to be inlined.
+    """
 
     name: str
     loc: Loc
@@ -255,11 +264,10 @@ class TypedFunction:
     parameter_types: tuple[Type, ...]
     blocks: Mapping[Label, TypedBlock]
     types: Mapping[Variable, Type]
+    names: Mapping[Variable, str]
     return_type: Type
     hidden: tuple[Capture, ...]
     frozen: tuple[Capture, ...]
     options: Mapping[str, object]
-
-    @property
-    def entry(self) -> Label:
-        return next(iter(self.blocks))
+    callee_of: Callable[[Type, tuple[Type, ...]], TypedFunction | None]
+    signature_of: Callable[[Type], Signature]

@@ -82,6 +82,7 @@ class Lowering:
         self._merges: list[tuple[Block, st.Merge, list[Phi], Type, Loc]] = []
         self._loops: list[tuple[Advancing, st.Label]] = []
         self._bodies: dict[st.Label, list[Advancing]] = {}
+        self._declared: set[st.Variable] = set()
         self._named: dict[tuple[Value, Type], Value] = {}  # named constants of another type
 
     def run(self) -> Function:
@@ -192,7 +193,7 @@ class Lowering:
         if not leaves_of(type_):
             self.write(target, self._same_object(merge, type_))
             return
-        phis = [Phi(leaf, _hint(target), self.loc) for leaf in leaves_of(type_)]
+        phis = [Phi(leaf, self._hint(target), self.loc) for leaf in leaves_of(type_)]
         self.block.phis += phis
         self._merges.append((self.block, merge, phis, type_, self.loc))
         self.write(target, Bundle(type_, tuple(phis)))
@@ -309,18 +310,22 @@ class Lowering:
             return
         self._declared.add(variable)
         for index, leaf in enumerate(leaves_of(self.types[variable])):
-            self.ssa.declare((variable, index), leaf, _hint(variable))
+            self.ssa.declare((variable, index), leaf, self._hint(variable))
 
-    @property
-    def _declared(self) -> set[st.Variable]:
-        return self.__dict__.setdefault("_declared_variables", set())
+    def _hint(self, variable: st.Variable) -> str:
+        """The name that a variable has in the source; none for temporaries."""
+        return self.typed.names.get(variable, "")
 
     def assign(self, variable: st.Variable, bundle: Bundle) -> None:
         """Make a variable hold a value, cast to its type; a literal gets a named constant."""
         type_ = self.types[variable]
         bundle = self.cast_bundle(bundle, type_)
-        hint = _hint(variable)
-        if hint:
+        hint = self._hint(variable)
+        if hint and values.is_tuple(type_):
+            for leaf in bundle.leaves:
+                if not isinstance(leaf, Const):
+                    self._name(leaf, hint)
+        elif hint:
             leaves = tuple(self._name(leaf, hint) for leaf in bundle.leaves)
             bundle = Bundle(bundle.type, leaves, bundle.static)
         self.write(variable, bundle)
@@ -379,12 +384,6 @@ class Lowering:
             block.instrs.insert(block.instrs.index(named) + 1, made)
             self._named[key] = made
         return self._named[key]
-
-
-def _hint(variable: st.Variable) -> str:
-    """The name that a variable has in the source; none for Numba's temporaries."""
-    name = variable.partition(".")[0]
-    return name if name.isidentifier() and not name.startswith("$") else ""
 
 
 def _function_name(name: str) -> str:

@@ -1,0 +1,39 @@
+"""The one door to Numba's internals: no other part of the package imports them.
+
+    typed = typed_function(f, (types.float64, types.int64), {})   # typed statements, see zygote_py.statements
+    dispatcher = make_dispatcher(stub, implement, {"fastmath": True})
+
+`typed_function` gives what Numba makes of a function up to its type inference; `make_dispatcher` makes a dispatcher that
+compiles, for each signature, the function that `implement` gives for it. Numba's errors become `DifferentiationError`s.
+Nothing here knows of differentiation.
+"""
+
+from __future__ import annotations
+
+from zygote_py.numba_adapter.dispatch import (
+    asm_text,
+    is_compile_time,
+    is_dispatcher,
+    llvm_text,
+    make_dispatcher,
+    object_of,
+    options_of,
+    py_func_of,
+    register_as_dispatcher,
+    typeof,
+)
+from zygote_py.numba_adapter.inference import typed_function
+
+__all__ = [
+    "asm_text",
+    "is_compile_time",
+    "is_dispatcher",
+    "llvm_text",
+    "make_dispatcher",
+    "object_of",
+    "options_of",
+    "py_func_of",
+    "register_as_dispatcher",
+    "typed_function",
+    "typeof",
+]

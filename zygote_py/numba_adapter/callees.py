@@ -1,0 +1,134 @@
+"""Functions that a differentiated function calls: typed by our own inference, to be inlined by the front end.
+
+Numba refuses to call a plain Python function, and compiles a decorated one to native code only to learn what it
+returns. In their place the pipeline sees a `Callee`, whose type answers a call with `typed_function` of its own.
+
+    def f(x):                          $1 = global(square: <function square>)
+        return square(x) + 1.0         $2 = call $1(x)            # Callee(square), typed for (float64,)
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+from numba import types
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.typing.templates import fold_arguments, signature
+from numba.extending import typeof_impl
+
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Loc, Type
+
+Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
+_numbers = itertools.count()
+
+
+class Session:
+    """The typing of one function and of the functions that it calls; `active` are those being typed right now."""
+
+    def __init__(self, typer: Typer) -> None:
+        self.typer = typer
+        self.active: list[CodeType] = []
+        self.number = next(_numbers)
+
+
+class Callee:
+    """What stands in a function that is being typed for another function, which it may call."""
+
+    def __init__(self, func: Any, session: Session) -> None:
+        self.func = func
+        self.session = session
+
+
+class CalleeType(types.Callable, types.Opaque):  # type: ignore[misc]
+    """The type of a `Callee`: each function has its own, so that it is known what is called."""
+
+    def __init__(self, callee: Callee) -> None:
+        self.func = callee.func
+        self._session = callee.session
+        self._typed: dict[tuple[Type, ...], st.TypedFunction] = {}
+        super().__init__(f"function {callee.func.__qualname__} at {id(callee.func)} in {callee.session.number}")
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """The function for these argument types."""
+        if argument_types not in self._typed:
+            self._typed[argument_types] = self._session.typer(self._session, self.func, argument_types)
+        return self._typed[argument_types]
+
+    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
+        """Numba asks for the signature of a call."""
+        pysig = inspect.signature(self.func)
+        folded = fold_arguments(
+            pysig,
+            tuple(types.unliteral(arg) for arg in args),
+            {name: types.unliteral(arg) for name, arg in dict(kws).items()},
+            lambda index, param, value: value,
+            lambda index, param, default: types.Omitted(default),
+            lambda index, param, values: types.StarArgTuple(values),
+        )
+        return signature(self.typed(tuple(folded)).return_type, *folded).replace(pysig=pysig)
+
+    def get_call_signatures(self) -> tuple[list[object], bool]:
+        """Numba asks for what is known beforehand, to explain a failure."""
+        return [], False
+
+    def get_impl_key(self, sig: object) -> object:
+        """Numba asks for what to compile; it does not come to that."""
+        raise NotImplementedError
+
+
+@typeof_impl.register(Callee)  # type: ignore[untyped-decorator]
+def _typeof_callee(value: Callee, context: object) -> Type:
+    return CalleeType(value)
+
+
+def is_inlined(value: object) -> bool:
+    """Whether this is a decorated function whose Python source says what it does."""
+    return (
+        isinstance(value, CPUDispatcher)
+        and type(value._compiler) is _FunctionCompiler
+        and "_get_implementation" not in vars(value._compiler)
+        and value._can_compile
+    )
+
+
+def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
+    """The `Callee` to put in the place of a captured function; None for what Numba should see itself."""
+    if is_inlined(value):
+        value = value.py_func
+    elif not isinstance(value, FunctionType) or _is_known_to_numba(value):
+        return None
+    if value.__code__ in session.active:
+        raise refuse(
+            f"the recursive call of `{value.__name__}` is not supported yet", loc, "write it as a loop", value.__name__
+        )
+    return Callee(value, session)
+
+
+def _is_known_to_numba(func: object) -> bool:
+    """Whether somebody has told Numba what a call of this function means, as for those of NumPy."""
+    try:
+        cpu_target.typing_context.resolve_value_type(func)
+    except Exception:  # Numba raises errors of several kinds for what it does not know
+        return False
+    return True
+
+
+def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:
+    """The body of a function that a variable of this type holds, if it is to be inlined."""
+    if isinstance(type, CalleeType):
+        return type.typed(argument_types)
+    if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
+        return session.typer(session, type.dispatcher.py_func, argument_types)
+    return None
+
+
+def signature_of(type: Type) -> inspect.Signature:
+    """The parameters of a function that is to be inlined."""
+    return inspect.signature(type.func if isinstance(type, CalleeType) else type.dispatcher.py_func)

@@ -1,0 +1,142 @@
+"""A pass in Numba's pipeline: captured floats and arrays become arguments, so that Numba does not freeze them.
+
+    $1 = global(SCALE: 2.5)    ->    $1 = arg(2, name=SCALE)
+
+Integers, strings and the like stay constants, and are noted as `frozen`. Functions that Numba would have to compile
+before it could type a call of them, or could not type at all, become `Callee`s. `with`, `try` and `yield` are refused
+here, where they can still be told.
+"""
+
+from __future__ import annotations
+
+import types as python_types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import ir
+from numba.core.compiler_machinery import FunctionPass, register_pass
+from numba.core.ir_utils import build_definitions
+
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Loc
+from zygote_py.numba_adapter.callees import callee_for
+from zygote_py.numba_adapter.dispatch import typeof
+
+# Modules whose floats are constants of nature, not variables.
+_CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
+
+
+class Captures:
+    """What a function captures, in the order it was met; the hidden ones with the number of their argument."""
+
+    def __init__(self) -> None:
+        self.hidden: dict[object, tuple[int, st.Capture]] = {}
+        self.frozen: dict[object, st.Capture] = {}
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class CapturesToArguments(FunctionPass):  # type: ignore[misc]
+    """Runs twice: once before Numba inlines closures, once after, for what these capture."""
+
+    _name = "zygote_py_captures_to_arguments"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Change the IR of `state` in place."""
+        modules: dict[str, tuple[python_types.ModuleType, str]] = {}
+        for block in state.func_ir.blocks.values():
+            for statement in block.body:
+                _refuse_statement(statement)
+                if isinstance(statement, ir.Assign):
+                    capture = _captured(state.func_id.func, statement, modules)
+                    if capture is not None:
+                        _take(state, statement, capture)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
+    """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
+    value = assign.value
+    match value:
+        case ir.Global() if value.name in func.__globals__:
+            name, namespace = value.name, func.__globals__
+            capture = st.Capture(name, "global", lambda: namespace[name], (id(namespace), name), value=value.value)
+        case ir.FreeVar():
+            cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
+            cell = cells.get(value.name) or python_types.CellType(value.value)
+            capture = st.Capture(
+                value.name, "freevar", lambda: cell.cell_contents, (id(cell), value.name), value=value.value
+            )
+        case ir.Expr(op="getattr") if value.value.name in modules:
+            module, path = modules[value.value.name]
+            name = value.attr
+            if not hasattr(module, name):
+                return None
+            path = f"{path}_{name}"
+            held = getattr(module, name)
+            capture = st.Capture(path, "global", lambda: getattr(module, name), (id(vars(module)), name), value=held)
+        case _:
+            return None
+    if isinstance(capture.value, python_types.ModuleType):
+        if capture.value.__name__.partition(".")[0] not in _CONSTANT_MODULES:
+            modules[assign.target.name] = (capture.value, capture.name)
+        return None
+    return capture
+
+
+def _take(state: Any, assign: Any, capture: st.Capture) -> None:
+    """Note a captured value, and put an argument or a callee in its place where it needs one."""
+    captures: Captures = state.captures
+    if not _varies(capture.value):
+        captures.frozen.setdefault(capture.key, capture)
+        callee = callee_for(capture.value, state.session, loc_of(assign.loc))
+        if callee is not None:
+            assign.value = ir.Global(capture.name, callee, assign.value.loc)
+        return
+    if capture.key not in captures.hidden:
+        name = capture.name
+        while name in state.func_ir.arg_names:
+            name += "_"
+        index = state.func_ir.arg_count
+        type_ = typeof(capture.value)
+        made = st.Capture(name, capture.kind, capture.read, capture.key, type_, capture.value)
+        captures.hidden[capture.key] = index, made
+        state.func_ir.arg_names = (*state.func_ir.arg_names, name)
+        state.func_ir.arg_count = state.nargs = index + 1
+        state.args = (*state.args, type_)
+    index, _ = captures.hidden[capture.key]
+    assign.value = ir.Arg(state.func_ir.arg_names[index], index, assign.value.loc)
+
+
+def _varies(value: object) -> bool:
+    """Whether a captured value is read at each call."""
+    if isinstance(value, tuple):
+        return any(isinstance(item, np.ndarray) or (isinstance(item, tuple) and _varies(item)) for item in value)
+    return isinstance(value, float | np.floating | np.ndarray)
+
+
+def _refuse_statement(statement: Any) -> None:
+    """Refuse what type inference would reject with a worse message, or accept as something else."""
+    loc = loc_of(statement.loc)
+    match statement:
+        case ir.EnterWith():
+            raise refuse("`with` is not supported", loc, "call the function outside of `with`", "with")
+        case ir.Assign(value=ir.Global(value=value)) if getattr(value, "__module__", None) == "numba.core.unsafe.eh":
+            raise refuse("`try` is not supported", loc, "test for the error before it happens, with `if`", "try")
+        case ir.Assign(value=ir.Yield()):
+            raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
+        case _:
+            pass
+
+
+def loc_of(loc: Any) -> Loc:
+    """A location of Numba as one of ours."""
+    return Loc(loc.filename, loc.line)
+
+
+Reader = Callable[[], object]

@@ -1,0 +1,135 @@
+"""Dispatchers, and what Numba says of values and types.
+
+dispatcher = make_dispatcher(stub, implement, {"fastmath": True})
+dispatcher(2.0)                                  # implement((float64,)) gives the function to compile
+llvm_text(dispatcher, (types.float64,))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.core import errors
+from numba.core.dispatcher import Dispatcher
+from numba.core.typing.typeof import typeof as numba_typeof
+from numba.extending import typeof_impl
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Type
+
+Options = Mapping[str, object]
+
+
+def make_dispatcher(
+    stub: Callable[..., object], implement: Callable[[tuple[Type, ...]], Callable[..., object]], options: Options
+) -> Any:
+    """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
+
+    Among the argument types may be `types.Omitted` for a default that was not given.
+    """
+    dispatcher = numba.njit(**options)(stub)
+
+    def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
+        return implement(tuple(args))
+
+    dispatcher._compiler._get_implementation = implementation
+    return dispatcher
+
+
+def typeof(value: object) -> Type:
+    """The Numba type of a value. Raises DifferentiationError if Numba has none for it."""
+    try:
+        return numba_typeof(value)
+    except (ValueError, errors.NumbaError):
+        kind = type(value).__name__
+        raise refuse(
+            f"a value of type `{kind}` is not supported", None, "use a number, an array, a tuple or a NamedTuple"
+        ) from None
+
+
+_COMPILE_TIME = (
+    types.Callable,
+    types.Module,
+    types.DType,
+    types.ExceptionInstance,
+    types.IteratorType,
+    types.Pair,
+    types.MakeFunctionLiteral,
+)
+
+
+def is_compile_time(type: Type) -> bool:
+    """Whether values of this type are known while compiling, as functions, modules and the state of loops are."""
+    return isinstance(type, _COMPILE_TIME) and not isinstance(type, types.FunctionType)
+
+
+def object_of(type: Type) -> object:
+    """The Python object that is the only value of a compile-time type; None if there is no such object."""
+    match type:
+        case types.Dispatcher():
+            return type.dispatcher
+        case types.Module():
+            return type.pymod
+        case types.NumberClass():
+            return getattr(np, type.instance_type.name, None) if type.instance_type != types.boolean else bool
+        case types.DType():
+            return np.dtype(str(type.dtype))
+        case types.NamedTupleClass():
+            return type.instance_class
+        case types.ExceptionClass():
+            return type.exc_class
+        case types.Function():
+            return type.typing_key
+        case _:
+            return None
+
+
+def is_dispatcher(value: object) -> bool:
+    """Whether `value` is a function that was decorated with `numba.njit`."""
+    return isinstance(value, Dispatcher)
+
+
+def py_func_of(value: Any) -> Callable[..., object]:
+    """The Python function behind a dispatcher; a plain function is its own."""
+    return value.py_func if isinstance(value, Dispatcher) else value  # type: ignore[no-any-return]
+
+
+def options_of(value: Any) -> dict[str, object]:
+    """The Numba options that a dispatcher was made with, `nopython` apart; none for a plain function."""
+    if not isinstance(value, Dispatcher):
+        return {}
+    return {name: option for name, option in value.targetoptions.items() if name != "nopython"}
+
+
+def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
+    """Make the objects of a Python class callable from compiled code, as the dispatcher that `getter` gives for them."""
+
+    @typeof_impl.register(cls)  # type: ignore[untyped-decorator]
+    def type_of_object(value: object, context: object) -> Type:
+        return types.Dispatcher(getter(value))
+
+
+def _function_text(text: str, name: str, start: str, end: str) -> str:
+    lines = text.splitlines()
+    for index, line in enumerate(lines):
+        if line.startswith(start) and name in line:
+            last = next(i for i in range(index, len(lines)) if lines[i].startswith(end))
+            return "\n".join(lines[index : last + 1])
+    raise KeyError(name)
+
+
+def llvm_text(dispatcher: Any, signature: tuple[Type, ...]) -> str:
+    """The optimised LLVM IR of the native function that was compiled for a signature, without its CPython wrappers."""
+    compiled = dispatcher.overloads[signature]
+    return _function_text(compiled.library.get_llvm_str(), compiled.fndesc.mangled_name, "define ", "}")
+
+
+def asm_text(dispatcher: Any, signature: tuple[Type, ...]) -> str:
+    """The machine code of the native function that was compiled for a signature, without its CPython wrappers."""
+    compiled = dispatcher.overloads[signature]
+    name = compiled.fndesc.mangled_name
+    return _function_text(compiled.library.get_asm_str(), name, name, "\t.size\t" + name)

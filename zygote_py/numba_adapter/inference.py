@@ -1,0 +1,157 @@
+"""Numba's pipeline up to and including its type inference, so that what we see is what Numba will compile.
+
+typed = typed_function(f, (types.float64, types.int64), {})     # typed statements, see zygote_py.statements
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numba import types
+from numba.core import compiler, errors, ir
+from numba.core.analysis import dead_branch_prune
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.ir_utils import get_definition, guard
+from numba.core.registry import cpu_target
+from numba.core.typed_passes import NopythonTypeInference
+from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes, IRProcessing, ReconstructSSA
+
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.ir.core import Loc, Type
+from zygote_py.numba_adapter.callees import Session
+from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
+from zygote_py.numba_adapter.messages import translate_error
+from zygote_py.numba_adapter.translation import Translation
+
+Options = Mapping[str, object]
+
+# The options that steer what the code computes; the others are about how it is compiled.
+_SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")
+
+
+def typed_function(
+    func: Callable[..., object], argument_types: Sequence[Type], options: Options, session: Session | None = None
+) -> st.TypedFunction:
+    """What Numba makes of a Python function for these argument types, before it lowers it.
+
+    Captured floats and arrays become parameters after the function's own; arguments that have defaults may be missing.
+    Raises DifferentiationError if Numba cannot read or type the function.
+    """
+    if session is None:
+        session = Session(lambda session, func, types_: typed_function(func, types_, options, session))
+    code = func.__code__
+    loc = Loc(code.co_filename, code.co_firstlineno)
+    argument_types = _with_defaults(func, tuple(argument_types), loc)
+    if code.co_flags & inspect.CO_GENERATOR:
+        raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result itself", "def")
+    flags = compiler.Flags()
+    chosen = {name: options[name] for name in _SEMANTIC_OPTIONS if name in options}
+    cpu_target.options.parse_as_flags(flags, {"nopython": True, **chosen})
+    flags.nrt = True
+    session.active.append(code)
+    try:
+        with global_compiler_lock:
+            run = _TypeInference(
+                cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
+            )
+            run.state.session = session
+            run.compile_extra(func)
+    except (DifferentiationError, RecursionError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
+        raise translate_error(error, func, loc) from (None if known else error)
+    finally:
+        session.active.pop()
+    state = run.state
+    translation = Translation(state.func_ir, state.typemap, state.calltypes)
+    return translation.function(
+        func, tuple(state.args), len(argument_types), state.return_type, state.captures, options, session
+    )
+
+
+def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tuple[Type, ...]:
+    """The types of all parameters, those of the missing arguments from their defaults."""
+    parameters = list(inspect.signature(func).parameters.values())
+    for parameter in parameters:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise refuse(
+                "`*args` and `**kwargs` are not supported", loc, "give every parameter a name, or take a tuple", "*"
+            )
+    missing = parameters[len(argument_types) :]
+    if len(argument_types) > len(parameters) or any(each.default is each.empty for each in missing):
+        count = len(argument_types)
+        raise refuse(
+            f"`{func.__name__}` takes {len(parameters)} arguments, and {count} {'was' if count == 1 else 'were'} given",
+            loc,
+            f"call it with ({', '.join(each.name for each in parameters)})",
+        )
+    return (*argument_types, *(types.Omitted(each.default) for each in missing))
+
+
+class _TypeInference(compiler.CompilerBase):  # type: ignore[misc]
+    """The pipeline, with captured values made into arguments on the way."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Numba's own passes, ours among them."""
+        pipeline = PassManager("zygote_py")
+        in_ssa = False
+        for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            in_ssa = in_ssa or step is ReconstructSSA
+            pipeline.add_pass(_PruneTestsOfNone if in_ssa and step is DeadBranchPrune else step, description)
+            if step is IRProcessing or step is InlineClosureLikes:
+                pipeline.add_pass(CapturesToArguments, "captured values to arguments")
+            if step is NopythonTypeInference:
+                break
+        pipeline.finalize()
+        return [pipeline]
+
+    def _compile_core(self) -> None:
+        (pipeline,) = self.define_pipelines()
+        self.state.captures = Captures()
+        pipeline.run(self.state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PruneTestsOfNone(FunctionPass):  # type: ignore[misc]
+    """Numba's pruning of branches once variables are in SSA form, but of tests for None only.
+
+    Numba would also see that `r > tol` holds when `r = 1.0` stands before `while r > tol`, and drop the first test, so
+    that the loop could not be told from one that tests only at its end.
+    """
+
+    _name = "zygote_py_prune_tests_of_none"
+
+    def __init__(self) -> None:
+        FunctionPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Change the IR of `state` in place."""
+        func_ir = state.func_ir
+        hidden = []
+        for block in func_ir.blocks.values():
+            if isinstance(block.terminator, ir.Branch):
+                test = guard(get_definition, func_ir, block.terminator.cond)
+                if isinstance(test, ir.Expr) and test.op == "call" and not self._is_of_none(func_ir, test):
+                    callee = guard(get_definition, func_ir, test.func)
+                    if isinstance(callee, ir.Global) and callee.value is bool:
+                        hidden.append(callee)
+        for callee in hidden:
+            callee.value = None
+        try:
+            dead_branch_prune(func_ir, state.args)
+        finally:
+            for callee in hidden:
+                callee.value = bool
+        return True
+
+    @staticmethod
+    def _is_of_none(func_ir: Any, test: Any) -> bool:
+        tested = guard(get_definition, func_ir, test.args[0])
+        sides = [tested.lhs, tested.rhs] if isinstance(tested, ir.Expr) and tested.op == "binop" else [test.args[0]]
+        made = [guard(get_definition, func_ir, side) for side in sides]
+        return any(isinstance(each, ir.Const | ir.Global | ir.FreeVar) and each.value is None for each in made)

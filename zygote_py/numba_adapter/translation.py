@@ -1,0 +1,188 @@
+"""Numba's IR, with the types that its inference found, as typed statements.
+
+    r.1 = inplace_binop(fn=imul, immutable_fn=mul, lhs=r.2, rhs=x)
+    Assign("r.1", Operate(operator.mul, ("r.2", "x"), (float64, float64), inplace=True), loc)
+
+What has no form among the statements becomes an `Unknown` or an `Act`, for the front end to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import CodeType
+from typing import Any
+
+from numba import types
+from numba.core import ir
+
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Loc, Type
+from zygote_py.numba_adapter.callees import Session, signature_of, typed_callee
+from zygote_py.numba_adapter.captures import Captures, loc_of
+from zygote_py.numba_adapter.dispatch import typeof
+
+
+class Translation:
+    """Numba's IR and what its type inference found, as typed statements."""
+
+    def __init__(self, func_ir: Any, typemap: Mapping[str, Type], calltypes: Mapping[Any, Any]) -> None:
+        self._ir = func_ir
+        self._types = typemap
+        self._calls = calltypes
+
+    def function(
+        self,
+        func: Callable[..., object],
+        parameter_types: tuple[Type, ...],
+        argument_count: int,
+        return_type: Type,
+        captures: Captures,
+        options: Mapping[str, object],
+        session: Session,
+    ) -> st.TypedFunction:
+        labels = sorted(self._ir.blocks)
+        return st.TypedFunction(
+            name=func.__name__,
+            loc=Loc(func.__code__.co_filename, func.__code__.co_firstlineno),
+            parameters=tuple(self._ir.arg_names),
+            argument_count=argument_count,
+            parameter_types=tuple(typeof(t.value) if isinstance(t, types.Omitted) else t for t in parameter_types),
+            blocks={label: self._block(self._ir.blocks[label]) for label in labels},
+            types=dict(self._types),
+            names=_source_names(func.__code__, self._types),
+            return_type=return_type,
+            hidden=tuple(capture for _, capture in captures.hidden.values()),
+            frozen=tuple(captures.frozen.values()),
+            options=dict(options),
+            callee_of=lambda type, arguments: typed_callee(type, arguments, session),
+            signature_of=signature_of,
+        )
+
+    def _block(self, block: Any) -> st.TypedBlock:
+        made = [self._statement(statement) for statement in block.body[:-1] if not isinstance(statement, ir.Del)]
+        return st.TypedBlock(tuple(made), self._ending(block.terminator), loc_of(block.body[0].loc))
+
+    def _statement(self, statement: Any) -> st.Statement:
+        loc = loc_of(statement.loc)
+        match statement:
+            case ir.Assign():
+                return st.Assign(statement.target.name, self._expression(statement.value), loc)
+            case ir.Print():
+                star = () if statement.vararg is None else (statement.vararg.name,)
+                return st.Act("print *" if star else "print", tuple(arg.name for arg in statement.args) + star, loc)
+            case ir.SetItem() | ir.StaticSetItem():
+                return st.Act("setitem", (statement.target.name,), loc)
+            case ir.DelItem():
+                return st.Act("delitem", (statement.target.name,), loc)
+            case ir.SetAttr():
+                return st.Act("setattr", (statement.target.name,), loc)
+            case _:
+                return st.Act(type(statement).__name__, (), loc)
+
+    def _expression(self, value: Any) -> st.Expression:
+        match value:
+            case ir.Arg():
+                return st.Parameter(value.index)
+            case ir.Const():
+                return st.Constant(value.value)
+            case ir.Global() | ir.FreeVar():
+                return st.Constant(value.value, value.name)
+            case ir.Var():
+                return st.Copy(value.name)
+            case ir.Expr():
+                return self._compound(value)
+            case _:
+                return st.Unknown(type(value).__name__.lower())
+
+    def _compound(self, expr: Any) -> st.Expression:
+        match expr.op:
+            case "binop":
+                return st.Operate(expr.fn, (expr.lhs.name, expr.rhs.name), self._calls[expr].args)
+            case "inplace_binop":
+                args = (expr.lhs.name, expr.rhs.name)
+                return st.Operate(expr.immutable_fn, args, self._calls[expr].args, inplace=True)
+            case "unary":
+                return st.Operate(expr.fn, (expr.value.name,), self._calls[expr].args)
+            case "call":
+                args = tuple(arg.name for arg in expr.args)
+                keywords = tuple((name, arg.name) for name, arg in expr.kws)
+                star = None if expr.vararg is None else expr.vararg.name
+                return st.Call(expr.func.name, args, keywords, tuple(self._calls[expr].args), star)
+            case "getattr":
+                return st.Attribute(expr.value.name, expr.attr)
+            case "getitem":
+                return st.Item(expr.value.name, expr.index.name, None, self._calls[expr].args[1])
+            case "static_getitem" | "typed_getitem":
+                signature = self._calls.get(expr)
+                index = None if expr.op == "static_getitem" else expr.index.name
+                static = expr.index if index is None else None
+                return st.Item(expr.value.name, index, static, None if signature is None else signature.args[1])
+            case "build_tuple" | "build_list" | "build_set":
+                return st.Build(expr.op.removeprefix("build_"), tuple(item.name for item in expr.items))
+            case "build_map":
+                return st.Build("dict", ())
+            case "getiter":
+                return st.Iterate(expr.value.name)
+            case "iternext":
+                return st.Advance(expr.value.name)
+            case "pair_first":
+                return st.Element(expr.value.name)
+            case "pair_second":
+                return st.Present(expr.value.name)
+            case "exhaust_iter":
+                return st.Unpack(expr.value.name, expr.count)
+            case "cast":
+                return st.Copy(expr.value.name)
+            case "phi":
+                return st.Merge(
+                    tuple(
+                        (label, None if var is ir.UNDEFINED else var.name)
+                        for label, var in zip(expr.incoming_blocks, expr.incoming_values, strict=True)
+                    )
+                )
+            case "undef" | "null":
+                return st.Merge(())
+            case kind:
+                return st.Unknown(kind)
+
+    def _ending(self, end: Any) -> st.Ending:
+        loc = loc_of(end.loc)
+        match end:
+            case ir.Jump():
+                return st.GoTo(end.target, loc)
+            case ir.Branch():
+                return st.Choose(end.cond.name, end.truebr, end.falsebr, loc)
+            case ir.Return():
+                return st.Leave(end.value.name, loc)
+            case ir.StaticRaise() | ir.DynamicRaise():
+                args = tuple(st.Name(arg.name) if isinstance(arg, ir.Var) else arg for arg in end.exc_args or ())
+                return st.Fail(end.exc_class, args, loc)
+            case ir.Raise():
+                return st.Fail(None, (), loc)
+            case _:
+                raise refuse(f"`{type(end).__name__}` is not supported", loc)
+
+
+# Numba names the variables of a closure that it inlines after the closure and with a version: `f__locals__g_v3_x`.
+_INLINED = re.compile(r".*?_v\d+_(?!.*_v\d+_)(.*)")
+
+
+def _source_names(code: CodeType, variables: Mapping[str, Type]) -> dict[str, str]:
+    """The names in the source of those variables that are no temporaries."""
+    known = _variables_of(code)
+    found = {}
+    for variable in variables:
+        name = variable.partition(".")[0]
+        if name not in known and (match := _INLINED.fullmatch(name)):
+            name = match[1] if match[1] in known else match[1].rpartition("_")[0]
+        if name in known:
+            found[variable] = name
+    return found
+
+
+def _variables_of(code: CodeType) -> frozenset[str]:
+    """The local variables of a function and of the functions in it."""
+    inner = (_variables_of(const) for const in code.co_consts if isinstance(const, CodeType))
+    return frozenset(code.co_varnames + code.co_cellvars).union(*inner)
