@@ -23,7 +23,7 @@ from tests.reference import distance, precise
 def check(
     function: Callable[..., Any], *inputs: tuple[Any, ...], compiled: bool = True, tolerance: float = 1e-10
 ) -> None:
-    """Check the gradient of `function`, which is made to be called with floats, ints and arrays, at each of `inputs`."""
+    """Check the gradient of `function` of floats, ints and arrays at each of `inputs`."""
     from zygote_py import value_and_gradient
 
     derivative = value_and_gradient(function)

@@ -103,10 +103,9 @@ def a_bool_is_a_number(x, y):
 def returns_in_all_arms(x, n):
     if n == 1:
         return x
-    elif n == 2:
+    if n == 2:
         return x * x
-    else:
-        return 1.0 / x
+    return 1.0 / x
 
 
 @at((2.0, 1), (2.0, 5))
@@ -172,7 +171,7 @@ def for_range_backwards(x, n):
 def zero_trips_leave_the_first_value(x, n):
     r = x * x
     i = 17
-    for i in range(n):
+    for i in range(n):  # noqa: B007
         r = r * 0.5 + x
     return r * i
 
@@ -329,7 +328,7 @@ def several_ways_out(x, n):
 @at((0.4, 4), (1.2, 0))
 def the_loop_variable_afterwards(x, n):
     i = -1
-    for i in range(n):
+    for i in range(n):  # noqa: B007
         x = x * 1.1
     return x * i
 
@@ -474,7 +473,7 @@ def one_name_for_many_values(x, y):
 def overwritten_before_it_is_read(x, y):
     r = math.sin(x)
     r = y * y
-    return r
+    return r  # noqa: RET504
 
 
 @at((0.5, 3))
@@ -488,7 +487,6 @@ def assertions_that_hold(x, n):
 
 @at((0.5, 3))
 def nothing(x, n):
-    pass
     for _ in range(n):
         pass
     while n > 0:

@@ -1,0 +1,165 @@
+"""Random programs against the reference: a few hundred here, ten thousand with `-m long`; and the means themselves."""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.random_programs.__main__ import program_of
+from tests.random_programs.check import Kind, check
+from tests.random_programs.generator import Program, generate, load
+from tests.random_programs.shrink import shrink
+from tests.reference import central, complex_step, distance, precise
+
+PLAIN, COMPILED = 300, 40
+FINE = (Kind.OK, Kind.DISCARDED)
+
+
+def run(seeds: range, compiled: bool) -> None:
+    outcomes = [check(program_of(seed), compiled) for seed in seeds]
+    bad = [f"seed {s}: {o.kind} {o.detail}" for s, o in zip(seeds, outcomes, strict=True) if o.kind not in FINE]
+    assert not bad, "\n\n".join(bad[:5])
+    assert sum(outcome.kind is Kind.DISCARDED for outcome in outcomes) <= len(outcomes) // 4
+
+
+@pytest.mark.parametrize("first", range(1000, 1000 + PLAIN, 30))
+def test_programs_in_plain_python(first):
+    run(range(first, first + 30), compiled=False)
+
+
+@pytest.mark.parametrize("first", range(5000, 5000 + COMPILED, 8))
+def test_programs_compiled(first):
+    run(range(first, first + 8), compiled=True)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays):
+    program = generate(rng, arrays)
+    outcome = check(program, compiled=False)
+    assert outcome.kind in FINE, (
+        f"{outcome.kind} {outcome.detail}\n{program.text}\nf(*{program.inputs[outcome.input]!r})"
+    )
+
+
+@pytest.mark.long
+def test_ten_thousand_programs():
+    command = [sys.executable, "-m", "tests.random_programs", "--count", "10000", "--seed", "100000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-2000:]
+
+
+# The generator
+
+
+def test_a_seed_is_a_program():
+    assert program_of(7).text == program_of(7).text
+    assert program_of(7).text != program_of(9).text
+    assert len({program_of(seed).text for seed in range(50)}) == 50
+
+
+def test_programs_have_what_they_are_to_have():
+    text = "".join(generate(random.Random(seed), True).text for seed in range(200))
+    words = "for while break continue else elif return zip( enumerate( len( .shape[ and or not assert"
+    for form in words.split():
+        assert form in text, form
+    for form in (" if ", " ** ", " // ", " % ", "np.", "math.", "max(", "[-1]", "(x, y)", " *= ", ", -1, -1)"):
+        assert form in text, form
+
+
+# The checker finds what is wrong
+
+
+def test_a_wrong_gradient_is_found_and_made_small(monkeypatch):
+    import zygote_py
+
+    class Wrong:
+        def __init__(self, function):
+            self.right = real(function)
+
+        def source(self, *args):
+            return self.right.source(*args).replace("math.cos(", "1.01 * math.cos(")
+
+    real = zygote_py.value_and_gradient
+    monkeypatch.setattr(zygote_py, "value_and_gradient", Wrong)
+    body = "r = x\n    for i in range(n):\n        r = r * x + math.sin(r)\n    return r + n\n"
+    text = f"import math\ndef f(x, n):\n    {body}"
+    program = Program(text, ((0.7, 3), (0.3, 2)))
+    assert check(program, compiled=False).kind is Kind.WRONG
+    small = shrink(program, lambda candidate: check(candidate, False).kind is Kind.WRONG, seconds=20)
+    assert "math.sin" in small.text
+    assert len(small.text.splitlines()) <= 7
+    assert len(small.inputs) == 1
+
+
+def test_a_program_that_fails_by_itself_is_invalid():
+    assert check(Program("def f(x):\n    return undefined\n", ((1.0,),)), False).kind is Kind.INVALID
+    assert check(Program("def f(x):\n    while True:\n        pass\n", ((1.0,),)), False).kind is Kind.INVALID
+
+
+def test_a_kink_is_discarded():
+    assert check(Program("def f(x):\n    return abs(x)\n", ((0.0,),)), False).kind is Kind.DISCARDED
+
+
+# The reference
+
+
+def test_references_agree():
+    def f(x, n, a):
+        s = x
+        for i in range(n):
+            s = math.sin(s) * a[i] + x**i / (1.0 + math.exp(-s))
+        return s
+
+    args = (0.7, 3, np.array([0.5, -1.5, 2.0]))
+    exact, differences = precise(f, *args), central(f, *args)
+    assert exact.doubt is None
+    assert differences.doubt is None
+    assert distance(differences.gradients, exact.gradients) < 1e-9
+    assert exact.value == pytest.approx(f(*args), rel=1e-14)
+
+
+def test_reference_of_known_derivatives():
+    assert precise(lambda x: math.sin(x) * math.exp(x), 0.5).gradients == pytest.approx(
+        (math.exp(0.5) * (math.sin(0.5) + math.cos(0.5)),), rel=1e-15
+    )
+    assert complex_step(lambda x: np.sin(x) * np.exp(x), 0.5) == pytest.approx(
+        math.exp(0.5) * (math.sin(0.5) + math.cos(0.5)), rel=1e-15
+    )
+    assert precise(lambda x, n: x**n, 3.0, 2).gradients == (6.0, None)
+    assert precise(lambda x, n: x * n, 3.0, 2, wrt=(1,)).gradients == (None, 3.0)
+    assert precise(lambda x: round(x) * x + x // 0.5, 1.3).gradients == (1.0,)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (abs, 0.0),
+        (lambda x: max(x, 1.0), 1.0),
+        (lambda x: x if x > 1.0 + 1e-12 else 2.0 * x, 1.0),
+        (lambda x: x * math.floor(x), 2.0),
+        (lambda x: x * round(x), 0.5),
+        (lambda x: math.inf * x, 1.0),
+    ],
+)
+def test_reference_doubts_kinks_and_jumps(f, x):
+    assert precise(lambda x: f(x), x).doubt
+
+
+def test_distance():
+    assert distance((1.0, None), (1.0, None)) == 0.0
+    assert distance((1.0, 0.0), (1.0, None)) == math.inf
+    assert distance((np.zeros(2),), (np.zeros(3),)) == math.inf
+    assert distance((math.nan,), (1.0,)) == math.inf
+    assert distance((1.0 + 1e-9, 1e-9), (1.0, 0.0)) == pytest.approx(1e-9)
+
+
+def test_a_program_can_be_loaded():
+    assert load("def f(x):\n    return x\n")(2.0) == 2.0
