@@ -112,7 +112,7 @@ def loop_nest(function: Function) -> LoopNest:
         if loop.parent is not None:
             loop.depth = loop.parent.depth + 1
             loop.parent.children.append(loop)
-    returning = _blocks_that_return(function, preds)
+    returning = returning_blocks(function)
     for block in tree.order:
         around = innermost.get(block)
         while around is not None:
@@ -148,8 +148,9 @@ def _claim_blocks(loop: Loop, preds: Mapping[Block, Sequence[Block]], innermost:
             pending += top.entering
 
 
-def _blocks_that_return(function: Function, preds: Mapping[Block, Sequence[Block]]) -> set[Block]:
+def returning_blocks(function: Function) -> set[Block]:
     """The blocks from which a `Return` can be reached."""
+    preds = predecessors(function)
     pending = [block for block in function.blocks if isinstance(block.terminator, Return)]
     found = set(pending)
     while pending:

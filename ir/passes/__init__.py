@@ -1,1 +1,90 @@
-"""Passes over the IR, one a file."""
+"""Passes over the IR, one a file, and the lists in which they run.
+
+    run(function, CLEAN_UP)
+
+With `ZYGOTE_PY_VERIFY=1` in the environment the function is verified after each pass; `ZYGOTE_PY_DUMP=all`, or the
+names of passes (`ZYGOTE_PY_DUMP=unrotate_loops,merge_blocks`), writes its text after these to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from zygote_py.ir.core import Function
+from zygote_py.ir.passes.binary_merges import make_merges_binary
+from zygote_py.ir.passes.canonical_loops import canonicalise_loops
+from zygote_py.ir.passes.common_subexpressions import merge_common_subexpressions
+from zygote_py.ir.passes.copy_propagation import propagate_copies
+from zygote_py.ir.passes.dead_code import remove_dead_code
+from zygote_py.ir.passes.fold_constants import fold_constants
+from zygote_py.ir.passes.forward_jumps import forward_jumps
+from zygote_py.ir.passes.merge_blocks import merge_blocks
+from zygote_py.ir.passes.merge_returns import merge_returns
+from zygote_py.ir.passes.remove_phis import remove_redundant_phis
+from zygote_py.ir.passes.split_critical_edges import split_critical_edges
+from zygote_py.ir.passes.unrotate_loops import unrotate_loops
+from zygote_py.ir.text import text
+from zygote_py.ir.verify import verify
+
+Pass = Callable[[Function], None]
+
+# These keep canonical form. What one round leaves to do, a second one finds: a folded branch, a phi that is a copy.
+CLEAN_UP: tuple[Pass, ...] = (
+    fold_constants,
+    propagate_copies,
+    merge_common_subexpressions,
+    remove_dead_code,
+    merge_blocks,
+    fold_constants,
+    propagate_copies,
+    merge_common_subexpressions,
+    remove_dead_code,
+    merge_blocks,
+)
+
+CANONICAL: tuple[Pass, ...] = (
+    propagate_copies,
+    forward_jumps,
+    merge_blocks,
+    unrotate_loops,
+    merge_returns,
+    canonicalise_loops,
+    split_critical_edges,
+    make_merges_binary,
+    propagate_copies,
+    remove_dead_code,
+    merge_blocks,
+)
+
+__all__ = [
+    "CANONICAL",
+    "CLEAN_UP",
+    "Pass",
+    "canonicalise_loops",
+    "fold_constants",
+    "forward_jumps",
+    "make_merges_binary",
+    "merge_blocks",
+    "merge_common_subexpressions",
+    "merge_returns",
+    "propagate_copies",
+    "remove_dead_code",
+    "remove_redundant_phis",
+    "run",
+    "split_critical_edges",
+    "unrotate_loops",
+]
+
+
+def run(function: Function, passes: Sequence[Pass]) -> None:
+    """Run `passes` on `function`, in place. Raises InternalError if a pass leaves it not well formed (see above)."""
+    verifies = os.environ.get("ZYGOTE_PY_VERIFY") == "1"
+    dumped = os.environ.get("ZYGOTE_PY_DUMP", "").split(",")
+    for step in passes:
+        step(function)
+        if "all" in dumped or step.__name__ in dumped:
+            print(f"--- {function.name} after {step.__name__}", text(function), sep="\n", file=sys.stderr)
+        if verifies:
+            verify(function, step.__name__)

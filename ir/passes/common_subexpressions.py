@@ -1,0 +1,92 @@
+"""Computes once what is computed again where the first result is at hand.
+
+    %a = mul %x, %y : f64
+    %b = mul %y, %x : f64           ->      %a = mul %x, %y : f64
+    %c = add %a, %b : f64                   %c = add %a, %a : f64
+
+Pure operations only; reads of memory too in a function that writes none. Operands may be exchanged for `add` and `mul`
+of numbers. Named constants are not merged, as they have the names of different variables. Nothing is moved: the first
+result must dominate the second.
+
+Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson, "Value Numbering", 1997.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable
+
+from numba import types
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value, replace_values
+from zygote_py.ir.dominators import dominator_tree
+from zygote_py.ir.ops import Effect, effect_of
+
+_COMMUTATIVE: frozenset[ops.Op] = frozenset({operator.add, operator.mul})
+_SCALARS = (types.Number, types.Boolean, types.UnicodeType, types.NoneType)
+
+
+def merge_common_subexpressions(function: Function) -> None:
+    """Replace instructions, and phis, by equal ones that dominate them."""
+    table = _Table(_mergeable_effects(function))
+    tree = dominator_tree(function)
+    entered: list[tuple[Block, int]] = [(function.entry, 0)]
+    while entered:
+        block, known = entered.pop()
+        table.forget(known)
+        table.number(block)
+        entered += [(child, len(table.added)) for child in reversed(tree.children[block])]
+    if not table.replaced:
+        return
+    replace_values(function, table.replaced)
+    for block in function.blocks:
+        block.phis = [phi for phi in block.phis if phi not in table.replaced]
+        block.instrs = [instr for instr in block.instrs if instr not in table.replaced]
+
+
+def _mergeable_effects(function: Function) -> frozenset[Effect]:
+    instrs = (instr for block in function.blocks for instr in block.instrs)
+    writes = any(isinstance(instr, Instr) and effect_of(instr.op) is Effect.WRITE for instr in instrs)
+    return frozenset({Effect.PURE} if writes else {Effect.PURE, Effect.READ})
+
+
+class _Table:
+    """What has been computed on the way to a block; what is added in a subtree is forgotten after it."""
+
+    def __init__(self, effects: frozenset[Effect]) -> None:
+        self.effects = effects
+        self.known: dict[Hashable, Value] = {}
+        self.added: list[Hashable] = []
+        self.replaced: dict[Value, Operand] = {}
+        self.order: dict[Hashable, int] = {}
+
+    def forget(self, size: int) -> None:
+        while len(self.added) > size:
+            del self.known[self.added.pop()]
+
+    def number(self, block: Block) -> None:
+        for phi in block.phis:
+            incoming = frozenset((pred, self.key(operand)) for pred, operand in phi.incoming.items())
+            self.look_up(phi, (block, phi.type, incoming))
+        for instr in block.instrs:
+            if isinstance(instr, Instr) and effect_of(instr.op) in self.effects and instr.op is not ops.const:
+                args = [self.key(operand) for operand in instr.args]
+                if instr.op in _COMMUTATIVE and isinstance(instr.type, types.Number):
+                    args.sort(key=lambda arg: self.order.setdefault(arg, len(self.order)))
+                self.look_up(instr, (instr.op, instr.type, instr.keywords, tuple(args)))
+
+    def look_up(self, value: Phi | Instr, key: Hashable) -> None:
+        first = self.known.setdefault(key, value)
+        if first is value:
+            self.added.append(key)
+            return
+        self.replaced[value] = first
+        if not first.hint:
+            first.hint = value.hint
+
+    def key(self, operand: Operand) -> Hashable:
+        if isinstance(operand, Value):
+            return self.replaced.get(operand, operand)
+        if isinstance(operand, Const) and not isinstance(operand.type, _SCALARS):
+            return id(operand.value)  # equal texts do not make equal objects
+        return operand

@@ -1,0 +1,65 @@
+"""Replaces copies by what they copy.
+
+    %a = float %x : f64             # %x is f64 already
+    %b = pos %a : f64               ->
+    %c = select %p, %b, %b : f64
+    return %c                               return %x
+
+Redundant phis are copies too. A copy of an array is not one: `pos` of an array makes a new array.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+
+import numpy as np
+from numba import types
+from zygote_py.ir import ops
+from zygote_py.ir.core import Function, Instr, Operand, Value, replace_values
+from zygote_py.ir.passes.remove_phis import remove_redundant_phis
+
+_CASTS: tuple[ops.Op, ...] = (
+    *(float, int, bool, complex, builtins.round, np.bool_, np.float32, np.float64),
+    *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+)
+CASTS = frozenset(_CASTS)
+
+
+def propagate_copies(function: Function) -> None:
+    """Replace casts to the type that a value has, `pos`, selections between equals, and redundant phis."""
+    remove_redundant_phis(function)
+    copies: dict[Value, Operand] = {}
+    for block in function.blocks:
+        for instr in block.instrs:
+            if isinstance(instr, Instr) and (source := copied(instr)) is not None:
+                copies[instr] = source
+                _pass_on_hint(instr, source)
+    if not copies:
+        return
+    replace_values(function, copies)
+    for block in function.blocks:
+        block.instrs = [instr for instr in block.instrs if instr not in copies]
+
+
+def copied(instr: Instr) -> Operand | None:
+    """The operand that a scalar instruction returns unchanged, if there is one."""
+    if not isinstance(instr.type, types.Number | types.Boolean):
+        return None
+    match instr.args:
+        case (source,) if source.type == instr.type:
+            if instr.op is builtins.round:  # of an integer; a float stays a float only with a number of digits
+                return source if isinstance(instr.type, types.Integer) else None
+            if instr.op in CASTS:
+                return source
+            if instr.op is operator.pos and isinstance(instr.type, types.Number):
+                return source
+        case (_, then, orelse) if instr.op is ops.select and then == orelse and then.type == instr.type:
+            return then
+    return None
+
+
+def _pass_on_hint(copy: Instr, source: Operand) -> None:
+    """A name from the user's source is better than none."""
+    if isinstance(source, Instr) and not source.hint:
+        source.hint = copy.hint

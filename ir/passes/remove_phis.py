@@ -1,0 +1,112 @@
+"""Removes phis that always have the value of one operand, also where several keep each other alive in a loop.
+
+    b1:                                                 b1:
+      %a: f64 = phi b0: %x, b3: %b        ->              branch %c, b2, b3
+      branch %c, b2, b3                                 b2:
+    b2:                                                   jump b3
+      jump b3                                           b3:
+    b3:                                                   branch %d, b1, b4
+      %b: f64 = phi b1: %a, b2: %a                      b4:
+      branch %d, b1, b4                                   return %x
+    b4:
+      return %b
+
+`undef` is an operand like others: phi(%x, undef) stays.
+
+The algorithm is number 5 of Braun et al. 2013: sets of phis that refer to each other are strongly connected components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from zygote_py.ir.core import Function, Operand, Phi, Undef, Value, replace_values
+
+
+def remove_redundant_phis(function: Function) -> None:
+    """Replace every set of phis that has one operand besides itself by that operand."""
+    replaced: dict[Value, Operand] = {}
+    pending = [[phi for block in function.blocks for phi in block.phis]]
+    while pending:
+        for component in _components(pending.pop(), replaced):
+            inner, outer = _split(component, replaced)
+            if len(outer) <= 1:
+                for phi in component:
+                    replaced[phi] = outer[0] if outer else Undef(phi.type)
+            elif inner:
+                pending.append(inner)
+    if not replaced:
+        return
+    replace_values(function, replaced)
+    for block in function.blocks:
+        block.phis = [phi for phi in block.phis if phi not in replaced]
+
+
+def _resolve(operand: Operand, replaced: dict[Value, Operand]) -> Operand:
+    while isinstance(operand, Value) and operand in replaced:
+        operand = replaced[operand]
+    return operand
+
+
+def _split(component: list[Phi], replaced: dict[Value, Operand]) -> tuple[list[Phi], list[Operand]]:
+    """The phis of a component with no operands outside of it, and the operands outside of it, at most two of them."""
+    members = set(component)
+    inner: list[Phi] = []
+    outer: list[Operand] = []
+    for phi in component:
+        is_inner = True
+        for operand in phi.incoming.values():
+            operand = _resolve(operand, replaced)
+            if isinstance(operand, Phi) and operand in members:
+                continue
+            is_inner = False
+            if len(outer) < 2 and operand not in outer:
+                outer.append(operand)
+        if is_inner:
+            inner.append(phi)
+    return inner, outer
+
+
+def _components(phis: Collection[Phi], replaced: dict[Value, Operand]) -> list[list[Phi]]:
+    """The strongly connected components of the graph from phis to their operands, operands first (Tarjan)."""
+    members = set(phis)
+    number: dict[Phi, int] = {}
+    lowest: dict[Phi, int] = {}
+    open_: list[Phi] = []
+    is_open: set[Phi] = set()
+    found: list[list[Phi]] = []
+
+    def used_by(phi: Phi) -> list[Phi]:
+        resolved = (_resolve(operand, replaced) for operand in phi.incoming.values())
+        return [operand for operand in resolved if isinstance(operand, Phi) and operand in members]
+
+    def enter(phi: Phi) -> None:
+        number[phi] = lowest[phi] = len(number)
+        open_.append(phi)
+        is_open.add(phi)
+        stack.append((phi, used_by(phi)))
+
+    stack: list[tuple[Phi, list[Phi]]] = []
+    for root in phis:
+        if root in number:
+            continue
+        enter(root)
+        while stack:
+            phi, rest = stack[-1]
+            if rest:
+                operand = rest.pop()
+                if operand not in number:
+                    enter(operand)
+                elif operand in is_open:
+                    lowest[phi] = min(lowest[phi], number[operand])
+                continue
+            stack.pop()
+            if stack:
+                lowest[stack[-1][0]] = min(lowest[stack[-1][0]], lowest[phi])
+            if lowest[phi] == number[phi]:
+                component: list[Phi] = []
+                while not component or component[-1] is not phi:
+                    component.append(open_.pop())
+                    is_open.discard(component[-1])
+                found.append(component)
+    return found
