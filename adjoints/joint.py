@@ -124,6 +124,7 @@ class _Join:
         behind: dict[Value, list[Instr]] = {}
         for block in self.reverse.function.blocks:
             kept: list[Instr | CameFrom] = []
+            same: dict[object, Instr] = {}  # of this block, by what they compute
             for instr in block.instrs:
                 if isinstance(instr, CameFrom) or not self._needs_no_adjoint(instr):
                     kept.append(instr)
@@ -131,8 +132,10 @@ class _Join:
                 assert instr.origin is not None
                 args = tuple(map(self._forward_operand, instr.args))
                 copy = Instr(instr.op, args, instr.type, "", instr.loc, instr.keywords, instr.origin)
-                self.lifted[instr] = copy
-                behind.setdefault(self.forward.values[instr.origin], []).append(copy)
+                key = (instr.origin, instr.op, args, instr.keywords)
+                self.lifted[instr] = same.setdefault(key, copy)
+                if self.lifted[instr] is copy:
+                    behind.setdefault(self.forward.values[instr.origin], []).append(copy)
             block.instrs = kept
         for block in self.forward.function.blocks:
             block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
