@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.checks import check
+from tests.random_programs.generator import load
 from zygote_py import gradient, value_and_gradient
 
 CASES: list[tuple[Callable[..., Any], tuple[tuple[Any, ...], ...]]] = []
@@ -477,15 +478,6 @@ def overwritten_before_it_is_read(x, y):
 
 
 @at((0.5, 3))
-def assertions_that_hold(x, n):
-    assert n > 0
-    assert x < 10.0, "too large"
-    if n > 1000:
-        raise ValueError("too many")
-    return x**n
-
-
-@at((0.5, 3))
 def nothing(x, n):
     for _ in range(n):
         pass
@@ -593,14 +585,29 @@ def test_a_long_loop_needs_no_deep_stack():
     assert 0.0 < value < 1.0
 
 
-def test_an_assertion_that_fails_raises_what_the_function_raises():
-    def root(x):
-        assert x >= 0.0, "a negative number"
-        return math.sqrt(x)
+# pytest rewrites the assertions of this file; those of a text stay as they are.
+ASSERTIONS = """
+def f(x, n):
+    assert n > 0
+    assert x >= 0.0, "a negative number"
+    if n > 1000:
+        raise ValueError("too many")
+    return x ** n
+"""
 
-    assert gradient(root)(4.0) == 0.25
+
+def test_assertions():
+    f = load(ASSERTIONS)
+    check(f, (0.5, 3))
+    derivative = gradient(f)
+    assert derivative(4.0, 2) == (8.0, None)
     with pytest.raises(AssertionError, match="a negative number"):
-        gradient(root)(-1.0)
+        derivative(-1.0, 2)
+    with pytest.raises(AssertionError):
+        derivative(1.0, 0)
+    with pytest.raises(ValueError, match="too many"):
+        derivative(1.0, 2000)
+    assert derivative(4.0, 2) == (8.0, None)
 
 
 def test_an_exception_raised_in_a_loop_reaches_the_caller():

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.random_programs.__main__ import program_of
 from tests.random_programs.check import Kind, check
 from tests.random_programs.generator import Program, generate, load
+from tests.random_programs.runner import program_of
 from tests.random_programs.shrink import shrink
 from tests.reference import central, complex_step, distance, precise
 

@@ -2,7 +2,7 @@
 
     expressions.py   bounded random expressions          check.py    one program against the reference
     generator.py     whole programs and their inputs     shrink.py   a failing program made small
-    __main__.py      many programs on several processes, and the report
+    runner.py        many programs on several processes, and the report
 
 The programs cover scalars, control flow and arrays that are read by element.
 """

@@ -1,0 +1,186 @@
+"""Many random programs on several processes: `python -m tests.random_programs --count 10000 --seed 0 --jobs 2`.
+
+Seed `s` is one program: with arrays if `s` is odd; one in `--every` is run compiled and the others in plain Python
+(`--compiled` and `--plain` run all in one mode). `--show SEED` prints a program and what comes of it. A process that
+dies is a crash of the seed it was working on. Exit code 1 if any gradient was wrong or anything crashed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import multiprocessing as mp
+import random
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+
+from tests.random_programs.check import Kind, Outcome, check
+from tests.random_programs.generator import Program, generate
+from tests.random_programs.shrink import shrink
+
+BATCH = 250  # programs a process runs before a fresh one takes over: compiled code is never freed
+SHRUNK = 3  # failures shrunk for each kind of failure
+DEADLINE = 180.0  # seconds without an answer after which a process is given up
+BAD = (Kind.WRONG, Kind.CRASH, Kind.INVALID)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the programs are run."""
+
+    every: int
+    shrink: float
+
+
+def program_of(seed: int) -> Program:
+    """The program of a seed."""
+    return generate(random.Random(seed), arrays=seed % 2 == 1)
+
+
+def is_compiled(seed: int, every: int) -> bool:
+    """Whether the program of a seed is run compiled: one in `every`, with and without arrays in turn."""
+    return every > 0 and (seed // 2) % every == 0
+
+
+def run_seed(seed: int, every: int) -> Outcome:
+    """Run the program of a seed."""
+    return check(program_of(seed), is_compiled(seed, every))
+
+
+def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
+    """The program of a seed that failed, made small."""
+    compiled = is_compiled(seed, settings.every)
+
+    def fails(candidate: Program) -> bool:
+        found = check(candidate, compiled)
+        return found.kind is outcome.kind and (found.kind is Kind.WRONG or found.signature == outcome.signature)
+
+    return shrink(program_of(seed), fails, settings.shrink)
+
+
+def _work(connection: Connection, seeds: range, settings: Settings) -> None:
+    """A process: run seeds and send what comes of them; the parent says which failures to shrink."""
+    for seed in seeds:
+        outcome = run_seed(seed, settings.every)
+        connection.send((seed, outcome, None))
+        if outcome.kind is not Kind.OK and outcome.kind is not Kind.DISCARDED and connection.recv():
+            connection.send((seed, outcome, shrunk(seed, outcome, settings)))
+    connection.send(None)
+
+
+class _Run:
+    """The state of a run: what is to do, who does it, and what came of it."""
+
+    def __init__(self, first: int, count: int, jobs: int, settings: Settings) -> None:
+        self.todo = [range(s, min(s + BATCH, first + count)) for s in range(first, first + count, BATCH)][::-1]
+        self.settings = settings
+        self.jobs = jobs
+        self.context = mp.get_context("spawn")
+        self.active: dict[Connection, tuple[mp.process.BaseProcess, range, float]] = {}
+        self.counts: collections.Counter[Kind] = collections.Counter()
+        self.reasons: collections.Counter[str] = collections.Counter()
+        self.failures: list[tuple[int, Outcome, Program]] = []
+
+    def run(self) -> None:
+        started, shown = time.monotonic(), 0.0
+        while self.todo or self.active:
+            while self.todo and len(self.active) < self.jobs:
+                self.start(self.todo.pop())
+            for connection in wait(list(self.active), timeout=5.0):
+                assert isinstance(connection, Connection)
+                self.receive(connection)
+            for connection, (_, seeds, heard) in list(self.active.items()):
+                if time.monotonic() - heard > DEADLINE + self.settings.shrink:
+                    self.died(connection, seeds, f"no answer for {DEADLINE:.0f} s")
+            if time.monotonic() - shown > 15:
+                shown = time.monotonic()
+                counts = ", ".join(f"{n} {kind}" for kind, n in self.counts.most_common())
+                print(f"{shown - started:6.0f} s  {sum(self.counts.values())} programs: {counts}", flush=True)
+
+    def start(self, seeds: range) -> None:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=_work, args=(theirs, seeds, self.settings), daemon=True)
+        process.start()
+        theirs.close()
+        self.active[ours] = (process, seeds, time.monotonic())
+
+    def receive(self, connection: Connection) -> None:
+        process, seeds, _ = self.active[connection]
+        try:
+            message = connection.recv()
+        except EOFError:
+            process.join()
+            self.died(connection, seeds, f"the process ended with code {process.exitcode}")
+            return
+        if message is None:
+            del self.active[connection]
+            process.join()
+            return
+        seed, outcome, small = message
+        self.active[connection] = (process, range(seed + 1, seeds.stop), time.monotonic())
+        if small is not None:
+            self.report(seed, outcome, small)
+            return
+        self.counts[outcome.kind] += 1
+        if outcome.kind is Kind.OK:
+            return
+        self.reasons[outcome.signature] += 1
+        if outcome.kind is not Kind.DISCARDED:
+            connection.send(self.reasons[outcome.signature] <= SHRUNK)
+
+    def died(self, connection: Connection, seeds: range, why: str) -> None:
+        """The program that a process died of is the first of what it had still to do."""
+        process = self.active.pop(connection)[0]
+        process.kill()
+        if seeds:
+            outcome = Outcome(Kind.CRASH, why)
+            self.counts[Kind.CRASH] += 1
+            self.reasons[outcome.signature] += 1
+            self.report(seeds.start, outcome, program_of(seeds.start))
+            if seeds[1:]:
+                self.todo.append(seeds[1:])
+
+    def report(self, seed: int, outcome: Outcome, program: Program) -> None:
+        self.failures.append((seed, outcome, program))
+        print(describe(seed, outcome, program, is_compiled(seed, self.settings.every)), flush=True)
+
+
+def describe(seed: int, outcome: Outcome, program: Program, compiled: bool) -> str:
+    """A report of one program."""
+    mode = "compiled" if compiled else "plain"
+    lines = [
+        f"---- seed {seed} ({mode}): {outcome.kind}",
+        outcome.detail.rstrip(),
+        "",
+        program.text.partition("\ndef ")[2],
+    ]
+    lines[-1] = "def " + lines[-1].rstrip()
+    lines += [f"f(*{args!r})" for args in program.inputs]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Run programs and report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.random_programs", description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=1000, help="how many programs (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first one (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: %(default)s)")
+    parser.add_argument("--every", type=int, default=10, help="one in so many is compiled (default: %(default)s)")
+    parser.add_argument("--compiled", dest="every", action="store_const", const=1, help="compile all")
+    parser.add_argument("--plain", dest="every", action="store_const", const=0, help="compile none")
+    parser.add_argument("--shrink", type=float, default=60.0, help="seconds for shrinking a failure, 0 for none")
+    parser.add_argument("--show", type=int, metavar="SEED", help="print one program and what comes of it")
+    options = parser.parse_args()
+    if options.show is not None:
+        outcome = run_seed(options.show, options.every)
+        print(describe(options.show, outcome, program_of(options.show), is_compiled(options.show, options.every)))
+        return int(outcome.kind in BAD)
+    run = _Run(options.seed, options.count, options.jobs, Settings(options.every, options.shrink))
+    run.run()
+    print(f"\n{sum(run.counts.values())} programs")
+    for kind, number in run.counts.most_common():
+        print(f"{number:7d}  {kind}")
+    for signature, number in run.reasons.most_common():
+        print(f"{number:7d}  {signature}")
+    return int(any(run.counts[kind] for kind in BAD))
