@@ -72,9 +72,9 @@ class _Expansion:
             return operand
         if isinstance(operand, Const):
             return constant(operand.value, type)
-        # Compiled, float of a float32 is that float32.
-        widens = operand.type == types.float32 and type == types.float64
-        return self.emit(np.float64 if widens else CASTS[type], (operand,), type)
+        # Compiled, `float` of a float32 is that float32, and there is none of a truth value.
+        op = float if type == types.float64 and isinstance(operand.type, types.Integer) else CASTS[type]
+        return self.emit(op, (operand,), type)
 
     def read(self, name: str) -> Operand:
         """The operand of a name, of its own type."""
@@ -153,7 +153,7 @@ def constant(value: object, type: Type) -> Const:
 
 
 CASTS: dict[Type, Op] = {
-    types.float64: float,
+    types.float64: np.float64,
     types.float32: np.float32,
     types.boolean: bool,
     types.int64: np.int64,

@@ -50,11 +50,20 @@ rule(
 
 rule(ops.select, np.where, c=None, a="dy if c else 0.0", b="0.0 if c else dy")
 
-rule(np.nan_to_num, x="dy if isfinite(x) else 0.0")
-
 flat(np.sign, np.signbit, np.angle)
-flat(round, np.round, math.floor, math.ceil, math.trunc, np.floor, np.ceil, np.trunc, np.rint)
+flat(round, np.round, np.around, math.floor, math.ceil, math.trunc, np.floor, np.ceil, np.trunc, np.rint)
 flat(math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.isneginf, np.isposinf)
+
+
+@structural(np.nan_to_num)
+def nan_to_num(instr: Instr) -> Rule | None:
+    """`nan_to_num(x, copy, nan)`, by position or by keyword: constant where x is not finite."""
+    positional = len(instr.args) - len(instr.keywords)
+    names = (*("x", "copy", "nan")[:positional], *instr.keywords)
+    if len(names) != len(instr.args):
+        return None
+    adjoints = {"x": "dy if isfinite(x) else 0.0", "nan": "dy if isnan(x) else 0.0"}
+    return Rule(names, tuple(map(adjoints.get, names)))
 
 
 @structural(max)
