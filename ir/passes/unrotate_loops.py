@@ -38,6 +38,10 @@ from zygote_py.ir.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.ops import Effect, effect_of, may_raise
 
 
+# By an instruction or a terminator, or by a phi as the operand of a predecessor; and in which block.
+_Users = dict[Value, list[tuple[Value | Terminator | Block, Block]]]
+
+
 def unrotate_loops(function: Function) -> None:
     """Give every loop whose test stands both before it and at its end a header with that test, in place."""
     while _round(function):
@@ -48,15 +52,33 @@ def _round(function: Function) -> bool:
     """Change as many loops as one loop nest is good for."""
     nest = loop_nest(function)
     preds = predecessors(function)
+    users = _users(function)
     touched: set[Block] = set()
+    replacement: dict[Value, Operand] = {}
     for loop in reversed(nest.loops):
         if touched.isdisjoint((loop.header, *loop.entering, *loop.latches)):
-            match = _find(function, loop, preds)
+            match = _find(loop, preds, users)
             if match is not None:
-                touched |= _rewrite(function, loop.header, match)
-                _fold_first_test(function, match, nest)
+                touched |= _rewrite(function, loop.header, match, replacement)
+                _fold_first_test(function, match, nest, replacement)
                 touched |= set(preds[loop.header]) | {loop.header}
+    replace_values(function, replacement)
     return bool(touched)
+
+
+def _users(function: Function) -> _Users:
+    """Where each value is used: by what, in which block, and for a phi, in its operand for which predecessor."""
+    found: _Users = {}
+    for block in function.blocks:
+        for node in (*block.instrs, block.terminator):
+            for operand in operands(node):
+                if isinstance(operand, Value):
+                    found.setdefault(operand, []).append((node, block))
+        for phi in block.phis:
+            for pred, operand in phi.incoming.items():
+                if isinstance(operand, Value):
+                    found.setdefault(operand, []).append((pred, block))
+    return found
 
 
 @dataclass(eq=False)
@@ -78,12 +100,12 @@ class _Match:
         return first == last
 
 
-def _find(function: Function, loop: Loop, preds: dict[Block, list[Block]]) -> _Match | None:
+def _find(loop: Loop, preds: dict[Block, list[Block]], users: _Users) -> _Match | None:
     """The largest match of tests that decide on entering `loop` and on going round again."""
     found: _Match | None = None
     for first in loop.entering:
         for last in loop.latches:
-            while (match := _match(function, first, last, loop, preds)) is not None:
+            while (match := _match(first, last, loop, preds, users)) is not None:
                 found = match
                 if len(preds[first]) != 1 or len(preds[last]) != 1:
                     return found
@@ -93,7 +115,7 @@ def _find(function: Function, loop: Loop, preds: dict[Block, list[Block]]) -> _M
     return found
 
 
-def _match(function: Function, first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]]) -> _Match | None:
+def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]], users: _Users) -> _Match | None:
     match = _Match((first, last))
     if not _match_blocks(match, first, last, loop) or loop.header not in match.exits:
         return None
@@ -114,7 +136,7 @@ def _match(function: Function, first: Block, last: Block, loop: Loop, preds: dic
     matched = (set(match.values.values()), set(match.values))
     if not all(_ends_with(block, test) for block, test in zip(match.roots, matched, strict=True)):
         return None
-    return match if _stay_inside(function, match) else None
+    return match if _stay_inside(match, users) else None
 
 
 def _match_blocks(match: _Match, first: Block, last: Block, loop: Loop) -> bool:
@@ -181,24 +203,22 @@ def _ends_with(block: Block, test: set[Instr]) -> bool:
     return True
 
 
-def _stay_inside(function: Function, match: _Match) -> bool:
+def _stay_inside(match: _Match, users: _Users) -> bool:
     """Whether what the tests compute is used by nothing but the tests and the phis where the two ways meet."""
-    tests = set(match.values) | set(match.values.values())
+    tests: set[Value] = set(match.values) | set(match.values.values())
     inside = set(match.blocks) | set(match.blocks.values())
-
-    def uses(node: Value | Terminator) -> bool:
-        return any(isinstance(operand, Instr) and operand in tests for operand in operands(node))
-
-    for block in function.blocks:
-        if any(instr not in tests and uses(instr) for instr in block.instrs):
-            return False
-        if block not in inside and uses(block.terminator):
-            return False
-        for phi in block.phis:
-            used = [pred for pred, operand in phi.incoming.items() if isinstance(operand, Instr) and operand in tests]
-            if used and (block not in match.exits or not inside.issuperset(used)):
+    for test in tests:
+        for user, block in users.get(test, ()):
+            match user:
+                case Block():
+                    fine = user in inside and block in match.exits
+                case Value():
+                    fine = user in tests
+                case _:
+                    fine = block in inside
+            if not fine:
                 return False
-    # A phi must not get a value of one copy where it gets something else on the other way: there would be no name for it.
+    # A phi must not get a value of one copy and something else on the other way: there would be no name for it.
     for phi, first, last in _meeting(match):
         a, b = phi.incoming[first], phi.incoming[last]
         if (a in tests or b in tests) and not match.counterpart(a, b):
@@ -215,7 +235,7 @@ def _meeting(match: _Match) -> Iterator[tuple[Phi, Block, Block]]:
                     yield phi, first, last
 
 
-def _rewrite(function: Function, body: Block, match: _Match) -> set[Block]:
+def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[Value, Operand]) -> set[Block]:
     """Make one copy of the test, in front of `body`; gives the blocks that are gone."""
     first_root, last_root = match.roots
     made = {last: Block(last.loc) for last in match.blocks}
@@ -234,7 +254,7 @@ def _rewrite(function: Function, body: Block, match: _Match) -> set[Block]:
             header.phis.append(phi)
         return phis[first, last]
 
-    for last, first in match.blocks.items():
+    for last in match.blocks:
         for instr in last.instrs:
             if isinstance(instr, Instr) and instr in match.values:
                 copies[instr] = Instr(instr.op, (), instr.type, instr.hint, instr.loc, instr.keywords)
@@ -269,7 +289,7 @@ def _rewrite(function: Function, body: Block, match: _Match) -> set[Block]:
     function.blocks = [block for block in function.blocks if block not in gone]
     place = function.blocks.index(body)
     function.blocks[place:place] = made.values()
-    _drop_single_phis(function, match.exits)
+    _drop_single_phis(match.exits, replacement)
     return gone
 
 
@@ -277,18 +297,16 @@ def _hint(operand: Operand) -> str:
     return operand.hint if isinstance(operand, Value) else ""
 
 
-def _drop_single_phis(function: Function, blocks: list[Block]) -> None:
+def _drop_single_phis(blocks: list[Block], replacement: dict[Value, Operand]) -> None:
     """Remove the phis of blocks that are now entered from one block only."""
-    replacement: dict[Value, Operand] = {}
     for block in blocks:
         for phi in block.phis:
             if len(phi.incoming) == 1:
                 (replacement[phi],) = phi.incoming.values()
         block.phis = [phi for phi in block.phis if phi not in replacement]
-    replace_values(function, replacement)
 
 
-def _fold_first_test(function: Function, match: _Match, nest: LoopNest) -> None:
+def _fold_first_test(function: Function, match: _Match, nest: LoopNest, replacement: dict[Value, Operand]) -> None:
     """Where `continue` led to the first test, lead it to the new header instead, if nothing is left of the first."""
     first_root = match.roots[0]
     jump = first_root.terminator
@@ -301,7 +319,6 @@ def _fold_first_test(function: Function, match: _Match, nest: LoopNest) -> None:
         operand = phi.incoming.pop(first_root)
         given = operand.incoming if isinstance(operand, Phi) and operand in first_root.phis else None
         phi.incoming = {pred: given[pred] if given else operand for pred in before} | phi.incoming
-    replacement: dict[Value, Operand] = {}
     for old in others:
         new = Phi(old.type, old.hint, old.loc)
         latches = [pred for pred in predecessors(function)[header] if pred is not first_root]
@@ -318,7 +335,6 @@ def _fold_first_test(function: Function, match: _Match, nest: LoopNest) -> None:
             case _:
                 pass
     function.blocks.remove(first_root)
-    replace_values(function, replacement)
 
 
 def _is_used_elsewhere(function: Function, value: Phi, header: Block) -> bool:

@@ -5,8 +5,8 @@
     [capture.read() for capture in lowered.hidden]    # the arguments to pass for those, at this moment
 
 Numba reads and types the function (`zygote_py.numba_adapter`); here its statements become SSA. Loops over ranges, arrays,
-tuples, `zip` and `enumerate` become loops that count; tuples are taken apart; implicit casts become explicit. It knows
-no derivatives: a call of a callable that nobody has a rule for goes through as an instruction.
+arrays, tuples, `zip` and `enumerate` become loops that count; tuples are taken apart; implicit casts become explicit;
+functions that are called are inlined. It knows no derivatives: a call of a callable that nobody has a rule for goes through as an instruction.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
+from zygote_py.frontend.inlining import inline_calls
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.ir.core import Function, Type
 from zygote_py.statements import Capture
@@ -45,6 +46,6 @@ def lower(
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
-    typed = numba_adapter.typed_function(func, argument_types, options or {})
+    typed = inline_calls(numba_adapter.typed_function(func, argument_types, options or {}))
     function = Lowering(typed).run()
     return LoweredFunction(function, typed.argument_count, typed.return_type, typed.hidden, typed.frozen)

@@ -21,7 +21,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import expressions, values
+from zygote_py.frontend import values
 from zygote_py.frontend.iteration import INT, ZERO, Iteration, OverArray, OverEnumerate, OverRange, OverTuple, OverZip
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
@@ -34,6 +34,9 @@ _CASTS = frozenset(
     {float, int, *(getattr(np, str(t)) for t in types.number_domain if not isinstance(t, types.Complex))}
 )
 _METHODS_OF = {types.Array: np.ndarray, types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64}
+
+# Methods of arrays that change the array, unlike NumPy's function of the same name.
+_IN_PLACE = frozenset({"sort", "partition", "resize", "put"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +58,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if expression.star is not None:
         args += components(at.read(expression.star))
     keywords = {name: at.read(arg) for name, arg in expression.keywords}
-    literal_value = expressions.known(type_)
+    literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
     if isinstance(callee_type, types.NamedTupleClass):
@@ -92,9 +95,11 @@ def _simple(
     if callee in _CASTS and len(args) == 1 and values.is_scalar(plain(first.type)):
         return Bundle(own, (at.cast(first.leaves[0], own),))
     if callee is len and isinstance(plain(first.type), types.Array):
-        return Bundle(own, (expressions.dim(at, first, 0),))
+        return Bundle(own, (dim(at, first.leaves[0], 0),))
     if callee is len and first.type in values.RANGES:
         return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
+    if callee in (min, max) and len(args) > 1 and values.is_scalar(own):
+        return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))  # type: ignore[arg-type]
     if callee is divmod and len(args) == 2 and values.is_tuple(type_):
         operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
         both = (operator.floordiv, operator.mod)
@@ -163,6 +168,9 @@ def whole(at: Lowering, bundle: Bundle, callee: object) -> Operand:
 
 def _method(at: Lowering, method: Method) -> Callable[..., object]:
     own = plain(method.value.type)
+    if isinstance(own, types.Array) and method.name not in _IN_PLACE and hasattr(np, method.name):
+        function: Callable[..., object] = getattr(np, method.name)
+        return function
     for kind, cls in _METHODS_OF.items():
         if isinstance(own, kind) and hasattr(cls, method.name):
             found: Callable[..., object] = getattr(cls, method.name)
@@ -184,7 +192,7 @@ def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str
         elif field in keywords:
             given = keywords[field]
         else:
-            constant = expressions.literal(defaults[field], at.loc)
+            constant = values.literal(defaults[field], at.loc)
             given = Bundle(constant.type, (constant,))
         leaves += at.cast_bundle(given, part).leaves
     return Bundle(type_, tuple(leaves))

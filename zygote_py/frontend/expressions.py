@@ -23,7 +23,7 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import calls, values
-from zygote_py.frontend.iteration import INT, pick
+from zygote_py.frontend.iteration import INT, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Loc, Operand, Type
@@ -97,14 +97,6 @@ def act(at: Lowering, statement: st.Act) -> None:
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
 
 
-def literal(value: object, loc: Loc) -> Const:
-    """A constant operand of Numba's type for it."""
-    type_ = numba_adapter.typeof(value)
-    if values.is_tuple(type_) or not leaves_of(type_):
-        raise refuse(f"the constant `{value!r}` is not supported here", loc, "use a number or a string")
-    return values.constant(value, plain(type_))
-
-
 def _constant(value: object, type_: Type, loc: Loc) -> Bundle:
     if values.is_tuple(type_):
         assert isinstance(value, tuple)
@@ -125,7 +117,7 @@ def _constant(value: object, type_: Type, loc: Loc) -> Bundle:
 
 def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     args = [at.read(arg) for arg in expression.args]
-    literal_value = known(type_)
+    literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
     if expression.inplace and isinstance(plain(args[0].type), types.Array):
@@ -138,14 +130,6 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
     return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
-
-
-def known(type_: Type) -> Bundle | None:
-    """The value of something whose type is that of a literal."""
-    if isinstance(type_, types.Literal) and leaves_of(type_):
-        own = plain(type_)
-        return Bundle(own, (values.constant(type_.literal_value, own),))
-    return None
 
 
 def scalar(at: Lowering, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
@@ -203,7 +187,7 @@ def _join(at: Lowering, op: ops.Op, tests: list[Operand], empty: bool) -> Operan
 
 def _contains(at: Lowering, container: Bundle, item: Bundle) -> Operand:
     if values.is_tuple(container.type):
-        return _join(at, operator.or_, [_equal(at, part, item) for part in components(container)], False)
+        return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
     if isinstance(plain(container.type), types.UnicodeType):
         return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
     raise at.refuse("`in` is supported for tuples and strings only", "write a loop over the elements", "in")
@@ -213,7 +197,7 @@ def _contains(at: Lowering, container: Bundle, item: Bundle) -> Operand:
 
 
 def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
-    literal_value = known(type_)
+    literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
     if isinstance(value.static, ModuleType):
@@ -225,11 +209,11 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     own = plain(value.type)
     match own, name:
         case types.Array(), "shape":
-            return Bundle(type_, tuple(dim(at, value, axis) for axis in range(own.ndim)))
+            return Bundle(type_, tuple(dim(at, value.leaves[0], axis) for axis in range(own.ndim)))
         case types.Array(), "ndim":
             return Bundle(type_, (Const(own.ndim, INT),))
         case types.Array(), "size":
-            dims = [dim(at, value, axis) for axis in range(own.ndim)]
+            dims = [dim(at, value.leaves[0], axis) for axis in range(own.ndim)]
             return Bundle(type_, (reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), dims, _one(dims)),))
         case types.Array(), "T":
             return Bundle(type_, (at.emit(np.transpose, value.leaves, type_),))
@@ -244,14 +228,9 @@ def _one(dims: list[Operand]) -> Operand:
     return dims.pop(0) if dims else Const(1, INT)
 
 
-def dim(at: Lowering, array: Bundle, axis: int) -> Operand:
-    """The extent of an array along an axis."""
-    return at.emit(ops.dim, (array.leaves[0], Const(axis, INT)), INT)
-
-
 def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     value = at.read(expression.value)
-    literal_value = known(type_)
+    literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
     if values.is_tuple(value.type):
@@ -300,7 +279,7 @@ def _static_index(at: Lowering, index: object) -> list[Operand]:
             kind = types.slice2_type if index.step is None else types.slice3_type
             return [at.emit(builtins.slice, bounds, kind)]
         case _:
-            return [literal(index, at.loc)]
+            return [values.literal(index, at.loc)]
 
 
 def _unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:

@@ -38,9 +38,21 @@ class Graph:
     def __post_init__(self) -> None:
         self._drop_idle_choices()
         self._remove_unreachable()
-        for label in list(self.blocks):
-            if any(isinstance(each, st.Assign) and isinstance(each.value, st.Advance) for each in self._body(label)):
-                self._prepare_loop(label)
+        self._join_split_headers()
+        # Where each block stands; a new block stands right behind the one it comes from.
+        self._place: dict[st.Label, tuple[int, ...]] = {label: (at,) for at, label in enumerate(self.blocks)}
+        headers = [label for label in self.blocks if self._is_header(label)]
+        if headers:
+            preds = self.predecessors()
+            tree = self.build_shells(Function("", [], []))
+            for header in headers:
+                shell = self.shells[header]
+                back = [pred for pred in preds[header] if tree.dominates(shell, self.shells[pred])]
+                self._prepare_loop(header, back, preds)
+            self.blocks = {label: self.blocks[label] for label in sorted(self.blocks, key=self._place.__getitem__)}
+
+    def _is_header(self, label: st.Label) -> bool:
+        return any(isinstance(each, st.Assign) and isinstance(each.value, st.Advance) for each in self._body(label))
 
     def successors(self, label: st.Label) -> tuple[st.Label, ...]:
         """Where control may go from a block."""
@@ -79,6 +91,24 @@ class Graph:
             pending += new
         self.blocks = {label: block for label, block in self.blocks.items() if label in seen}
 
+    def _join_split_headers(self) -> None:
+        """Put a block that advances an iterator together with an only predecessor that leads to it alone.
+
+        A loop longer than a byte can jump over has its header in two blocks, the jump's target and the advance.
+        """
+        preds = self.predecessors()
+        for label in list(self.blocks):
+            sources = preds[label]
+            if len(sources) != 1 or not self._is_header(label):
+                continue
+            (source,) = sources
+            if self.successors(source) == (label,) and source != label:
+                for successor in self.successors(label):
+                    self._rename_source(successor, label, source)
+                    preds[successor] = [source if pred == label else pred for pred in preds[successor]]
+                first, second = self.blocks[source], self.blocks.pop(label)
+                self.blocks[source] = st.TypedBlock((*first.statements, *second.statements), second.ending, first.loc)
+
     def build_shells(self, function: Function) -> DominatorTree:
         """Make the IR's blocks with their edges; the conditions of branches are still to be filled in."""
         self.shells = {label: Block(block.loc) for label, block in self.blocks.items()}
@@ -94,25 +124,19 @@ class Graph:
                     shell.terminator = Return(())
         return dominator_tree(function)
 
-    def _prepare_loop(self, header: st.Label) -> None:
-        back = self._back_edges(header)
-        if len(back) != 1 or len(self.successors(back[0])) != 1:
-            self._join(header, back)
-        self.latches[header] = self._back_edges(header)[0]
+    def _prepare_loop(self, header: st.Label, back: list[st.Label], preds: dict[st.Label, list[st.Label]]) -> None:
+        if len(back) == 1 and len(self.successors(back[0])) == 1:
+            self.latches[header] = back[0]
+        elif back:
+            self.latches[header] = self._join(header, back)
         ending = self.blocks[header].ending
-        if isinstance(ending, st.Choose) and len(self.predecessors()[ending.then]) > 1:
+        if isinstance(ending, st.Choose) and len(preds[ending.then]) > 1:
             new = self._insert(ending.then, [header], header)
             self._rename_source(ending.then, header, new)
 
-    def _back_edges(self, header: st.Label) -> list[st.Label]:
-        """The predecessors of `header` that are reached only through it."""
-        tree = self.build_shells(Function("", [], []))
-        shell = self.shells[header]
-        return [label for label in self.predecessors()[header] if tree.dominates(shell, self.shells[label])]
-
-    def _join(self, target: st.Label, sources: list[st.Label]) -> None:
+    def _join(self, target: st.Label, sources: list[st.Label]) -> st.Label:
         """Lead the edges from `sources` to `target` through one new block, the merges of `target` with them."""
-        new = self._insert(target, sources, max(sources, key=list(self.blocks).index))
+        new = self._insert(target, sources, max(sources, key=self._place.__getitem__))
         merged: list[st.Statement] = []
         statements: list[st.Statement] = []
         for statement in self._body(target):
@@ -126,6 +150,7 @@ class Graph:
             statements.append(statement)
         self.blocks[target] = _replace(self.blocks[target], statements=statements)
         self.blocks[new] = _replace(self.blocks[new], statements=merged)
+        return new
 
     def _rename_source(self, target: st.Label, old: st.Label, new: st.Label) -> None:
         """Make the merges of `target` name `new` as where they come from, not `old`."""
@@ -150,10 +175,8 @@ class Graph:
                     then, orelse = (new if label == target else label for label in (then, orelse))
                     ending = st.Choose(condition, then, orelse, ending.loc)
             self.blocks[source] = st.TypedBlock(self._body(source), ending, self.blocks[source].loc)
-        items = list(self.blocks.items())
-        place = 1 + next(index for index, (label, _) in enumerate(items) if label == after)
-        items.insert(place, (new, st.TypedBlock((), st.GoTo(target, loc), loc)))
-        self.blocks = dict(items)
+        self.blocks[new] = st.TypedBlock((), st.GoTo(target, loc), loc)
+        self._place[new] = (*self._place[after], len(self._place))
         return new
 
 

@@ -110,7 +110,7 @@ class OverArray(Iteration):
 
     def length(self, emit: Emitter) -> Operand:
         if isinstance(self.array.type, types.Array):
-            return emit.emit(ops.dim, (self.array, ZERO), INT)
+            return dim(emit, self.array, 0)
         return emit.emit(builtins.len, (self.array,), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
@@ -128,6 +128,11 @@ class OverTuple(Iteration):
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         return pick(self.tuple, k, emit)
+
+
+def dim(emit: Emitter, array: Operand, axis: int) -> Operand:
+    """The extent of an array along an axis."""
+    return emit.emit(ops.dim, (array, Const(axis, INT)), INT)
 
 
 def pick(bundle: Bundle, index: Operand, emit: Emitter) -> Bundle:

@@ -21,6 +21,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import calls, expressions, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.graph import Graph
+from zygote_py.frontend.inlining import is_parameter
 from zygote_py.frontend.iteration import INT, Counter, Iteration
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
@@ -83,6 +84,7 @@ class Lowering:
         self._loops: list[tuple[Advancing, st.Label]] = []
         self._bodies: dict[st.Label, list[Advancing]] = {}
         self._declared: set[st.Variable] = set()
+        self._homes: dict[Operand, Block] = {}  # of the named constants
         self._named: dict[tuple[Value, Type], Value] = {}  # named constants of another type
 
     def run(self) -> Function:
@@ -93,28 +95,23 @@ class Lowering:
             self.graph.shells[label]: [self.graph.shells[pred] for pred in found]
             for label, found in self.graph.predecessors().items()
         }
-        filled: set[Block] = set()
-        sealed: set[Block] = set()
+        waiting = {block: len(before) for block, before in preds.items()}  # for how many predecessors to be filled
+        self.ssa.seal(self.function.entry, ())
         for block in self._tree.order:
-            self._seal_ready(preds, filled, sealed)
             self.block = block
             if block is self.function.entry:
                 self._make_parameters()
             self._fill(labels[block])
-            filled.add(block)
-        self._seal_ready(preds, filled, sealed)
+            for successor in block.successors:
+                waiting[successor] -= 1
+                if not waiting[successor]:
+                    self.ssa.seal(successor, preds[successor])
         self._close_loops(preds)
         self._close_merges(labels, preds)
         self.ssa.finish()
         unrotate_loops(self.function)
         clean_up(self.function)
         return self.function
-
-    def _seal_ready(self, preds: dict[Block, list[Block]], filled: set[Block], sealed: set[Block]) -> None:
-        for block, before in preds.items():
-            if block not in sealed and filled.issuperset(before):
-                sealed.add(block)
-                self.ssa.seal(block, before)
 
     def _make_parameters(self) -> None:
         for name, type_ in zip(self.typed.parameters, self.typed.parameter_types, strict=True):
@@ -143,7 +140,8 @@ class Lowering:
                 case st.Assign(target, st.Copy(source)) if source in self.advancing and self._assigned[source] == 1:
                     self._copy_element(target, source)
                 case st.Assign(target, value):
-                    self.assign(target, expressions.evaluate(self, value, target))
+                    by_name = not (isinstance(value, st.Copy) and is_parameter(value.source))
+                    self.assign(target, expressions.evaluate(self, value, target), by_name)
                 case st.Act():
                     expressions.act(self, statement)
         self.loc = block.ending.loc
@@ -176,7 +174,7 @@ class Lowering:
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):
-            return expressions.literal(arg, self.loc)
+            return values.literal(arg, self.loc)
         bundle = self.read(arg.variable)
         if len(bundle.leaves) != 1:
             raise self.refuse("this argument of an exception is not supported", "raise it with numbers or strings")
@@ -316,24 +314,25 @@ class Lowering:
         """The name that a variable has in the source; none for temporaries."""
         return self.typed.names.get(variable, "")
 
-    def assign(self, variable: st.Variable, bundle: Bundle) -> None:
-        """Make a variable hold a value, cast to its type; a literal gets a named constant."""
+    def assign(self, variable: st.Variable, bundle: Bundle, by_name: bool = True) -> None:
+        """Make a variable hold a value, cast to its type; a literal gets a named constant, if wanted."""
         type_ = self.types[variable]
         bundle = self.cast_bundle(bundle, type_)
         hint = self._hint(variable)
-        if hint and values.is_tuple(type_):
-            for leaf in bundle.leaves:
-                if not isinstance(leaf, Const):
-                    self._name(leaf, hint)
-        elif hint:
-            leaves = tuple(self._name(leaf, hint) for leaf in bundle.leaves)
-            bundle = Bundle(bundle.type, leaves, bundle.static)
+        by_name = by_name and not values.is_tuple(type_)
+        leaves = (
+            self._name(leaf, hint) if hint and (by_name or not isinstance(leaf, Const)) else leaf
+            for leaf in bundle.leaves
+        )
+        bundle = Bundle(bundle.type, tuple(leaves), bundle.static)
         self.write(variable, bundle)
 
     def _name(self, operand: Operand, hint: str) -> Operand:
         match operand:
             case Const(_, type_) if values.is_scalar(type_):
-                return self.emit(ops.const, (operand,), type_, hint)
+                named = self.emit(ops.const, (operand,), type_, hint)
+                self._homes[named] = self.block
+                return named
             case Instr() | Phi() if operand.hint in ("", "c"):
                 operand.hint = hint
         return operand
@@ -380,7 +379,7 @@ class Lowering:
             (literal,) = named.args
             assert isinstance(literal, Const)
             made = Instr(ops.const, (values.constant(literal.value, type),), type, named.hint, named.loc)
-            block = next(block for block in self.function.blocks if named in block.instrs)
+            block = self._homes[named]
             block.instrs.insert(block.instrs.index(named) + 1, made)
             self._named[key] = made
         return self._named[key]

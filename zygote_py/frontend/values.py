@@ -15,7 +15,8 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.ir.core import Const, Operand, Type, Undef
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
 
 RANGES = {types.range_state32_type: types.int32, types.range_state64_type: types.int64}
 RANGES[types.unsigned_range_state64_type] = types.uint64
@@ -108,3 +109,19 @@ def cast_op(type: Type) -> Callable[..., object]:
         return bool
     op: Callable[..., object] = getattr(np, type.name)
     return op
+
+
+def literal(value: object, loc: Loc) -> Const:
+    """A constant operand of Numba's type for it."""
+    type_ = numba_adapter.typeof(value)
+    if is_tuple(type_) or not leaves_of(type_):
+        raise refuse(f"the constant `{value!r}` is not supported here", loc, "use a number or a string")
+    return constant(value, plain(type_))
+
+
+def known(type_: Type) -> Bundle | None:
+    """The value of something whose type is that of a literal."""
+    if isinstance(type_, types.Literal) and leaves_of(type_):
+        own = plain(type_)
+        return Bundle(own, (constant(type_.literal_value, own),))
+    return None
