@@ -22,7 +22,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import values
-from zygote_py.frontend.iteration import INT, ZERO, Iteration, OverArray, OverEnumerate, OverRange, OverTuple, OverZip
+from zygote_py.frontend.iteration import INT, ZERO, Iteration, OverArray, OverEnumerate, OverRange, OverTuple, OverZip, dim
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
