@@ -69,10 +69,12 @@ b0':
 @pytest.fixture
 def pow_file(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "modules", {**sys.modules})
+    before = {*sys.modules}
     path = tmp_path / "pow.py"
     path.write_text(POW)
-    return path
+    yield path
+    for name in {"pow", "broken"} - before:
+        sys.modules.pop(name, None)
 
 
 def show(*arguments):
@@ -90,7 +92,7 @@ def test_show_one_stage(pow_file, capsys, stage, text):
     assert capsys.readouterr().out == text
 
 
-@pytest.mark.parametrize(("stage", "word"), [("python", "def "), ("llvm", "define "), ("asm", ".text")])
+@pytest.mark.parametrize(("stage", "word"), [("python", "def "), ("llvm", "define "), ("asm", "ret")])
 def test_show_later_stages(pow_file, capsys, stage, word):
     assert show(f"{pow_file}:pow", "--types", "f64, i64", "--stage", stage) == 0
     assert word in capsys.readouterr().out
