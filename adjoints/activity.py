@@ -21,6 +21,7 @@ from types import MappingProxyType
 from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
 from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Return, Type, Value
 
@@ -177,6 +178,9 @@ def _check(value: Value) -> None:
     name = ops.name_of(instr.op)
     if instr.op is ops.getitem:
         _check_index(instr)
+    elif instr.op in REFUSED and rule_for(instr) is None:
+        reason, hint = REFUSED[instr.op]
+        raise refuse(f"{name} is not differentiated: {reason}", instr.loc, hint)
     elif instr.op not in SELECTING and rule_for(instr) is None:
         raise refuse(
             f"no derivative is known of {name}({', '.join(str(arg.type) for arg in instr.args)})",

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from zygote_py.adjoints.rules import special
+from zygote_py.adjoints.rules.special import HELPERS
 from zygote_py.ir.core import Function, Instr
 from zygote_py.ir.ops import OWN
 
@@ -49,6 +51,7 @@ class Module:
         self._aliases: dict[str, str] = {}  # of math, np and builtins
         self._used: set[str] = set()
         self.globals: dict[str, object] = {}
+        self.helpers: dict[str, str] = {}  # the sources of functions that are emitted along, by name
         self._known: dict[int, str] = {}
 
     def alias(self, name: str) -> str:
@@ -69,6 +72,7 @@ class Module:
         for name in ("math", "np", "range", "len"):
             self._reserved(name)
         self._used.clear()
+        self.helpers.clear()
 
     def value(self, value: object, hint: str) -> str:
         """The global that holds `value`."""
@@ -86,7 +90,16 @@ class Module:
                 return (self.alias(prefix), name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
+        if op in HELPERS.values():
+            return (self._helper(op),)
         return (self.value(op, name),)
+
+    def _helper(self, op: Callable[..., object]) -> str:
+        name = self._reserved(op.__name__)
+        if name not in self.helpers:
+            self._used.add("np")
+            self.helpers[name] = re.sub(rf"\b{op.__name__}\b", name, special.source(op).rstrip())
+        return name
 
     def imports(self) -> list[str]:
         """The lines that make the aliases."""

@@ -90,6 +90,8 @@ def emit(
         parts += ["", *imports] if parts else imports
     if parts:
         parts += ["", ""]
+    for helper in module.helpers.values():
+        parts += [*(["@njit"] if decorator is not None else []), helper, "", ""]
     if decorator is not None:
         parts.append(f"@{decorator.removeprefix('@')}")
     parts += [f"def {name}({signature}):", *lines]
