@@ -62,6 +62,7 @@ class Alphas:
         self._placed: dict[Node, dict[Block, Operand]] = {}
         self._preludes: dict[Block, list[Instr]] = {}
         self._records: dict[Node, Instr] = {}
+        self._popped: dict[Loop, tuple[list[Node], Instr]] = {}
         self._sizes: dict[Loop, Operand | None] = {}
         self._order = {block: number for number, block in enumerate(sweeps.nest.tree.order)}
 
@@ -85,8 +86,8 @@ class Alphas:
                 for arg in self._plan.inputs(node):
                     if isinstance(arg, Node):
                         self._demands.setdefault(arg, []).extend(blocks)
+        self._placed = {node: {} for node, _ in chosen}
         for node, blocks in reversed(chosen):
-            self._placed[node] = {}
             for block in blocks:
                 self._placed[node][block] = self._have(node, block)
         for block, instrs in self._preludes.items():
@@ -225,17 +226,40 @@ class Alphas:
         return record
 
     def _pop(self, node: Node, block: Block) -> Operand:
-        """Push the node at the end of each iteration, on a list made before the outermost loop; pop it in `block`."""
+        """Take the node from what the loop's stack gave at the start of `block`."""
         assert node.loop is not None
-        outermost = _around(node.loop)[0]
-        value = node.value
-        preheader = self._sweeps.trips[outermost].preheader
-        record = Instr(ops.stack, (), types.List(value.type), f"{value.hint or 't'}_stack")
-        preheader.instrs.append(record)
-        self._sweeps.home[record] = preheader
-        latch = self._sweeps.trips[node.loop].latch
-        latch.instrs.append(Instr(ops.push, (record, self._sweeps.read_at_latch(value, node.loop)), types.none))
-        return self._prelude(block, ops.pop, (self._sweeps.read_slot(record, block),), value.type, value.hint)
+        nodes, popped = self._popped.get(node.loop) or self._make_stack(node.loop, block)
+        if len(nodes) == 1:
+            return popped
+        number = Const(nodes.index(node), INDEX)
+        return self._prelude(block, ops.getitem, (popped, number), node.value.type, node.value.hint)
+
+    def _make_stack(self, loop: Loop, block: Block) -> tuple[list[Node], Instr]:
+        """Push a record at the end of each iteration, on a list made before the outermost loop; pop it in `block`.
+
+        The record is a tuple of all that the iteration keeps, or the one value that it keeps.
+        """
+        nodes = [
+            node
+            for node, way in self._plan.ways.items()
+            if way is Way.STORE and node.loop is loop and node in self._placed and not self._has_array(node)
+        ]
+        trip = self._sweeps.trips[loop]
+        values = tuple(self._sweeps.read_at_latch(node.value, loop) for node in nodes)
+        record, hint = values[0], nodes[0].value.hint or "t"
+        kind = nodes[0].value.type
+        if len(nodes) > 1:
+            kind, hint = types.Tuple(tuple(node.value.type for node in nodes)), "record"
+            record = Instr(ops.pack, values, kind, hint)
+            trip.latch.instrs.append(record)
+        preheader = self._sweeps.trips[_around(loop)[0]].preheader
+        stack = Instr(ops.stack, (), types.List(kind), f"{hint}_stack" if len(nodes) == 1 else "records")
+        preheader.instrs.append(stack)
+        self._sweeps.home[stack] = preheader
+        trip.latch.instrs.append(Instr(ops.push, (stack, record), types.none))
+        popped = self._prelude(block, ops.pop, (self._sweeps.read_slot(stack, block),), kind, hint)
+        self._popped[loop] = nodes, popped
+        return nodes, popped
 
 
 def _around(loop: Loop | None) -> list[Loop]:

@@ -55,27 +55,27 @@ class DifferentiationError(Exception):
 
 
 def refuse(message: str, loc: Loc | None = None, hint: str = "", token: str = "") -> DifferentiationError:
-    """The error to raise for something at `loc`; the caret is under the column of `loc` or the first `token` there.
+    """The error to raise for something at `loc`; the caret is under the first `token` from the column of `loc` on.
 
     >>> raise refuse("`with` is not supported", Loc("f.py", 3), hint="call the function outside of `with`")
     """
     if loc is None:
         return DifferentiationError(message, hint=hint)
     source = linecache.getline(loc.file, loc.line).rstrip("\n") or None
-    column = loc.column
-    if source is not None and column is None:
-        column = _find(token, source)
+    column = loc.column if source is None else _find(token, source, loc.column)
     return DifferentiationError(message, loc.file, loc.line, source, column, hint)
 
 
-def _find(token: str, source: str) -> int:
-    """The column of `token` as a whole word or operator in a source line, or of its first character that is not blank."""
+def _find(token: str, source: str, start: int | None) -> int:
+    """The column of the first `token` from `start` on, as a whole word or operator; else `start` or the first text."""
+    indent = len(source) - len(source.lstrip())
     if token:
-        start = r"(?<!\w)" if token[0].isalnum() or token[0] == "_" else ""
-        end = r"(?!\w)" if token[-1].isalnum() or token[-1] == "_" else ""
-        if match := re.search(start + re.escape(token) + end, source):
+        before = r"(?<!\w)" if token[0].isalnum() or token[0] == "_" else ""
+        after = r"(?!\w)" if token[-1].isalnum() or token[-1] == "_" else ""
+        pattern = re.compile(before + re.escape(token) + after)
+        if match := pattern.search(source, (start or 1) - 1) or pattern.search(source):
             return match.start() + 1
-    return len(source) - len(source.lstrip()) + 1
+    return indent + 1 if start is None else start
 
 
 def _blank(text: str) -> str:

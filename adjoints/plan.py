@@ -185,6 +185,8 @@ def _cost_of(instr: Instr) -> int:
     op = instr.op
     if op is ops.getitem:
         return _READ
+    if isinstance(instr.type, types.Integer) and all(isinstance(arg, Const) for arg in instr.args[1:]):
+        return 2 * _CHEAP  # also a division, by a constant
     if op in _DIVISIONS:
         return _DIVISION
     if op is operator.pow:

@@ -57,7 +57,9 @@ class Trip:
     def index_hint(self) -> str:
         """The name of the number of the iteration: that of the loop's counter, if it counts from 0 by 1."""
         how = self.counted
-        return how.phi.hint if how is not None and how.phi.hint and how.step == 1 and is_zero(how.start) else "k"
+        if how is None:
+            return self.count.hint if isinstance(self.count, Phi) and self.count.hint else "k"
+        return how.phi.hint if how.phi.hint and how.step == 1 and is_zero(how.start) else "k"
 
     def index(self) -> Operand:
         """The number of the iteration, from 0, in the blocks of the body."""
@@ -85,7 +87,18 @@ def trip_of(loop: Loop, function: Function) -> Trip:
     if how is not None and how.phi.type == INDEX and how.bound.type == INDEX and how.start.type == INDEX:
         (preheader,) = loop.entering
         return Trip(loop, how, _count(how, preheader))
-    return Trip(loop, None, add_counter(loop))
+    return Trip(loop, None, _counter(loop) or add_counter(loop))
+
+
+def _counter(loop: Loop) -> Phi | None:
+    """A phi of the header that counts the iterations from 0, if there is one."""
+    (preheader,), (latch,) = loop.entering, loop.latches
+    for phi in loop.header.phis:
+        match phi.incoming[latch]:
+            case Instr(op=operator.add, args=(Phi() as same, Const(value=1))) if same is phi and phi.type == INDEX:
+                if is_zero(phi.incoming[preheader]):
+                    return phi
+    return None
 
 
 def add_counter(loop: Loop) -> Phi:
