@@ -370,6 +370,8 @@ class Lowering:
                 return self._recast(operand, type)
         if isinstance(type, types.Boolean):
             return self.emit(operator.ne, (operand, values.constant(0, own)), type)
+        if isinstance(own, types.Boolean):  # Numba has no `float(bool)`
+            return self.emit(ops.select, (operand, values.constant(1, type), values.constant(0, type)), type)
         return self.emit(values.cast_op(type), (operand,), type)
 
     def _recast(self, named: Instr, type: Type) -> Operand:

@@ -104,6 +104,13 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
         value = value.py_func
     elif not isinstance(value, FunctionType) or _is_known_to_numba(value):
         return None
+    if value.__module__.startswith("_pytest."):
+        raise refuse(
+            "pytest has rewritten this `assert` into something that is not supported",
+            loc,
+            "put the function into a module that is not a test",
+            "assert",
+        )
     if value.__code__ in session.active:
         raise refuse(
             f"the recursive call of `{value.__name__}` is not supported yet", loc, "write it as a loop", value.__name__

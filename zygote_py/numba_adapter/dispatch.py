@@ -64,7 +64,8 @@ _COMPILE_TIME = (
 
 def is_compile_time(type: Type) -> bool:
     """Whether values of this type are known while compiling, as functions, modules and the state of loops are."""
-    return isinstance(type, _COMPILE_TIME) and not isinstance(type, types.FunctionType)
+    known = isinstance(type, _COMPILE_TIME) or type == types.code_type
+    return known and not isinstance(type, types.FunctionType)
 
 
 def object_of(type: Type) -> object:

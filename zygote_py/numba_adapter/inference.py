@@ -68,7 +68,7 @@ def typed_function(
     finally:
         session.active.pop()
     state = run.state
-    translation = Translation(state.func_ir, state.typemap, state.calltypes)
+    translation = Translation(state.func_ir, state.typemap, state.calltypes, code)
     return translation.function(
         func, tuple(state.args), len(argument_types), state.return_type, state.captures, options, session
     )

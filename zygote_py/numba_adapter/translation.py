@@ -27,10 +27,11 @@ from zygote_py.numba_adapter.dispatch import typeof
 class Translation:
     """Numba's IR and what its type inference found, as typed statements."""
 
-    def __init__(self, func_ir: Any, typemap: Mapping[str, Type], calltypes: Mapping[Any, Any]) -> None:
+    def __init__(self, func_ir: Any, typemap: Mapping[str, Type], calltypes: Mapping[Any, Any], code: CodeType) -> None:
         self._ir = func_ir
         self._types = typemap
         self._calls = calltypes
+        self._positions = list(code.co_positions())
 
     def function(
         self,
@@ -68,6 +69,7 @@ class Translation:
         loc = loc_of(statement.loc)
         match statement:
             case ir.Assign():
+                loc = self._with_column(loc, statement.target.name)
                 return st.Assign(statement.target.name, self._expression(statement.value), loc)
             case ir.Print():
                 star = () if statement.vararg is None else (statement.vararg.name,)
@@ -80,6 +82,14 @@ class Translation:
                 return st.Act("setattr", (statement.target.name,), loc)
             case _:
                 return st.Act(type(statement).__name__, (), loc)
+
+    def _with_column(self, loc: Loc, target: str) -> Loc:
+        """The place of an operation, with its column: Numba names temporaries after where they are in the bytecode."""
+        offset = _OFFSET.match(target)
+        if offset is None or int(offset[1]) // 2 >= len(self._positions):
+            return loc
+        line, _, column, _ = self._positions[int(offset[1]) // 2]
+        return Loc(loc.file, loc.line, column + 1) if line == loc.line and column is not None else loc
 
     def _expression(self, value: Any) -> st.Expression:
         match value:
@@ -165,6 +175,7 @@ class Translation:
                 raise refuse(f"`{type(end).__name__}` is not supported", loc)
 
 
+_OFFSET = re.compile(r"\$(?:[a-z_]*[a-z])?(\d+)")  # $298call.5, $binop_mul34.5, but not $const_1.0
 # Numba names the variables of a closure that it inlines after the closure and with a version: `f__locals__g_v3_x`.
 _INLINED = re.compile(r".*?_v\d+_(?!.*_v\d+_)(.*)")
 

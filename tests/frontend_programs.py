@@ -1,0 +1,587 @@
+"""Programs for the tests of the front end, each with the arguments that `at` says it is run with.
+
+They stand in a module of their own because pytest rewrites the assertions of test modules.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+A = np.array([0.5, -1.25, 2.0, 0.75])
+B = np.array([1.5, 0.25, -0.5, 3.0, 9.0])
+M = np.arange(12.0).reshape(3, 4) - 4.5
+SCALE = 2.5
+COUNT = 3
+FLAG = True
+MODE = "double"
+PAIR = (2.0, (3, 4.0))
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+class Segment(NamedTuple):
+    start: Point
+    end: Point
+
+
+def at(*inputs: tuple[Any, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES.extend((function, args) for args in inputs)
+        return function
+
+    return register
+
+
+# Loops
+
+
+@at((2.0, 5), (2.0, 0), (2.0, -3))
+def while_loop(x, n):
+    r = 1
+    while n > 0:
+        n -= 1
+        r *= x
+    return r
+
+
+@at((2.0, 5), (2.0, 0), (0.1, 7), (-1.0, 9))
+def while_with_and(x, n):
+    s = 0.0
+    i = 0
+    while i < n and s < 10.0:
+        s += x * i
+        i += 1
+    return s + i
+
+
+@at((2.0, 5), (2.0, 0), (0.1, 7), (3.0, 0))
+def while_with_or(x, n):
+    s = 0.0
+    i = 0
+    while i < n or s < 10.0:
+        s += x
+        i += 1
+    return s - i
+
+
+@at((2.0, 5), (2.0, 0), (0.1, 7), (0.1, 77), (0.0, 6))
+def while_with_both(x, n):
+    s = 0.0
+    i = 0
+    while (i < n or s < 1.0) and i < 20 and not (n == 77 and i == 3):
+        s += x
+        i += 1
+    return s * i
+
+
+@at((1.5, 10), (60.0, 10), (1.5, 3), (0.0, 0))
+def while_with_continue_break_else(x, n):
+    s = 0.0
+    i = 0
+    while i < n and s < 100.0:
+        s += x
+        i += 1
+        if s > 50:
+            continue
+        s *= 2.0
+        if i == 7:
+            break
+    else:
+        s += 1
+    return s
+
+
+@at((9.0,), (2.0,), (1e6,))
+def while_true(x):
+    k = 0
+    while True:
+        x = x / 2 + 1 / x
+        k += 1
+        if k > 20 or abs(x * x - 2.0) < 1e-12:
+            break
+    return x
+
+
+@at((0.3,), (4.0,))
+def while_whose_first_test_is_known(x):
+    r = 1.0
+    i = 0
+    while r > 1e-3:
+        r *= 0.5
+        i += 1
+    return r * x + i
+
+
+@at((0.5, 4), (0.5, 0))
+def while_with_walrus(x, n):
+    s = 0.0
+    while (k := n) > 0:
+        s += x * k
+        n -= 1
+    return s * k
+
+
+@at((0.5, 4), (0.5, 0), (3.0, 6))
+def nested_while(x, n):
+    s = 0.0
+    i = 0
+    while i < n:
+        j = i
+        while j < n and s < 50.0:
+            s += x * j
+            if j % 3 == 2:
+                j += 2
+                continue
+            j += 1
+        i += 1
+    return s
+
+
+@at((0.5, 4), (0.5, 0))
+def while_over_a_condition_with_work(x, n):
+    i = 0
+    while math.sin(x) * i + x**2 < n - 1:
+        x += 0.25
+        i += 2
+    return x * i
+
+
+@at((0.5, 7), (0.5, 0), (0.5, 1), (0.5, -2))
+def for_over_ranges(x, n):
+    s = 0.0
+    for i in range(n):
+        s += x * i
+    for i in range(2, n):
+        s += x * i**2
+    for i in range(n, 0, -2):
+        s -= i
+    for i in range(n - 1, -1, -1):
+        s = s * x + i
+    return s
+
+
+@at((0.5, 7, 2), (0.5, 7, -1), (0.5, -7, -3), (0.5, 3, 9), (0.5, 4, 0))
+def for_with_a_variable_step(x, n, k):
+    s = 0.0
+    for i in range(1, n, k):
+        s = s * x + i
+    return s
+
+
+@at((0.5, 7), (0.5, 1))
+def for_whose_variable_lives_on(x, n):
+    for i in range(n):  # noqa: B007
+        x = x * 1.5
+    return x * i
+
+
+@at((0.5, 7), (0.5, 1))
+def for_whose_variable_is_changed(x, n):
+    for i in range(n):
+        i = i * i + 1
+        x += i
+    return x - i
+
+
+@at((2.0, 7), (2.0, 30), (2.0, 0))
+def for_with_continue_break_else(x, n):
+    for i in range(n):
+        if i % 2:
+            continue
+        if i > 10:
+            break
+        x *= i + 1
+    else:
+        x = -x
+    return x
+
+
+@at((2.0, 7, 5.0), (2.0, 3, 1e9), (2.0, 0, 1.0))
+def for_with_early_return(x, n, limit):
+    for i in range(n):
+        for j in range(i):
+            x += j * i
+            if x > limit:
+                return x * j
+    return -x
+
+
+@at((A,), (B,))
+def for_over_an_array(x):
+    s = 0.0
+    for v in x:
+        s += v * v
+    return s
+
+
+@at((M,), (M.T,), (M[:0],), (M[::-1, ::2],))
+def for_over_rows(x):
+    s = 0.0
+    for row in x:
+        p = 1.0
+        for v in row:
+            p *= v
+        s += p
+    return s
+
+
+@at((2.0, 3.0), (-1.0, 0.0))
+def for_over_tuples(x, y):
+    s = 0.0
+    for a in (x, y, 2.0):
+        for b in (1, 2, 3):
+            s += a * b
+    for u, v in ((x, 1), (y, 2)):
+        s = s * u + v
+    return s
+
+
+@at((A, B), (B, A), (A[:0], B), (A, A))
+def zips_and_enumerates(x, y):
+    s = 0.0
+    for a, b in zip(x, y):
+        s += a * b
+    for i, a in enumerate(x):
+        s += i * a
+    for i, (a, b) in enumerate(zip(x, y), 5):
+        s = s * 0.5 + i * a - b
+    for (i, a), j, t in zip(enumerate(y, 2), range(10, 0, -3), (1.0, 2.0, 3.0)):
+        s += i * a * j * t
+    for a, i, j in zip(x, range(7), range(1, 8, 2)):
+        s -= a * i * j
+    return s
+
+
+@at((A, 3), (A, 0))
+def loops_in_loops(x, n):
+    s = 0.0
+    for i in range(n):
+        for j in range(i, n):
+            k = 0
+            while k < len(x) - j:
+                s += x[k] * (i + 1)
+                k += j + 1
+            if s > 3.0:
+                break
+        else:
+            s -= 1.0
+    return s
+
+
+@at((A, True), (A, False))
+def a_range_chosen_at_run_time(x, forward):
+    s = 0.0
+    for i in range(len(x)) if forward else range(len(x) - 1, -1, -1):
+        s = s * 0.5 + x[i]
+    return s
+
+
+@at((3.0, 40))
+def a_body_longer_than_a_short_jump(x, n):
+    s = 0.0
+    for i in range(n):
+        if i % 2 == 0:
+            s += math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+            s += math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+            s += math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+        elif i % 3 == 0:
+            s -= math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+            s -= math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+            continue
+        else:
+            s *= math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+            s *= math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+        s += math.sin(x * i) * math.cos(x + i) + math.exp(-x * i) * math.sqrt(x * x + i * i)
+    return s
+
+
+@at((3.0,))
+def nothing_in_the_body(x):
+    for _ in range(4):
+        pass
+    while False:
+        x = 1.0
+    return x
+
+
+# Branches
+
+
+@at((2.0, 1.0), (-2.0, 1.0), (0.5, 3.0), (0.0, 0.0))
+def branches(x, y):
+    if x > 1.0:
+        r = x * y
+    elif x < 0.0 or (y > 2.0 and not x == y):
+        r = x - y * y
+    else:
+        r = 7
+    z = x if 0 < x <= y else -y
+    return r * z
+
+
+@at((2.0,), (-2.0,), (0.0,))
+def numbers_as_conditions(x):
+    n = int(x)
+    s = 0.0
+    if n:
+        s += 1.0
+    if x and not n:
+        s += 10.0
+    return s if not x else s + (n or 7) + (x and 3.0)
+
+
+@at((1.0, "sin"), (1.0, "cos"), (1.0, "tan"), (1.0, "other"))
+def strings_steer(x, mode):
+    if mode == "sin":
+        return math.sin(x)
+    if mode in ("cos", "tan"):
+        return math.cos(x) if mode != "tan" else math.tan(x)
+    return x if len(mode) > 4 else -x
+
+
+@at((1.0, None), (1.0, 2.0))
+def none_as_default(x, y=None):
+    if y is None:
+        y = 1.0
+    return x * y
+
+
+@at((1.0, 5.0), (-1.0, 5.0), (3.0, 5.0), (9.0, 5.0))
+def raising(x, limit):
+    assert x > 0, "must be positive"
+    if x > limit:
+        raise ValueError("too large", 7)
+    assert x != 3.0
+    return x
+
+
+@at((1.0,), (-1.0,))
+def raising_without_arguments(x):
+    if x < 0:
+        raise ArithmeticError
+    return x
+
+
+@at((2.0,), (-2.0,))
+def boolean_values(x):
+    a = x > 1.0
+    b = not a
+    c = a or x < -1.0
+    d = (a & c) | b ^ True
+    return x * a + b * 2 + c - d
+
+
+# Tuples
+
+
+@at((2.0, 3.0))
+def packing(x, y):
+    t = x, (y, x * y)
+    a, (b, c) = t
+    x, y = y, x
+    u = (a,) + t[1] + (x,)
+    (p, _, _), q = (c, b, 4.0), u[1:3]
+    return u[0] * u[-1] + len(u) - q[0] * q[1] + p + y
+
+
+@at(((1.0, 2.0), 3.0), ((-1.0, 0.5), 0.0))
+def swaps_in_a_loop(t, x):
+    for _ in range(3):
+        t = (t[1], t[0] + x)
+    a, b = t
+    while a < b:
+        a, b = b, a
+    return a - 2 * b
+
+
+@at((1.0, 0), (1.0, 2), (1.0, -1), (1.0, -3))
+def dynamic_index(x, k):
+    t = (x, 2 * x, x * x + 1)
+    return t[k]
+
+
+@at((((1.0, 2), (3.0, (4, 5.0))),))
+def nested_parameters(t):
+    (a, b), (c, (d, e)) = t
+    return a * b + c * d * e + t[1][1][0]
+
+
+@at((Point(1.0, 2.0), 3.0))
+def named_tuples(p, x):
+    s = Segment(p, Point(x, y=x * 2))
+    q = s.end
+    return q.x * p.y + s.start.x - s[1][1] + len(s)
+
+
+@at((2.0, True), (2.0, False))
+def tuples_from_branches(x, flag):
+    if flag:
+        t = (x, 1)
+    else:
+        t = (1.0, 2)
+    return t[0] * t[1]
+
+
+@at((2.0, 3.0), (2.0, 2.0))
+def comparing_tuples(x, y):
+    same = (x, 1) == (y, 1)
+    return 1.0 if same or (x, y) != (y, x) and x in (3.0, y, 2.0) else x
+
+
+@at((2.0, 3.0))
+def builtins_of_tuples(x, y):
+    t = (x, y, 4.0)
+    return max(t) + min(t) * sum(t) + max(x, 2) - min(y, 1, 2.5) + sum((1, 2, 3))
+
+
+@at((7.5, 2.0), (-7.5, 2.0))
+def results_that_are_tuples(x, y):
+    q, r = divmod(x, y)
+    return q, (r, x), 3
+
+
+# Arrays
+
+
+@at((M,), (M.T,))
+def reading(x):
+    m, n = x.shape
+    s = x[0, 0] + x[-1, n - 1] * x[m - 1][0]
+    return s + x.size * x.ndim + len(x) + x.shape[1] + x.T[0, -1]
+
+
+@at((A, 2), (B, -1))
+def slices(x, k):
+    u = x[1:3]
+    v = x[::-1]
+    return u[0] * v[k] + x[k:][0] + np.sum(x[:2]) + v.sum() + x[None].shape[1]
+
+
+@at((np.float32(1.5), np.array([1.0, 2.0], np.float32)))
+def single_precision(x, y):
+    return x * y[0] + y[1]
+
+
+@at((np.array([3, 4]), np.array([True, False])))
+def arrays_of_other_kinds(k, b):
+    s = 0.0
+    for i in range(len(k)):
+        if b[i]:
+            s += k[i] ** 2
+    return s
+
+
+# Numbers
+
+
+@at((2.7, 3), (-2.7, -2))
+def conversions(x, n):
+    a = int(x) + float(n) + bool(n) + round(x) + abs(n)
+    b = np.float64(n) * np.int64(x) + math.floor(x) + math.ceil(x)
+    return a * b + (x > 0) + x.real - x.imag + n // 2 + n % 3 + x // 2 + x % 3 + (n << 2) + (~n & 5)
+
+
+@at((2.5,))
+def powers(x):
+    return x**2 + x**-1 + x**0.5 + 2**x + pow(x, 3) + math.pow(x, 2)
+
+
+# Captured values and other functions
+
+
+@at((2.0,))
+def captures(x):
+    s = x * SCALE + A[0] * COUNT
+    if FLAG and MODE == "double":
+        s *= 2
+    return s + PAIR[0] * PAIR[1][1] + np.pi * math.e - sys.maxsize * 0.0
+
+
+def square(a):
+    return a * a
+
+
+def limited(a, lo=0.0, hi=SCALE):
+    if a < lo:
+        return lo
+    while a > hi:
+        a -= 1
+    return a
+
+
+limited_compiled = njit(limited)
+
+
+@njit(fastmath=True)
+def weighted(v, k):
+    s = 0.0
+    for e in v:
+        s += limited_compiled(e * SCALE, hi=k)
+    return s
+
+
+def swapped(a, b):
+    return b, a
+
+
+def apply(f, x):
+    return f(x)
+
+
+def checked(x):
+    if x < 0:
+        raise ValueError("negative")
+    return math.sqrt(x)
+
+
+@at((2.0, A), (-1.0, B))
+def calls(x, v):
+    a, b = swapped(x, 1)
+    t = (a, 2.0)
+    c, d = swapped(*t)
+    s = square(x) + square(3) + weighted(v, x) + limited(lo=1.0, a=square(x))
+    for i in range(3):
+        s += limited(x * i, hi=2)
+    return s + a - b + c * d
+
+
+@at((2.0,), (-2.0,))
+def functions_as_arguments(x):
+    return apply(square, x) + apply(math.sin, x) + apply(lambda t: t + 1, x) + apply(checked, x)
+
+
+@at((2.0,))
+def closures(x):
+    def inner(y):
+        k = y * SCALE + x
+        return k * k
+
+    double = lambda z: 2 * inner(z)
+    return double(x) + inner(1.0)
+
+
+def make_closure(c, values, n):
+    def closure(x):
+        return x * c + values[n]
+
+    return closure
+
+
+closure_of_a_closure = at((3.0,))(make_closure(4.0, A, 2))
+
+
+@at((3.0,))
+def prints(x):
+    print("x is", x)
+    return x
