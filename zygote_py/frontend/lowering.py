@@ -115,6 +115,14 @@ class Lowering:
 
     def _make_parameters(self) -> None:
         for name, type_ in zip(self.typed.parameters, self.typed.parameter_types, strict=True):
+            kind = values.unsupported(type_)
+            if kind:
+                raise refuse(
+                    f"the argument `{name}`, {kind}, is not supported",
+                    self.typed.loc,
+                    "use a number, an array, a tuple or a NamedTuple",
+                    name,
+                )
             param = Param(plain(type_), name, self.typed.loc)
             self.function.params.append(param)
             self._parameters.append(self.take_apart(param))
@@ -165,6 +173,9 @@ class Lowering:
                 assert isinstance(terminator, Branch)
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
             case st.Leave(value):
+                if isinstance(self.typed.return_type, types.Optional):
+                    message = "a function that returns `None` on one path and a value on another is not supported"
+                    raise self.refuse(message, "return a value everywhere, or raise an exception", "return")
                 result = self.cast_bundle(self.read(value), self.typed.return_type)
                 self.block.terminator = Return((calls.whole(self, result, "return"),))
             case st.Fail(exception, args):
@@ -372,7 +383,7 @@ class Lowering:
             return self.emit(operator.ne, (operand, values.constant(0, own)), type)
         if isinstance(own, types.Boolean):  # Numba has no `float(bool)`
             return self.emit(ops.select, (operand, values.constant(1, type), values.constant(0, type)), type)
-        return self.emit(values.cast_op(type), (operand,), type)
+        return self.emit(values.cast_op(own, type), (operand,), type)
 
     def _recast(self, named: Instr, type: Type) -> Operand:
         """The named constant as one of another type, standing beside it."""

@@ -50,6 +50,39 @@ def is_scalar(type: Type) -> bool:
     return isinstance(type, types.Number | types.Boolean)
 
 
+_KINDS = (
+    types.Number,
+    types.Boolean,
+    types.Array,
+    types.UnicodeType,
+    types.NoneType,
+    types.SliceType,
+    types.EllipsisType,
+)
+
+
+def unsupported(type: Type) -> str:
+    """What to call a value of a type that the IR does not have; empty for all others."""
+    if is_tuple(type):
+        return next((kind for kind in map(unsupported, components_of(type)) if kind), "")
+    own = plain(type)
+    if isinstance(own, _KINDS) or not leaves_of(type):
+        return ""
+    for kind, name in _NAMES.items():
+        if isinstance(own, kind):
+            return name
+    return f"a value of type `{own}`"
+
+
+_NAMES = {
+    types.List: "a list",
+    types.ListType: "a list",
+    types.Set: "a set",
+    types.DictType: "a dict",
+    types.Optional: "a value that may be `None`",
+}
+
+
 def components_of(type: Type) -> tuple[Type, ...]:
     """The types of the components of a tuple."""
     return tuple(type.types)
@@ -101,9 +134,9 @@ def undefined(type: Type) -> tuple[Operand, ...]:
     return tuple(Undef(leaf) for leaf in leaves_of(type))
 
 
-def cast_op(type: Type) -> Callable[..., object]:
-    """The callable that makes a number into one of this type."""
-    if type == types.float64:
+def cast_op(own: Type, type: Type) -> Callable[..., object]:
+    """The callable that makes a number of one type into one of another; Numba's `float` leaves a float32 as it is."""
+    if type == types.float64 and isinstance(own, types.Integer):
         return float
     if isinstance(type, types.Boolean):
         return bool
