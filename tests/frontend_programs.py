@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 A = np.array([0.5, -1.25, 2.0, 0.75])
 B = np.array([1.5, 0.25, -0.5, 3.0, 9.0])
@@ -436,7 +435,7 @@ def tuples_from_branches(x, flag):
 @at((2.0, 3.0), (2.0, 2.0))
 def comparing_tuples(x, y):
     same = (x, 1) == (y, 1)
-    return 1.0 if same or (x, y) != (y, x) and x in (3.0, y, 2.0) else x
+    return 1.0 if same or ((x, y) != (y, x) and x in (3.0, y, 2.0)) else x
 
 
 @at((2.0, 3.0))

@@ -4,9 +4,10 @@
     lowered.function                  # kind "primal"; a parameter for each argument, then one for each hidden value
     [capture.read() for capture in lowered.hidden]    # the arguments to pass for those, at this moment
 
-Numba reads and types the function (`zygote_py.numba_adapter`); here its statements become SSA. Loops over ranges, arrays,
+Numba reads and types the function (`zygote_py.numba_adapter`); here its statements become SSA. Loops over ranges,
 arrays, tuples, `zip` and `enumerate` become loops that count; tuples are taken apart; implicit casts become explicit;
-functions that are called are inlined. It knows no derivatives: a call of a callable that nobody has a rule for goes through as an instruction.
+functions that are called are inlined. It knows no derivatives: a call of a callable that nobody has a rule for goes
+through as an instruction.
 """
 
 from __future__ import annotations

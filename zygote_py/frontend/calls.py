@@ -22,7 +22,17 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import values
-from zygote_py.frontend.iteration import INT, ZERO, Iteration, OverArray, OverEnumerate, OverRange, OverTuple, OverZip, dim
+from zygote_py.frontend.iteration import (
+    INT,
+    ZERO,
+    Iteration,
+    OverArray,
+    OverEnumerate,
+    OverRange,
+    OverTuple,
+    OverZip,
+    dim,
+)
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
@@ -99,7 +109,7 @@ def _simple(
     if callee is len and first.type in values.RANGES:
         return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
     if callee in (min, max) and len(args) > 1 and values.is_scalar(own):
-        return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))  # type: ignore[arg-type]
+        return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))
     if callee is divmod and len(args) == 2 and values.is_tuple(type_):
         operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
         both = (operator.floordiv, operator.mod)
@@ -120,7 +130,7 @@ def _of_tuple(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> 
         return first
     if callee in (min, max) and len(args) == 1 and parts:
         items = [at.cast(part.leaves[0], own) for part in parts]
-        return Bundle(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))  # type: ignore[arg-type]
+        return Bundle(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))
     if callee is sum and parts:
         start = [at.cast(args[1].leaves[0], own)] if len(args) == 2 else []
         items = start + [at.cast(part.leaves[0], own) for part in parts]
@@ -145,12 +155,13 @@ def _instruction(
     if not keywords and len(arg_types) == len(args):
         args = [at.cast_bundle(arg, to) for arg, to in zip(args, arg_types, strict=True)]
     operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
+    name = _name(callee)
+    if not leaves_of(type_):
+        raise at.refuse(f"`{name}` is not supported", "use numbers, arrays and tuples", name)
+    if kind := values.unsupported(type_):
+        raise at.refuse(f"`{name}` gives {kind}, which is not supported", "use numbers, arrays and tuples", name)
     value = at.emit(callee, operands, plain(type_), keywords=tuple(keywords))
     assert not isinstance(value, Const)
-    if not leaves_of(type_):
-        raise at.refuse(
-            f"the result of `{_name(callee)}` is not supported", "use numbers, arrays and tuples", _name(callee)
-        )
     return at.take_apart(value)  # type: ignore[arg-type]
 
 
@@ -175,7 +186,11 @@ def _method(at: Lowering, method: Method) -> Callable[..., object]:
         if isinstance(own, kind) and hasattr(cls, method.name):
             found: Callable[..., object] = getattr(cls, method.name)
             return found
-    raise at.refuse(f"the method `{method.name}` of a value of type `{own}` is not supported", "", method.name)
+    raise at.refuse(
+        f"the method `{method.name}` of a value of type `{own}` is not supported",
+        "call a function instead",
+        method.name,
+    )
 
 
 def _name(callee: object) -> str:
@@ -183,10 +198,9 @@ def _name(callee: object) -> str:
 
 
 def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle:
-    fields: tuple[str, ...] = type_.fields
     defaults: dict[str, object] = cls._field_defaults  # type: ignore[attr-defined]
     leaves: list[Operand] = []
-    for index, (field, part) in enumerate(zip(fields, values.components_of(type_), strict=True)):
+    for index, (field, part) in enumerate(zip(values.fields_of(type_), values.components_of(type_), strict=True)):
         if index < len(args):
             given = args[index]
         elif field in keywords:
@@ -215,14 +229,14 @@ def _range(at: Lowering, args: list[Bundle], type_: Type) -> Bundle:
 
 
 def _over_zip(at: Lowering, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
-    return OverZip(tuple(iteration(at, arg) for arg in expression.args), type_.yield_type)
+    return OverZip(tuple(iteration(at, arg) for arg in expression.args), values.elements_of(type_))
 
 
 def _over_enumerate(at: Lowering, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
     keywords = dict(expression.keywords)
     start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
     number = ZERO if start is None else at.cast(start.leaves[0], INT)
-    return OverEnumerate(iteration(at, expression.args[0]), number, type_.yield_type)
+    return OverEnumerate(iteration(at, expression.args[0]), number, values.elements_of(type_))
 
 
 def iteration(at: Lowering, variable: st.Variable) -> Iteration:
@@ -232,13 +246,16 @@ def iteration(at: Lowering, variable: st.Variable) -> Iteration:
     value = at.read(variable)
     own = plain(value.type)
     if own in values.RANGES:
-        return OverRange(*value.leaves, values.RANGES[own])
+        start, stop, step = value.leaves
+        return OverRange(start, stop, step, values.RANGES[own])
     match own:
         case types.Array(ndim=1):
             return OverArray(value.leaves[0], plain(own.dtype))
         case types.Array():
-            layout = "C" if own.layout == "C" else "A"
-            return OverArray(value.leaves[0], own.copy(ndim=own.ndim - 1, layout=layout))
+            row = types.Array(
+                own.dtype, own.ndim - 1, "C" if own.layout == "C" else "A", not own.mutable, None, own.aligned
+            )
+            return OverArray(value.leaves[0], row)
         case types.UnicodeType():
             return OverArray(value.leaves[0], types.unicode_type)
         case types.BaseTuple():

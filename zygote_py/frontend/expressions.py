@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import calls, values
-from zygote_py.frontend.iteration import INT, dim, pick
+from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Loc, Operand, Type
@@ -71,14 +70,14 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
             raise at.refuse(message, hint, token)
         case st.Iterate(value):
             iteration = calls.iteration(at, value)
-            at.iterations[target] = iteration, iteration.counter(at)
+            at.iterations[target] = iteration, counter_of(iteration, at)
             return Bundle(type_, ())
         case st.Unpack(value, _):
             return _unpack(at, at.read(value), type_)
         case st.Unknown(kind):
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
         case _:
-            raise at.refuse("this statement is not supported")
+            raise at.refuse("this expression is not supported", "write it with numbers, arrays, tuples and loops")
 
 
 def act(at: Lowering, statement: st.Act) -> None:
@@ -165,7 +164,7 @@ def _not(at: Lowering, operand: Operand) -> Operand:
 def _equal(at: Lowering, a: Bundle, b: Bundle) -> Operand:
     """Whether two values are equal, component by component."""
     if values.is_tuple(a.type) and values.is_tuple(b.type):
-        if a.type.count != b.type.count:
+        if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)
         tests = [_equal(at, left, right) for left, right in zip(components(a), components(b), strict=True)]
         return _join(at, operator.and_, tests, True)
@@ -202,8 +201,8 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
         return literal_value
     if isinstance(value.static, ModuleType):
         return _constant(getattr(value.static, name), type_, at.loc)
-    if values.is_tuple(value.type) and name in getattr(value.type, "fields", ()):
-        return component(value, value.type.fields.index(name))
+    if values.is_tuple(value.type) and name in values.fields_of(value.type):
+        return component(value, values.fields_of(value.type).index(name))
     if not leaves_of(type_):
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)
@@ -221,7 +220,9 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
             return Bundle(type_, value.leaves)
         case ((types.Float() | types.Integer() | types.Boolean()), "imag"):
             return Bundle(type_, (values.constant(0, plain(type_)),))
-    raise at.refuse(f"the attribute `{name}` of a value of type `{own}` is not supported", "", name)
+    raise at.refuse(
+        f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
+    )
 
 
 def _one(dims: list[Operand]) -> Operand:
@@ -238,10 +239,8 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     own = plain(value.type)
     if not value.leaves or not isinstance(own, types.Array | types.UnicodeType):
         raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
-    if expression.index is None:
-        index = _static_index(at, expression.static)
-    else:
-        index = _index(at, at.read(expression.index))
+    variable = expression.index
+    index = _static_index(at, expression.static) if variable is None else _index(at, at.read(variable))
     result = at.emit(ops.getitem, (value.leaves[0], *index), plain(type_))
     return Bundle(type_, (result,))
 

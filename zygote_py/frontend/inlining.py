@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from numba import types
 
 from zygote_py import statements as st
+from zygote_py.frontend import values
 from zygote_py.ir.core import Loc, Type
 
 Rename = Callable[[st.Variable], st.Variable]
@@ -73,7 +74,7 @@ class _Inliner:
             self._calls += 1
             prefix = f"{self._calls}:"
             done += self._pass_arguments(statement.value, callee, prefix, statement.loc)
-            renamed = [_renamed(each, lambda name, prefix=prefix: prefix + name) for each in callee.blocks.values()]
+            renamed = [_renamed(each, prefix) for each in callee.blocks.values()]
             if len(renamed) == 1 and isinstance(renamed[0].ending, st.Leave):
                 done += renamed[0].statements
                 done += self._result(statement, callee, renamed[0].ending, prefix)
@@ -111,7 +112,7 @@ class _Inliner:
             self._frozen.setdefault(capture.key, capture)
         positional = list(call.args)
         if call.star is not None:
-            for index, part in enumerate(self._types[call.star].types):
+            for index, part in enumerate(values.components_of(self._types[call.star])):
                 item = f"{prefix}*{index}"
                 self._types[item] = part
                 positional.append(item)
@@ -196,8 +197,9 @@ def _map_merges(block: st.TypedBlock, labels: dict[st.Label, st.Label]) -> st.Ty
     return st.TypedBlock(tuple(statements), block.ending, block.loc)
 
 
-def _renamed(block: st.TypedBlock, new: Rename) -> st.TypedBlock:
+def _renamed(block: st.TypedBlock, prefix: str) -> st.TypedBlock:
     """A block with other names for its variables."""
+    new = prefix.__add__
     statements: list[st.Statement] = []
     for statement in block.statements:
         match statement:
@@ -209,10 +211,10 @@ def _renamed(block: st.TypedBlock, new: Rename) -> st.TypedBlock:
     match ending:
         case st.Choose(condition, then, orelse, loc):
             ending = st.Choose(new(condition), then, orelse, loc)
-        case st.Leave(value, loc):
-            ending = st.Leave(new(value), loc)
-        case st.Fail(exception, args, loc):
-            renamed = (st.Name(new(arg.variable)) if isinstance(arg, st.Name) else arg for arg in args)
+        case st.Leave(result, loc):
+            ending = st.Leave(new(result), loc)
+        case st.Fail(exception, raised, loc):
+            renamed = (st.Name(new(arg.variable)) if isinstance(arg, st.Name) else arg for arg in raised)
             ending = st.Fail(exception, tuple(renamed), loc)
         case _:
             pass

@@ -44,28 +44,32 @@ class Counter:
     type: Type
 
 
-class Iteration:
-    """The elements of something, by number; `counter` says how a loop over it counts, `element` takes the counter."""
+class Iteration(Protocol):
+    """The elements of something, by number."""
 
     def length(self, emit: Emitter) -> Operand:
         """How many elements there are."""
-        raise NotImplementedError
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         """The element number `k`."""
-        raise NotImplementedError
 
-    def counter(self, emit: Emitter) -> Counter:
-        """How a loop over it counts: by number, unless there is something better."""
-        return Counter(ZERO, self.length(emit), 1, INT)
 
-    def element(self, counter: Operand, emit: Emitter) -> Bundle:
-        """The element for a value of the counter."""
-        return self.at(counter, emit)
+def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
+    """How a loop counts: a range with a constant step by its elements, everything else by number."""
+    if isinstance(iteration, OverRange) and iteration.constant_step:
+        return Counter(iteration.start, iteration.stop, iteration.constant_step, iteration.type)
+    return Counter(ZERO, iteration.length(emit), 1, INT)
+
+
+def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Bundle:
+    """The element for a value of the counter."""
+    if isinstance(iteration, OverRange) and iteration.constant_step:
+        return Bundle(iteration.type, (counter,))
+    return iteration.at(counter, emit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverRange(Iteration):
+class OverRange:
     """`range(start, stop, step)`"""
 
     start: Operand
@@ -74,13 +78,15 @@ class OverRange(Iteration):
     type: Type
 
     def length(self, emit: Emitter) -> Operand:
-        if self.start == Const(0, self.start.type) and self._constant_step == 1:
+        """How many elements there are."""
+        if self.start == Const(0, self.start.type) and self.constant_step == 1:
             # Only ever compared with a counter from 0 or with another length, so a negative one need not be made 0.
             return emit.cast(self.stop, INT)
         return emit.emit(ops.range_length, (self.start, self.stop, self.step), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        if self._constant_step == 1:
+        """The element number `k`."""
+        if self.constant_step == 1:
             offset = emit.cast(k, self.type)
         else:
             offset = emit.emit(operator.mul, (emit.cast(k, self.type), self.step), self.type)
@@ -89,44 +95,41 @@ class OverRange(Iteration):
         return Bundle(self.type, (emit.emit(operator.add, (self.start, offset), self.type),))
 
     @property
-    def _constant_step(self) -> int:
+    def constant_step(self) -> int:
+        """The step if it is a constant, else 0."""
         return self.step.value if isinstance(self.step, Const) and isinstance(self.step.value, int) else 0
-
-    def counter(self, emit: Emitter) -> Counter:
-        if self._constant_step:
-            return Counter(self.start, self.stop, self._constant_step, self.type)
-        return Iteration.counter(self, emit)
-
-    def element(self, counter: Operand, emit: Emitter) -> Bundle:
-        return Bundle(self.type, (counter,)) if self._constant_step else self.at(counter, emit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverArray(Iteration):
+class OverArray:
     """The elements of a one-dimensional array, the rows of one of more dimensions, or the characters of a string."""
 
     array: Operand
     element_type: Type
 
     def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
         if isinstance(self.array.type, types.Array):
             return dim(emit, self.array, 0)
         return emit.emit(builtins.len, (self.array,), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
         return Bundle(self.element_type, (emit.emit(ops.getitem, (self.array, k), self.element_type),))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverTuple(Iteration):
+class OverTuple:
     """The components of a tuple whose components have one type."""
 
     tuple: Bundle
 
     def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
         return Const(len(components_of(self.tuple.type)), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
         return pick(self.tuple, k, emit)
 
 
@@ -147,13 +150,14 @@ def pick(bundle: Bundle, index: Operand, emit: Emitter) -> Bundle:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverZip(Iteration):
+class OverZip:
     """`zip(*parts)`"""
 
     parts: tuple[Iteration, ...]
     element_type: Type
 
     def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
         lengths: list[Operand] = []
         for part in self.parts:
             length = part.length(emit)
@@ -166,11 +170,12 @@ class OverZip(Iteration):
         return lengths[0] if len(lengths) == 1 else emit.emit(builtins.min, tuple(lengths), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
         return Bundle(self.element_type, tuple(leaf for part in self.parts for leaf in part.at(k, emit).leaves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverEnumerate(Iteration):
+class OverEnumerate:
     """`enumerate(part, start)`"""
 
     part: Iteration
@@ -178,8 +183,10 @@ class OverEnumerate(Iteration):
     element_type: Type
 
     def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
         return self.part.length(emit)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
         number = k if self.start == ZERO else emit.emit(operator.add, (self.start, k), INT)
         return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))

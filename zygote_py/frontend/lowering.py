@@ -22,7 +22,7 @@ from zygote_py.frontend import calls, expressions, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.graph import Graph
 from zygote_py.frontend.inlining import is_parameter
-from zygote_py.frontend.iteration import INT, Counter, Iteration
+from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
@@ -89,6 +89,7 @@ class Lowering:
 
     def run(self) -> Function:
         """The function in SSA form."""
+        self._check_result()
         self._tree = self.graph.build_shells(self.function)
         labels = {shell: label for label, shell in self.graph.shells.items()}
         preds = {
@@ -113,6 +114,16 @@ class Lowering:
         clean_up(self.function)
         return self.function
 
+    def _check_result(self) -> None:
+        if isinstance(self.typed.return_type, types.Optional):
+            endings = [block.ending for block in self.graph.blocks.values()]
+            self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
+            raise self.refuse(
+                "a function that returns a value on one path and `None` on another is not supported",
+                "return a value everywhere, or raise an exception",
+                "return",
+            )
+
     def _make_parameters(self) -> None:
         for name, type_ in zip(self.typed.parameters, self.typed.parameter_types, strict=True):
             kind = values.unsupported(type_)
@@ -131,7 +142,7 @@ class Lowering:
         block = self.graph.blocks[label]
         for advancing in self._bodies.get(label, ()):
             self.loc = advancing.phi.loc or self.loc
-            element = advancing.iteration.element(advancing.phi, self)
+            element = element_of(advancing.iteration, advancing.phi, self)
             for holder in advancing.holders:
                 self.write(holder, element)
         for statement in block.statements:
@@ -173,9 +184,6 @@ class Lowering:
                 assert isinstance(terminator, Branch)
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
             case st.Leave(value):
-                if isinstance(self.typed.return_type, types.Optional):
-                    message = "a function that returns `None` on one path and a value on another is not supported"
-                    raise self.refuse(message, "return a value everywhere, or raise an exception", "return")
                 result = self.cast_bundle(self.read(value), self.typed.return_type)
                 self.block.terminator = Return((calls.whole(self, result, "return"),))
             case st.Fail(exception, args):
@@ -258,7 +266,7 @@ class Lowering:
 
     # -------------------------------------------------------------------------------- what expressions are made with
 
-    def refuse(self, message: str, hint: str = "", token: str = "") -> Exception:
+    def refuse(self, message: str, hint: str, token: str = "") -> Exception:
         """The error to raise for the statement at hand."""
         return refuse(message, self.loc, hint, token)
 

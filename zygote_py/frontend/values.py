@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -18,8 +19,11 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
 
-RANGES = {types.range_state32_type: types.int32, types.range_state64_type: types.int64}
-RANGES[types.unsigned_range_state64_type] = types.uint64
+RANGES: dict[Type, Type] = {
+    types.range_state32_type: types.int32,
+    types.range_state64_type: types.int64,
+    types.unsigned_range_state64_type: types.uint64,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +41,8 @@ def plain(type: Type) -> Type:
         return numba_adapter.typeof(type.value)
     if isinstance(type, types.BaseTuple):
         return type
-    return types.unliteral(type)
+    found: Type = types.unliteral(type)
+    return found
 
 
 def is_tuple(type: Type) -> bool:
@@ -83,9 +88,20 @@ _NAMES = {
 }
 
 
-def components_of(type: Type) -> tuple[Type, ...]:
+def components_of(type: Any) -> tuple[Type, ...]:
     """The types of the components of a tuple."""
     return tuple(type.types)
+
+
+def fields_of(type: Any) -> tuple[str, ...]:
+    """The names of the components of a NamedTuple; none of another tuple."""
+    return tuple(getattr(type, "fields", ()))
+
+
+def elements_of(type: Any) -> Type:
+    """The type of what an iterator yields."""
+    found: Type = type.yield_type
+    return found
 
 
 def leaves_of(type: Type) -> tuple[Type, ...]:

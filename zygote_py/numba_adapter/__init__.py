@@ -3,8 +3,8 @@
     typed = typed_function(f, (types.float64, types.int64), {})   # typed statements, see zygote_py.statements
     dispatcher = make_dispatcher(stub, implement, {"fastmath": True})
 
-`typed_function` gives what Numba makes of a function up to its type inference; `make_dispatcher` makes a dispatcher that
-compiles, for each signature, the function that `implement` gives for it. Numba's errors become `DifferentiationError`s.
+`typed_function` gives what Numba makes of a function up to its type inference. `make_dispatcher` makes a dispatcher
+that compiles, for each signature, what `implement` gives for it. Numba's errors become `DifferentiationError`s.
 Nothing here knows of differentiation.
 """
 

@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from numba import types
-from numba.core.dispatcher import _FunctionCompiler
+from numba.core import dispatcher as numba_dispatcher
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.templates import fold_arguments, signature
 from numba.extending import typeof_impl
@@ -26,6 +26,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
+_PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 _numbers = itertools.count()
 
 
@@ -46,7 +47,7 @@ class Callee:
         self.session = session
 
 
-class CalleeType(types.Callable, types.Opaque):  # type: ignore[misc]
+class CalleeType(types.Callable, types.Opaque):
     """The type of a `Callee`: each function has its own, so that it is known what is called."""
 
     def __init__(self, callee: Callee) -> None:
@@ -74,7 +75,7 @@ class CalleeType(types.Callable, types.Opaque):  # type: ignore[misc]
         )
         return signature(self.typed(tuple(folded)).return_type, *folded).replace(pysig=pysig)
 
-    def get_call_signatures(self) -> tuple[list[object], bool]:
+    def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
         return [], False
 
@@ -83,18 +84,19 @@ class CalleeType(types.Callable, types.Opaque):  # type: ignore[misc]
         raise NotImplementedError
 
 
-@typeof_impl.register(Callee)  # type: ignore[untyped-decorator]
+@typeof_impl.register(Callee)
 def _typeof_callee(value: Callee, context: object) -> Type:
     return CalleeType(value)
 
 
-def is_inlined(value: object) -> bool:
+def is_inlined(value: Any) -> bool:
     """Whether this is a decorated function whose Python source says what it does."""
+    compiler = getattr(value, "_compiler", None)
     return (
         isinstance(value, CPUDispatcher)
-        and type(value._compiler) is _FunctionCompiler
-        and "_get_implementation" not in vars(value._compiler)
-        and value._can_compile
+        and type(compiler) is _PLAIN_COMPILER
+        and "_get_implementation" not in vars(compiler)
+        and getattr(value, "_can_compile", False)
     )
 
 
@@ -102,7 +104,7 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
     """The `Callee` to put in the place of a captured function; None for what Numba should see itself."""
     if is_inlined(value):
         value = value.py_func
-    elif not isinstance(value, FunctionType) or _is_known_to_numba(value):
+    elif not isinstance(value, FunctionType) or is_known_to_numba(value):
         return None
     if value.__module__.startswith("_pytest."):
         raise refuse(
@@ -118,10 +120,10 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
     return Callee(value, session)
 
 
-def _is_known_to_numba(func: object) -> bool:
-    """Whether somebody has told Numba what a call of this function means, as for those of NumPy."""
+def is_known_to_numba(value: object) -> bool:
+    """Whether Numba has a type for a value: somebody may have told it what a function means, as for those of NumPy."""
     try:
-        cpu_target.typing_context.resolve_value_type(func)
+        cpu_target.typing_context.resolve_value_type(value)
     except Exception:  # Numba raises errors of several kinds for what it does not know
         return False
     return True
@@ -136,6 +138,6 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
     return None
 
 
-def signature_of(type: Type) -> inspect.Signature:
+def signature_of(type: Any) -> inspect.Signature:
     """The parameters of a function that is to be inlined."""
     return inspect.signature(type.func if isinstance(type, CalleeType) else type.dispatcher.py_func)

@@ -9,6 +9,7 @@ here, where they can still be told.
 
 from __future__ import annotations
 
+import builtins
 import types as python_types
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,9 @@ from numba.core.ir_utils import build_definitions
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.numba_adapter.callees import callee_for
+from zygote_py.numba_adapter.callees import callee_for, is_known_to_numba
 from zygote_py.numba_adapter.dispatch import typeof
+from zygote_py.numba_adapter.messages import line_above
 
 # Modules whose floats are constants of nature, not variables.
 _CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
@@ -37,7 +39,7 @@ class Captures:
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
-class CapturesToArguments(FunctionPass):  # type: ignore[misc]
+class CapturesToArguments(FunctionPass):
     """Runs twice: once before Numba inlines closures, once after, for what these capture."""
 
     _name = "zygote_py_captures_to_arguments"
@@ -63,6 +65,9 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
     """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
     value = assign.value
     match value:
+        case ir.Global() if value.value is ir.UNDEFINED or vars(builtins).get(value.name) is value.value:
+            _check_builtin(value)
+            return None
         case ir.Global() if value.name in func.__globals__:
             name, namespace = value.name, func.__globals__
             capture = st.Capture(name, "global", lambda: namespace[name], (id(namespace), name), value=value.value)
@@ -89,6 +94,14 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
     return capture
 
 
+def _check_builtin(value: Any) -> None:
+    loc = loc_of(value.loc)
+    if value.value is ir.UNDEFINED:
+        raise refuse(f"the name `{value.name}` is not defined", loc, "define it before the first call", value.name)
+    if not is_known_to_numba(value.value):
+        raise refuse(f"`{value.name}` is not supported", loc, "write it with what Numba supports", value.name)
+
+
 def _take(state: Any, assign: Any, capture: st.Capture) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     captures: Captures = state.captures
@@ -97,6 +110,14 @@ def _take(state: Any, assign: Any, capture: st.Capture) -> None:
         callee = callee_for(capture.value, state.session, loc_of(assign.loc))
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
+        elif not is_known_to_numba(capture.value):
+            kind = type(capture.value).__name__
+            raise refuse(
+                f"`{capture.name}`, a value of type `{kind}`, is not supported",
+                loc_of(assign.loc),
+                "use a number, an array, a tuple or a NamedTuple",
+                capture.name,
+            )
         return
     if capture.key not in captures.hidden:
         name = capture.name
@@ -127,7 +148,12 @@ def _refuse_statement(statement: Any) -> None:
         case ir.EnterWith():
             raise refuse("`with` is not supported", loc, "call the function outside of `with`", "with")
         case ir.Assign(value=ir.Global(value=value)) if getattr(value, "__module__", None) == "numba.core.unsafe.eh":
-            raise refuse("`try` is not supported", loc, "test for the error before it happens, with `if`", "try")
+            raise refuse(
+                "`try` is not supported",
+                line_above(loc, "try"),
+                "test for the error before it happens, with `if`",
+                "try",
+            )
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:

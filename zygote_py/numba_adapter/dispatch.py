@@ -31,7 +31,8 @@ def make_dispatcher(
 
     Among the argument types may be `types.Omitted` for a default that was not given.
     """
-    dispatcher = numba.njit(**options)(stub)
+    decorate: Any = numba.njit
+    dispatcher = decorate(**options)(stub)
 
     def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
         return implement(tuple(args))
@@ -43,7 +44,8 @@ def make_dispatcher(
 def typeof(value: object) -> Type:
     """The Numba type of a value. Raises DifferentiationError if Numba has none for it."""
     try:
-        return numba_typeof(value)
+        found: Type = numba_typeof(value)
+        return found
     except (ValueError, errors.NumbaError):
         kind = type(value).__name__
         raise refuse(
@@ -107,9 +109,9 @@ def options_of(value: Any) -> dict[str, object]:
 
 
 def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
-    """Make the objects of a Python class callable from compiled code, as the dispatcher that `getter` gives for them."""
+    """Make the objects of a class callable from compiled code, each as the dispatcher that `getter` gives for it."""
 
-    @typeof_impl.register(cls)  # type: ignore[untyped-decorator]
+    @typeof_impl.register(cls)
     def type_of_object(value: object, context: object) -> Type:
         return types.Dispatcher(getter(value))
 

@@ -24,7 +24,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import Session
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
-from zygote_py.numba_adapter.messages import translate_error
+from zygote_py.numba_adapter.messages import definition_of, translate_error
 from zygote_py.numba_adapter.translation import Translation
 
 Options = Mapping[str, object]
@@ -44,18 +44,20 @@ def typed_function(
     if session is None:
         session = Session(lambda session, func, types_: typed_function(func, types_, options, session))
     code = func.__code__
-    loc = Loc(code.co_filename, code.co_firstlineno)
+    loc = definition_of(code)
     argument_types = _with_defaults(func, tuple(argument_types), loc)
     if code.co_flags & inspect.CO_GENERATOR:
         raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result itself", "def")
-    flags = compiler.Flags()
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise refuse("`async` is not supported", loc, "write an ordinary function", "async")
+    flags: Any = compiler.Flags()
     chosen = {name: options[name] for name in _SEMANTIC_OPTIONS if name in options}
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **chosen})
     flags.nrt = True
     session.active.append(code)
     try:
         with global_compiler_lock:
-            run = _TypeInference(
+            run: Any = _TypeInference(  # type: ignore[no-untyped-call]
                 cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
             )
             run.state.session = session
@@ -93,7 +95,7 @@ def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tup
     return (*argument_types, *(types.Omitted(each.default) for each in missing))
 
 
-class _TypeInference(compiler.CompilerBase):  # type: ignore[misc]
+class _TypeInference(compiler.CompilerBase):
     """The pipeline, with captured values made into arguments on the way."""
 
     def define_pipelines(self) -> list[PassManager]:
@@ -117,7 +119,7 @@ class _TypeInference(compiler.CompilerBase):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _PruneTestsOfNone(FunctionPass):  # type: ignore[misc]
+class _PruneTestsOfNone(FunctionPass):
     """Numba's pruning of branches once variables are in SSA form, but of tests for None only.
 
     Numba would also see that `r > tol` holds when `r = 1.0` stands before `while r > tol`, and drop the first test, so

@@ -1,43 +1,121 @@
-"""Numba's errors as ours: its reason in a line or two, and the line of the user's file that it is about.
+"""Numba's errors as ours: its reason in a line, and the line of the user's file that it is about.
 
-    Failed in nopython mode pipeline (step: nopython frontend)          f.py:3: Numba cannot compile this: Unknown
-    Unknown attribute 'foo' of type float64                     ->          attribute 'foo' of type float64
-    File "f.py", line 3: ...
-
+    Failed in nopython mode pipeline (step: nopython frontend)          f.py:3: a value of type `float64` has no
+    Unknown attribute 'foo' of type float64                     ->      attribute `foo`
+    File "f.py", line 3: ...                                                return x.foo
+                                                                                     ^
 It does not judge whether Numba is right.
 """
 
 from __future__ import annotations
 
+import linecache
 import re
+from types import CodeType
 from typing import Any
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_NOISE = re.compile(
-    r"^(During: |File \"|This error may have been caused|There are \d+ candidate|- Of which|Overload of function|"
-    r"Overload in function|Match:|\* \(|>>> |- argument|During the|Enable logging|Compilation is falling|With argument|"
-    r"raised from|Rejected as|Failed in nopython|Unknown attribute of type|<source|def |For more information|"
-    r"https?://|def$|Error occurred at|All available templates)"
-)
+_LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
+# Bytecodes that Numba does not know, by the statement they come from: what it is called, and what to do instead.
+_STATEMENTS = {
+    "IMPORT_NAME": ("`import` in a function", "import at the top of the module", "import"),
+    "IMPORT_FROM": ("`import` in a function", "import at the top of the module", "import"),
+    "LOAD_BUILD_CLASS": ("a class in a function", "define it outside, as a NamedTuple", "class"),
+    "STORE_GLOBAL": ("assigning to a global variable", "return the value", ""),
+    "DELETE_GLOBAL": ("deleting a global variable", "use local variables", "del"),
+    "DELETE_ATTR": ("deleting an attribute", "use local variables", "del"),
+    "UNPACK_EX": ("unpacking with `*`", "unpack all of it, or use a slice", "*"),
+    "GET_AWAITABLE": ("`await`", "write an ordinary function", "await"),
+}
+_SUPPORTED = "write it with what Numba supports"
 
 
-def translate_error(error: Exception, func: Any, loc: Loc) -> DifferentiationError:
-    """Numba's reason in a line or two, and the line of the user's file that it is about."""
-    text = _COLOUR.sub("", str(getattr(error, "msg", None) or error))
-    code = func.__code__
-    lines = [int(line) for file, line in re.findall(r'File "([^"]+)", line (\d+)', text) if file == code.co_filename]
-    numba_loc = getattr(error, "loc", None)
-    if numba_loc is not None and numba_loc.filename == code.co_filename:
-        lines.append(numba_loc.line)
-    kept: list[str] = []
+def translate_error(error: Exception, func: Any, definition: Loc) -> DifferentiationError:
+    """The error to raise for one that Numba raised while it read or typed `func`."""
+    text = _COLOUR.sub("", str(error))
+    place = _place(error, text, func.__code__) or definition
+    if found := re.search(r"Use of unsupported opcode \((\w+)\)", text):
+        what, hint, token = _STATEMENTS.get(found[1], (f"this (bytecode {found[1]})", _SUPPORTED, ""))
+        return refuse(f"{what} is not supported", place, hint, token)
+    if "with (context manager)" in text or "with-context" in text or "context manager" in text:
+        place = find_line(func.__code__, r"\s*with\b") or place
+        return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
+    if "yield in a closure" in text:
+        return refuse("a generator expression is not supported", place, "write it as a loop", "for")
+    if found := re.search(r"No implementation of function Function\(.*\) found for signature:\s*>>> (.+)", text):
+        call = _readable(found[1])
+        name = call.partition("(")[0]
+        return refuse(f"Numba has no `{call}`", place, _SUPPORTED, "del" if name == "delitem" else name)
+    if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
+        return refuse(
+            f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
+        )
+    if found := re.search(r"Can't unify return type from the following types: (.+)", text):
+        kinds = _readable(found[1])
+        return refuse(f"the results have different types: {kinds}", place, "return the same type everywhere", "return")
+    if found := re.search(r"Cannot unify (.+) and (.+) for '([^']+)', defined at .* \((\d+)\)", text):
+        name = found[3].partition(".")[0]
+        kinds = f"{_readable(found[1])} in one place and {_readable(found[2])} in another"
+        return refuse(f"the variable `{name}` is {kinds}", place, "use one variable for each type", name)
+    if isinstance(error, AttributeError) and error.name:
+        place = find_line(func.__code__, rf".*\.\s*{error.name}\b") or place
+        return refuse(f"{error}", place, "call a function that there is", error.name)
+    return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
+
+
+def _place(error: Exception, text: str, code: CodeType) -> Loc | None:
+    """The line of the function that the error is about, as far as Numba says."""
+    loc = getattr(error, "loc", None)
+    if loc is not None and loc.filename == code.co_filename:
+        return Loc(loc.filename, loc.line)
+    for pattern in (r"Raised from (.+) \((\d+)\)", r"File \"(.+)\", line (\d+)", r"at (\S+) \((\d+)\)"):
+        for file, line in re.findall(pattern, text):
+            if code.co_filename.endswith(file):
+                return Loc(code.co_filename, int(line))
+    return None
+
+
+def _first_line(text: str) -> str:
+    """The first line that says something about the function."""
     for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and not set(stripped) <= set("^~-=.: ") and not _NOISE.match(stripped) and stripped not in kept:
-            kept.append(stripped)
-    reason = "; ".join(kept[:3]) or type(error).__name__
-    reason = reason if len(reason) <= 300 else reason[:297] + "..."
-    place = Loc(code.co_filename, lines[-1]) if lines else loc
-    return refuse(f"Numba cannot compile this: {reason}", place, "write it with what Numba supports")
+        line = line.strip()
+        if line and not line.startswith("Failed in "):
+            return _readable(line if len(line) <= 200 else f"{line[:197]}...")
+    return ""
+
+
+def _readable(text: str) -> str:
+    """Numba's names of types without what only it needs to know."""
+    return _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "").strip()
+
+
+# -------------------------------------------------------------------------------------------------- source lines
+
+
+def definition_of(code: CodeType) -> Loc:
+    """The line with `def`, which comes after the decorators."""
+    if code.co_name != "<lambda>":
+        for line in range(code.co_firstlineno, code.co_firstlineno + 50):
+            if re.match(r"\s*(async\s+)?def\b", linecache.getline(code.co_filename, line)):
+                return Loc(code.co_filename, line)
+    return Loc(code.co_filename, code.co_firstlineno)
+
+
+def find_line(code: CodeType, pattern: str) -> Loc | None:
+    """The first line of a function that matches a pattern from its start."""
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    for line in range(code.co_firstlineno, max(lines, default=0) + 1):
+        if re.match(pattern, linecache.getline(code.co_filename, line)):
+            return Loc(code.co_filename, line)
+    return None
+
+
+def line_above(loc: Loc, keyword: str) -> Loc:
+    """The nearest line at or above `loc` that is `keyword:`; `loc` itself if there is none."""
+    for line in range(loc.line, max(loc.line - 50, 0), -1):
+        if re.match(rf"\s*{keyword}\s*:", linecache.getline(loc.file, line)):
+            return Loc(loc.file, line)
+    return loc

@@ -22,6 +22,7 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import Session, signature_of, typed_callee
 from zygote_py.numba_adapter.captures import Captures, loc_of
 from zygote_py.numba_adapter.dispatch import typeof
+from zygote_py.numba_adapter.messages import definition_of
 
 
 class Translation:
@@ -43,10 +44,11 @@ class Translation:
         options: Mapping[str, object],
         session: Session,
     ) -> st.TypedFunction:
+        """The whole function; `parameter_types` has the captured values behind the arguments."""
         labels = sorted(self._ir.blocks)
         return st.TypedFunction(
             name=func.__name__,
-            loc=Loc(func.__code__.co_filename, func.__code__.co_firstlineno),
+            loc=definition_of(func.__code__),
             parameters=tuple(self._ir.arg_names),
             argument_count=argument_count,
             parameter_types=tuple(typeof(t.value) if isinstance(t, types.Omitted) else t for t in parameter_types),
