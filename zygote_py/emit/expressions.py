@@ -22,7 +22,7 @@ from numba import types
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand, Type, Value
+from zygote_py.ir.core import Const, Instr, Operand, Type, Undef, Value
 from zygote_py.ir.errors import InternalError
 
 _BINARY: dict[ops.Op, type[ast.operator]] = {
@@ -77,6 +77,8 @@ class Expressions:
                 return name(self.of[operand].name)
             case Const(value, type):
                 return self.constant(value, type)
+            case Undef(type):
+                return self.zero(type)
             case _:
                 raise InternalError(f"emit: cannot write {operand}")
 

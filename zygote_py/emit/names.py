@@ -68,7 +68,7 @@ class Module:
         """Let no variable take the name of what may be needed."""
         for value in function.values():
             if isinstance(value, Instr) and not (value.op in OWN or value.op.__module__ == "_operator"):
-                self._reserved(self.callable(value.op)[0])
+                self.callable(value.op)
         for name in ("math", "np", "range", "len"):
             self._reserved(name)
         self._used.clear()

@@ -15,7 +15,7 @@ is listed in `zeros`, for the emitted function to start with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -54,7 +54,7 @@ class Variables:
 def assign_variables(function: Function, nest: LoopNest, ranges: Mapping[Block, Range]) -> Variables:
     """Give every value a variable. The phis of `ranges` are set by their `for` statements and not by copies."""
     counters = {found.phi for found in ranges.values()}
-    webs = _Webs(function)
+    webs = _Webs(function, ranges)
     phis = [phi for block in function.blocks for phi in block.phis if phi not in counters]
     depth = {phi: nest.depth(block) for block in function.blocks for phi in block.phis}
     for root, members in _slots(phis, counters).items():
@@ -189,17 +189,18 @@ class _Webs:
     `after[v]` is what is live right after the definition of `v`, other than `v`.
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, ranges: Mapping[Block, Range]) -> None:
         self.values = list(function.values())
         self.number = {value: index for index, value in enumerate(self.values)}
         self.parent = list(range(len(self.values)))
         self.members = [1 << index for index in self.parent]
         self.after = [0] * len(self.values)
-        self._live_after_definitions(function)
+        self._live_after_definitions(function, ranges)
 
-    def _live_after_definitions(self, function: Function) -> None:
+    def _live_after_definitions(self, function: Function, ranges: Mapping[Block, Range]) -> None:
         number = self.number
-        leaving = live_out(function, number)
+        removed = {instr for found in ranges.values() for instr in found.removed}
+        leaving = live_out(function, number, ranges, removed)
         entry = 0
         for block in function.blocks:
             live = leaving[block]
@@ -211,11 +212,14 @@ class _Webs:
                 live &= ~(1 << index)
                 self.after[index] = live
                 for operand in operands(instr):
-                    if isinstance(operand, Value):
+                    if isinstance(operand, Value) and instr not in removed:
                         live |= 1 << number[operand]
             together = live
             for phi in block.phis:
                 together |= 1 << number[phi]
+            if block in ranges:
+                # The copies on the edge into the loop come before the `range` is made.
+                together |= _bits(ranges[block], number)
             for phi in block.phis:
                 self.after[number[phi]] = together & ~(1 << number[phi])
             if block is function.entry:
@@ -243,12 +247,26 @@ class _Webs:
 
     def join_slot(self, root: Value | None, members: Sequence[Phi]) -> None:
         """Make one variable of `root` and what carries it, as far as it is not live where `root` is computed anew."""
-        if root is None:  # a constant: whoever holds something holds that
-            kept = list(members)
-        else:
-            kept = [phi for phi in members if not self.after[self.number[root]] >> self.number[phi] & 1]
-            kept = [phi for phi in kept if phi.type == root.type]
-        indices = [self.number[phi] for phi in kept] + ([] if root is None else [self.number[root]])
+        kept = set(members)
+        if root is not None:
+            kept = {
+                phi
+                for phi in members
+                if phi.type == root.type and not self.after[self.number[root]] >> self.number[phi] & 1
+            }
+        # What takes from a phi that is not kept may hold what `root` was some time ago.
+        stale: set[Phi] | None = None
+        while stale is None or stale:
+            stale = {
+                phi
+                for phi in kept
+                if any(
+                    isinstance(operand, Value) and operand is not root and operand not in kept
+                    for operand in phi.incoming.values()
+                )
+            }
+            kept -= stale
+        indices = [self.number[phi] for phi in members if phi in kept] + ([] if root is None else [self.number[root]])
         for index in indices[1:]:
             self._unite(self._top(indices[0]), self._top(index))
 
@@ -273,8 +291,18 @@ class _Webs:
         return of
 
 
-def live_out(function: Function, number: Mapping[Value, int]) -> dict[Block, int]:
-    """What is live at the end of every block: used later, or by a phi on an edge from there. Bits by `number`."""
+def _bits(found: Range, number: Mapping[Value, int]) -> int:
+    """What a `for` reads when it starts."""
+    return sum(1 << number[operand] for operand in {found.start, found.bound} if isinstance(operand, Value))
+
+
+def live_out(
+    function: Function, number: Mapping[Value, int], ranges: Mapping[Block, Range], removed: Collection[Value]
+) -> dict[Block, int]:
+    """What is live at the end of every block: used later, or by a phi on an edge from there. Bits by `number`.
+
+    The bounds of `ranges` are read where their loops start, and only there.
+    """
     used: dict[Block, int] = {}
     defined: dict[Block, int] = {}
     leaving: dict[Block, int] = dict.fromkeys(function.blocks, 0)
@@ -287,7 +315,7 @@ def live_out(function: Function, number: Mapping[Value, int]) -> dict[Block, int
                 if isinstance(operand, Value):
                     leaving[pred] |= 1 << number[operand]
         for node in (*block.instrs, block.terminator):
-            for operand in operands(node):
+            for operand in () if node in removed else operands(node):
                 if isinstance(operand, Value) and not inside >> (index := number[operand]) & 1:
                     before |= 1 << index
             if isinstance(node, Value):
@@ -295,6 +323,8 @@ def live_out(function: Function, number: Mapping[Value, int]) -> dict[Block, int
         used[block], defined[block] = before, inside
         for successor in block.successors:
             preds[successor].append(block)
+    for found in ranges.values():
+        leaving[found.entering] |= _bits(found, number)
     entering = {block: used[block] | leaving[block] & ~defined[block] for block in function.blocks}
     work = list(function.blocks)
     waiting = set(work)

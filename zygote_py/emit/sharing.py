@@ -72,12 +72,13 @@ class _Liveness:
     ) -> None:
         self.variables = variables
         self.inlined = statements.inlined
+        self.ranges = ranges
         printed = {root for roots in statements.roots.values() for root in roots}
         used = (value for value in function.values() if value in printed or isinstance(value, Param | Phi))
         self.order = list(dict.fromkeys(variables.of[value] for value in used))
         self.number = {variable: index for index, variable in enumerate(self.order)}
         self.after = [0] * len(self.order)
-        steps = {block: list(self._steps(block, statements, ranges)) for block in function.blocks}
+        steps = {block: list(self._steps(block, statements)) for block in function.blocks}
         entering = self._solve(function, steps)
         for block in function.blocks:
             live = self._leaving(block, entering, record=True)
@@ -98,14 +99,13 @@ class _Liveness:
                 bits |= 1 << self.number[self.variables.of[operand]]
         return bits
 
-    def _steps(self, block: Block, statements: Statements, ranges: Mapping[Block, Range]) -> Iterator[_Step]:
+    def _steps(self, block: Block, statements: Statements) -> Iterator[_Step]:
         for instr in statements.roots[block]:
             yield _Step(self._bits((instr,)), self._bits(instr.args))
-        if block not in ranges:
+        if block not in self.ranges:
             yield _Step(0, self._bits(operands(block.terminator)))
             return
-        found = ranges[block]
-        yield _Step(self._bits((found.phi,)), self._bits((found.start, found.bound)))
+        yield _Step(self._bits((self.ranges[block].phi,)), 0)
 
     def _define(self, defined: int, live: int) -> None:
         rest = defined
@@ -123,9 +123,13 @@ class _Liveness:
             for copy in copies:
                 defined |= 1 << self.number[copy.target]
                 uses |= self._bits((copy.source,))
+            after = entering[successor]
+            if successor in self.ranges and self.ranges[successor].entering is block:
+                found = self.ranges[successor]
+                after |= self._bits((found.start, found.bound))
             if record and defined:
-                self._define(defined, entering[successor])
-            live |= entering[successor] & ~defined | uses
+                self._define(defined, after)
+            live |= after & ~defined | uses
         return live
 
     def _solve(self, function: Function, steps: Mapping[Block, list[_Step]]) -> dict[Block, int]:
