@@ -13,13 +13,18 @@ import sys
 from collections.abc import Callable, Sequence
 
 from zygote_py.ir.core import Function
+from zygote_py.ir.passes.bare_headers import bare_headers
 from zygote_py.ir.passes.binary_merges import make_merges_binary
+from zygote_py.ir.passes.boolean_phis import replace_boolean_phis
 from zygote_py.ir.passes.canonical_loops import canonicalise_loops
 from zygote_py.ir.passes.common_subexpressions import merge_common_subexpressions
 from zygote_py.ir.passes.copy_propagation import propagate_copies
 from zygote_py.ir.passes.dead_code import remove_dead_code
+from zygote_py.ir.passes.dead_loops import remove_dead_loops
 from zygote_py.ir.passes.fold_constants import fold_constants
 from zygote_py.ir.passes.forward_jumps import forward_jumps
+from zygote_py.ir.passes.join_edges import join_loop_edges
+from zygote_py.ir.passes.keep_counting import keep_counting
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.merge_returns import merge_returns
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
@@ -36,6 +41,7 @@ CLEAN_UP: tuple[Pass, ...] = (
     propagate_copies,
     merge_common_subexpressions,
     remove_dead_code,
+    remove_dead_loops,
     merge_blocks,
     fold_constants,
     propagate_copies,
@@ -51,8 +57,14 @@ CANONICAL: tuple[Pass, ...] = (
     unrotate_loops,
     merge_returns,
     canonicalise_loops,
+    keep_counting,
+    remove_dead_code,
+    forward_jumps,
+    join_loop_edges,
     split_critical_edges,
     make_merges_binary,
+    replace_boolean_phis,
+    bare_headers,
     propagate_copies,
     remove_dead_code,
     merge_blocks,
@@ -62,16 +74,21 @@ __all__ = [
     "CANONICAL",
     "CLEAN_UP",
     "Pass",
+    "bare_headers",
     "canonicalise_loops",
     "fold_constants",
     "forward_jumps",
+    "join_loop_edges",
+    "keep_counting",
     "make_merges_binary",
     "merge_blocks",
     "merge_common_subexpressions",
     "merge_returns",
     "propagate_copies",
     "remove_dead_code",
+    "remove_dead_loops",
     "remove_redundant_phis",
+    "replace_boolean_phis",
     "run",
     "split_critical_edges",
     "unrotate_loops",

@@ -51,8 +51,9 @@ from zygote_py.ir.core import (
     retarget,
 )
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
-from zygote_py.ir.edit import joined, merge_edges, order_blocks, rename_incoming, split_edge
+from zygote_py.ir.edit import joined, order_blocks, rename_incoming
 from zygote_py.ir.loops import Edge, Loop, loop_nest, returning_blocks
+from zygote_py.ir.passes.join_edges import join_loop_edges
 from zygote_py.ir.ssa import SSABuilder
 
 _NEGATED: dict[ops.Op, ops.Op] = {
@@ -67,25 +68,11 @@ _NEGATED: dict[ops.Op, ops.Op] = {
 
 def canonicalise_loops(function: Function) -> None:
     """Bring every loop of `function` into canonical form, inner loops first."""
-    nest = loop_nest(function)
-    if not nest.loops:
-        return
-    # An edge to a header either enters the loop or closes it: no edit here is in the way of another.
-    for loop in nest.loops:
-        _join(function, loop.entering, loop.header)
-        _join(function, loop.latches, loop.header)
+    join_loop_edges(function)
     # Loops of one depth have no block in common: one look at the function serves them all.
-    for depth in range(max(loop.depth for loop in nest.loops), 0, -1):
+    for depth in range(max((loop.depth for loop in loop_nest(function).loops), default=0), 0, -1):
         _give_one_exit(function, depth)
     order_blocks(function)
-
-
-def _join(function: Function, blocks: list[Block], header: Block) -> None:
-    """Let the edges from `blocks` come from one block that leads nowhere else."""
-    if len(blocks) > 1:
-        merge_edges(function, blocks, header)
-    elif not isinstance(blocks[0].terminator, Jump):
-        split_edge(function, blocks[0], header)
 
 
 def _give_one_exit(function: Function, depth: int) -> None:
@@ -113,7 +100,7 @@ def _give_one_exit(function: Function, depth: int) -> None:
     _map_operands(function, note)
     carried: dict[Value, Operand] = {}
     for loop in loops:
-        carried |= _OneExit(function, loop, nest.tree, home, escaping[loop]).make()
+        carried |= _OneExit(function, loop, nest.tree, home, escaping[loop], into_raising).make()
     returning = returning_blocks(function)
 
     def carry(location: Block, operand: Operand) -> Operand:
@@ -191,6 +178,7 @@ class _OneExit:
         tree: DominatorTree,
         home: Mapping[Value, Block],
         escaping: Iterable[Value],
+        into_raising: Iterable[Value],
     ) -> None:
         self.function = function
         self.loop = loop
@@ -205,7 +193,8 @@ class _OneExit:
         self.escaping = dict.fromkeys(escaping)
         self.carried: dict[Value, _Carried] = {}
         self.others: list[_Carried] = []
-        self.needed: set[Value] = set()  # values of the header that are used after the loop
+        # Values of the header that are used after the loop.
+        self.needed = {value for value in into_raising if self.is_at_hand(value)}
 
     def make(self) -> dict[Value, Operand]:
         """Change the loop; gives what to use for its values after it."""
@@ -254,14 +243,10 @@ class _OneExit:
         return new
 
     def leave(self, edge: Edge) -> Block:
-        """Lead an exit to the new latch; gives the block at whose end that is."""
-        block, target = edge
-        if isinstance(block.terminator, Jump):
-            retarget(block, target, self.again)
-            return block
+        """Lead an exit to the new latch, through a block on the edge: one of a loop that exits also goes on in it."""
         end = self.new_block(inside=True)
         end.terminator = Jump(self.again)
-        retarget(block, target, end)
+        retarget(*edge, end)
         return end
 
     def collect(self, breaks: list[Edge], ends: Mapping[Edge, Block], arms: Mapping[Block, Block]) -> None:
@@ -286,13 +271,17 @@ class _OneExit:
 
     def carry(self, value: Value, breaks: list[Edge], ends: Mapping[Edge, Block]) -> _Carried | None:
         """Hand on a value of the loop, unless it is one of the header and at hand after the loop in any case."""
-        if value in self.header.phis or self.home[value] is self.header:
+        if self.is_at_hand(value):
             self.needed.add(value)
             return None
         if value not in self.carried:
             at = {ends[edge]: value for edge in breaks if self.tree.dominates(self.home[value], edge[0])}
             self.carried[value] = _Carried(value.type, value.hint, dict(at), value)
         return self.carried[value]
+
+    def is_at_hand(self, value: Value) -> bool:
+        """Whether the header defines a value, so that it can be used after the loop without more ado."""
+        return value in self.header.phis or self.home[value] is self.header
 
     def choose_phis(self, own: list[Phi], header_exit: Edge | None) -> None:
         """Let phis of the header that are not used after the loop take over what is handed on, where it fits."""

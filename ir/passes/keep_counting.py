@@ -10,13 +10,14 @@
          %go1 = phi b6: False, b7: True                      %i3 = add %i0, 1
          jump b1                                             jump b1
 
-Where the flag is False the loop ends, whatever the counter is; so that every iteration may add the step, and the counter
-is known from the number of the iteration. The loops are those of `canonicalise_loops`.
+Where the flag is False the loop ends, whatever the counter is; so that every iteration may add the step, and the
+counter is known from the number of the iteration. The loops are those of `canonicalise_loops`.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 from numba import types
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, operands
@@ -25,14 +26,13 @@ from zygote_py.ir.loops import Loop, loop_nest
 
 def keep_counting(function: Function) -> None:
     """Make the counters of loops with a flag independent of the flag, where nothing behind the loop uses them."""
-    for loop in loop_nest(function).loops:
-        stopping = _stopping(loop)
-        if not stopping:
-            continue
+    stopping = {loop: found for loop in loop_nest(function).loops if (found := _stopping(loop))}
+    behind = _used_behind(function, stopping)
+    for loop, blocks in stopping.items():
         (latch,) = loop.latches
         for phi in loop.header.phis:
-            step = _step(phi, latch, stopping)
-            if step is not None and not _used_behind(phi, loop, function):
+            step = _step(phi, latch, blocks)
+            if step is not None and phi not in behind:
                 copy = Instr(step.op, step.args, step.type, step.hint, step.loc)
                 latch.instrs.append(copy)
                 phi.incoming[latch] = copy
@@ -76,14 +76,24 @@ def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
     return step if phi in step.args and len(constants) == 1 else None
 
 
-def _used_behind(phi: Phi, loop: Loop, function: Function) -> bool:
-    """Whether anything outside of the loop uses the phi."""
+def _used_behind(function: Function, loops: Iterable[Loop]) -> set[Operand]:
+    """What of the loops' headers is used outside of the loop, itself or through something the header computes."""
+    around: dict[Operand, Loop] = {value: loop for loop in loops for value in (*loop.header.phis, *loop.header.instrs)}
+    found: set[Operand] = set()
+
+    def note(operand: Operand, block: Block) -> None:
+        if operand in around and block not in around[operand]:
+            found.add(operand)
+
     for block in function.blocks:
-        for other in block.phis:
-            if any(operand is phi and pred not in loop for pred, operand in other.incoming.items()):
-                return True
-            if block not in loop and phi in other.incoming.values():
-                return True
-        if block not in loop and any(phi in operands(node) for node in (*block.instrs, block.terminator)):
-            return True
-    return False
+        for phi in block.phis:
+            for pred, operand in phi.incoming.items():
+                note(operand, pred)
+        for node in (*block.instrs, block.terminator):
+            for operand in operands(node):
+                note(operand, block)
+    for loop in loops:
+        for instr in reversed(loop.header.instrs):
+            if instr in found:
+                found.update(operands(instr))
+    return found

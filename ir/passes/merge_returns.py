@@ -24,7 +24,7 @@ def merge_returns(function: Function) -> None:
     values: list[Operand] = []
     for index, operand in enumerate(first.values):
         incoming = {block: leave.values[index] for block, leave in returns.items()}
-        hints = {value.hint for value in incoming.values() if isinstance(value, Value)}
+        hints = {value.hint if isinstance(value, Value) else "" for value in incoming.values()}
         values.append(joined(merged, incoming, operand.type, hints.pop() if len(hints) == 1 else ""))
     merged.terminator = Return(tuple(values))
     for block in returns:
