@@ -166,8 +166,8 @@ def test_as_a_decorator_with_wrt():
 
 def test_on_a_method():
     class Model:
-        @gradient
         @staticmethod
+        @gradient
         def loss(x):
             return x * x
 

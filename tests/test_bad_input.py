@@ -95,8 +95,8 @@ def test_a_wrong_number_of_arguments(args):
 
 def test_an_unknown_keyword():
     df = gradient(lambda x, y: x * y)
-    with pytest.raises(DifferentiationError, match="z"):
-        df(1.0, z=2.0)
+    with pytest.raises(DifferentiationError, match="'z'"):
+        df(1.0, 2.0, z=2.0)
     assert df(1.0, y=2.0) == (2.0, 1.0)
 
 
@@ -175,7 +175,7 @@ def test_try():
             r = x
         return r
 
-    refused(f, 2.0, says="try", line="try")
+    refused(f, 2.0, says="try")
 
 
 def test_lists_and_dicts_inside():

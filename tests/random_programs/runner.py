@@ -54,7 +54,7 @@ def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
 
     def fails(candidate: Program) -> bool:
         found = check(candidate, compiled)
-        return found.kind is outcome.kind and (found.kind is Kind.WRONG or found.signature == outcome.signature)
+        return found.signature == outcome.signature
 
     return shrink(program_of(seed), fails, settings.shrink)
 
@@ -65,7 +65,8 @@ def _work(connection: Connection, seeds: range, settings: Settings) -> None:
         outcome = run_seed(seed, settings.every)
         connection.send((seed, outcome, None))
         if outcome.kind is not Kind.OK and outcome.kind is not Kind.DISCARDED and connection.recv():
-            connection.send((seed, outcome, shrunk(seed, outcome, settings)))
+            small = shrunk(seed, outcome, settings)
+            connection.send((seed, check(small, is_compiled(seed, settings.every)), small))
     connection.send(None)
 
 
