@@ -3,7 +3,8 @@
     function = build(statements(random.Random(7)))
 
 Loops are lowered as Python's compiler and Numba do it: `while` with the test before the loop and again at its end, or
-with one test at the top; `for` over a range with the test in the header; `while True` with none. All end.
+with one test at the top; `for` over a range with the test in the header; `while True` with none; and loops with a test
+at the end only. All end.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def statements(rng: random.Random, depth: int = 3, in_loop: bool = False, arrays
     for _ in range(rng.randint(1, 2 + depth)):
         kinds = ["float", "float", "int"] + (["store", "load"] if arrays else [])
         if depth:
-            kinds += ["if", "if", "for", "while", "top", "forever"]
+            kinds += ["if", "if", "for", "while", "top", "forever", "do"]
         if in_loop:
             kinds += ["leave", "leave"]
         kind = rng.choice(kinds)
@@ -60,6 +61,8 @@ def statements(rng: random.Random, depth: int = 3, in_loop: bool = False, arrays
                 found.append((kind, rng.randrange(1, 4), tests, inner(True), inner() if rng.random() < 0.3 else []))
             case "forever":
                 found.append(("forever", rng.randrange(1, 4), inner(True), rng.random() < 0.5))
+            case "do":
+                found.append(("do", rng.randrange(1, 4), _test(rng), inner(True)))
             case "leave":
                 how = rng.choice(["break", "break", "continue", "return", "raise"])
                 found.append(("leave", how, _test(rng), rng.choice(FLOATS)))
@@ -248,6 +251,22 @@ class _Builder:
         self.start(body)
         self.in_loop(header, after, inner)
         self.jump(header)
+        self.ssa.seal(header, self.preds[header])
+        self.start(after)
+
+    def do_do(self, count: int, test: tuple[str, object, object], inner: list[Statement]) -> None:
+        """A loop with its test at the end only."""
+        assert self.block is not None
+        counter, header, latch, after = self.counter(), *(self.new() for _ in range(3))
+        self.ssa.write(counter, self.block, Const(0, types.int64))
+        self.jump(header)
+        self.start(header, seal=False)
+        self.count(counter)
+        self.in_loop(latch, after, inner)
+        self.jump(latch)
+        self.start(latch)
+        if self.block is not None:
+            self.tests(counter, count, [test], header, after)
         self.ssa.seal(header, self.preds[header])
         self.start(after)
 

@@ -18,8 +18,10 @@ something simple keeps the test there. Before and after:
                                                                jump b1
                                                           b5:  return %i1
 
-Any other loop gets a new header with nothing but the flag: `branch %go, b1, b5`. Where exits lead to different places,
-the block after the loop finds out which exit it was: by `go` whether the header's, by a number which of the others.
+Any other loop gets a new header with nothing but the flag: `branch %go, b1, b5`; so does a loop whose only exit is that
+of its header, if the header does work of the iteration, such as a loop with its test at the end. Where exits lead to
+different places, the block after the loop finds out which exit it was: by `go` whether the header's, by a number which
+of the others.
 
 Exits to blocks that only lead to a `Raise` stay where they are, and so do loops that have no other exits.
 """
@@ -56,6 +58,8 @@ from zygote_py.ir.loops import Edge, Loop, loop_nest, returning_blocks
 from zygote_py.ir.passes.join_edges import join_loop_edges
 from zygote_py.ir.ssa import SSABuilder
 
+_FEW = 4  # numbers that are cheaper to compute twice than to carry a flag for
+_EXACT = (types.Integer, types.Boolean)
 _NEGATED: dict[ops.Op, ops.Op] = {
     operator.lt: operator.ge,
     operator.le: operator.gt,
@@ -78,7 +82,9 @@ def canonicalise_loops(function: Function) -> None:
 def _give_one_exit(function: Function, depth: int) -> None:
     """Change the loops of one depth that have other exits than one from the header."""
     nest = loop_nest(function)
-    loops = [loop for loop in nest.loops if loop.depth == depth and _has_other_exits(loop)]
+    loops = [loop for loop in nest.loops if loop.depth == depth and loop.exits]
+    working = _working_headers(function, {loop.header for loop in loops})
+    loops = [loop for loop in loops if _has_other_exits(loop) or loop.header in working]
     if not loops:
         return
     home: dict[Value, Block] = {value: block for block in nest.tree.order for value in (*block.phis, *block.instrs)}
@@ -115,6 +121,35 @@ def _give_one_exit(function: Function, depth: int) -> None:
 
 def _has_other_exits(loop: Loop) -> bool:
     return any(block is not loop.header for block, _ in loop.exits) or len(loop.exits) > 1
+
+
+def _working_headers(function: Function, headers: Collection[Block]) -> set[Block]:
+    """Those headers that do part of the work of an iteration, as in a loop with its test at the end.
+
+    A header runs once more than the rest, and what it computes for the test alone may be repeated; its effects and
+    more than a few numbers for elsewhere may not.
+    """
+    home = {instr: block for block in headers for instr in block.instrs if not isinstance(instr.type, _EXACT)}
+    wanted: set[Operand] = set()
+
+    def note(location: Block, operand: Operand) -> Operand:
+        if isinstance(operand, Instr) and home.get(operand, location) is not location:
+            wanted.add(operand)
+        return operand
+
+    _map_operands(function, note)
+    found: set[Block] = set()
+    for block in headers:
+        numbers = 0
+        for instr in reversed(block.instrs):
+            if isinstance(instr, Instr) and ops.effect_of(instr.op) in (ops.Effect.WRITE, ops.Effect.ALLOCATE):
+                found.add(block)
+            if instr in wanted:
+                numbers += 1
+                wanted.update(operands(instr))
+        if numbers > _FEW:
+            found.add(block)
+    return found
 
 
 def _map_operands(function: Function, change: Callable[[Block, Operand], Operand]) -> None:
@@ -395,7 +430,7 @@ def _kept_test(loop: Loop) -> Instr | None:
     for instr in loop.header.instrs:
         if not isinstance(instr, Instr) or ops.effect_of(instr.op) is not ops.Effect.PURE or ops.may_raise(instr.op):
             return None
-        if not isinstance(instr.type, types.Integer | types.Boolean):
+        if not isinstance(instr.type, _EXACT):
             return None
     test = branch.condition
     integers = all(isinstance(operand.type, types.Integer) for operand in test.args)

@@ -187,6 +187,31 @@ def test_a_loop_without_a_test_at_the_top():
         assert interpret(function, *args) == interpret(read(source), *args)
 
 
+def test_a_loop_with_its_test_at_the_end_and_effects():
+    source = """
+        b0:
+          jump b1
+        b1:
+          %i: i64 = phi b0: 0, b1: %i2
+          %v = getitem %a, 0 : f64
+          %w = add %v, 1.0 : f64
+          setitem %a, %w, 0
+          %i2 = add %i, 1 : i64
+          %c = lt %i2, %n : bool
+          branch %c, b1, b2
+        b2:
+          return %v
+        """
+    function = read(source, "function f(%a: f64[:], %n: i64) -> f64")
+    run(function, CANONICAL)
+    verify_canonical(function)
+    (loop,) = loop_nest(function).loops
+    assert not loop.header.instrs
+    array = [1.0]
+    assert interpret(function, array, 3) == 3.0
+    assert array == [4.0]
+
+
 def test_an_exit_out_of_two_loops_with_a_value():
     source = """
         b0:

@@ -1,0 +1,31 @@
+import pytest
+from transform import read
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.passes import CLEAN_UP, fold_constants, merge_blocks, run
+
+SOURCE = "b0:\n  jump b1\nb1:\n  %t = mul %x, 1.0 : f64\n  return %t"
+
+
+def test_a_dump_after_each_pass_or_some(monkeypatch, capsys):
+    monkeypatch.setenv("ZYGOTE_PY_DUMP", "all")
+    run(read(SOURCE), CLEAN_UP)
+    assert capsys.readouterr().err.count("--- f after ") == len(CLEAN_UP)
+    monkeypatch.setenv("ZYGOTE_PY_DUMP", "merge_blocks")
+    run(read(SOURCE), (fold_constants, merge_blocks))
+    assert capsys.readouterr().err.splitlines()[:3] == [
+        "--- f after merge_blocks",
+        "function f(%x: f64, %y: f64, %n: i64, %p: bool) -> f64",
+        "b0:",
+    ]
+    monkeypatch.delenv("ZYGOTE_PY_DUMP")
+    run(read(SOURCE), CLEAN_UP)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_pass_that_breaks_the_function_is_named(monkeypatch):
+    def break_it(function):
+        function.blocks[0].instrs.append(function.blocks[1].instrs[0])
+
+    monkeypatch.setenv("ZYGOTE_PY_VERIFY", "1")
+    with pytest.raises(InternalError, match="after break_it"):
+        run(read(SOURCE), (break_it, merge_blocks))
