@@ -34,9 +34,9 @@ from zygote_py.ir.core import (
     predecessors,
     replace_values,
 )
+from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.ops import Effect, effect_of, may_raise
-
 
 # By an instruction or a terminator, or by a phi as the operand of a predecessor; and in which block.
 _Users = dict[Value, list[tuple[Value | Terminator | Block, Block]]]
@@ -57,7 +57,7 @@ def _round(function: Function) -> bool:
     replacement: dict[Value, Operand] = {}
     for loop in reversed(nest.loops):
         if touched.isdisjoint((loop.header, *loop.entering, *loop.latches)):
-            match = _find(loop, preds, users)
+            match = _find(loop, preds, users, nest.tree)
             if match is not None:
                 touched |= _rewrite(function, loop.header, match, replacement)
                 _fold_first_test(function, match, nest, replacement)
@@ -100,19 +100,32 @@ class _Match:
         return first == last
 
 
-def _find(loop: Loop, preds: dict[Block, list[Block]], users: _Users) -> _Match | None:
+def _find(loop: Loop, preds: dict[Block, list[Block]], users: _Users, tree: DominatorTree) -> _Match | None:
     """The largest match of tests that decide on entering `loop` and on going round again."""
-    found: _Match | None = None
-    for first in loop.entering:
-        for last in loop.latches:
-            while (match := _match(first, last, loop, preds, users)) is not None:
-                found = match
-                if len(preds[first]) != 1 or len(preds[last]) != 1:
-                    return found
-                first, last = preds[first][0], preds[last][0]
+    for entering in loop.entering:
+        for latch in loop.latches:
+            found: _Match | None = None
+            first: Block | None = entering
+            last: Block | None = latch
+            while first is not None and last is not None and _might_match(first, last, loop):
+                found = _match(first, last, loop, preds, users) or found
+                first, last = tree.idom[first], tree.idom[last]
             if found is not None:
                 return found
-    return found
+    return None
+
+
+def _might_match(first: Block, last: Block, loop: Loop) -> bool:
+    """Whether two blocks may be where the two copies of a test begin."""
+    if first in loop or last not in loop:
+        return False
+    match first.terminator, last.terminator:
+        case Branch(Instr() as a, _, _), Branch(Instr() as b, _, _):
+            return a.op is b.op and a.loc == b.loc
+        case Branch(a, _, _), Branch(b, _, _):
+            return a == b
+        case _:
+            return False
 
 
 def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]], users: _Users) -> _Match | None:
@@ -238,7 +251,7 @@ def _meeting(match: _Match) -> Iterator[tuple[Phi, Block, Block]]:
 def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[Value, Operand]) -> set[Block]:
     """Make one copy of the test, in front of `body`; gives the blocks that are gone."""
     first_root, last_root = match.roots
-    made = {last: Block(last.loc) for last in match.blocks}
+    made = {block: Block(block.loc) for block in function.blocks if block in match.blocks}
     header = made[last_root]
     copies: dict[Value, Operand] = {}
     phis: dict[tuple[Operand, Operand], Phi] = {}

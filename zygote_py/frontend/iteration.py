@@ -188,5 +188,5 @@ class OverEnumerate:
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         """The element number `k`."""
-        number = k if self.start == ZERO else emit.emit(operator.add, (self.start, k), INT)
+        number = k if self.start == ZERO else emit.emit(operator.add, (k, self.start), INT)
         return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))

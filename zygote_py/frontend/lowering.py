@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import calls, expressions, values
@@ -41,6 +42,8 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
+from zygote_py.ir.passes.forward_jumps import forward_jumps
+from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
 from zygote_py.ir.ssa import SSABuilder
 
@@ -110,6 +113,8 @@ class Lowering:
         self._close_loops(preds)
         self._close_merges(labels, preds)
         self.ssa.finish()
+        forward_jumps(self.function)
+        merge_blocks(self.function)
         unrotate_loops(self.function)
         clean_up(self.function)
         return self.function
@@ -136,7 +141,8 @@ class Lowering:
                 )
             param = Param(plain(type_), name, self.typed.loc)
             self.function.params.append(param)
-            self._parameters.append(self.take_apart(param))
+            known = numba_adapter.object_of(type_) if not leaves_of(type_) else None
+            self._parameters.append(Bundle(type_, (), known) if known is not None else self.take_apart(param))
 
     def _fill(self, label: st.Label) -> None:
         block = self.graph.blocks[label]
@@ -331,7 +337,8 @@ class Lowering:
 
     def _hint(self, variable: st.Variable) -> str:
         """The name that a variable has in the source; none for temporaries."""
-        return self.typed.names.get(variable, "")
+        name = self.typed.names.get(variable, "")
+        return name if name.strip("_") else ""
 
     def assign(self, variable: st.Variable, bundle: Bundle, by_name: bool = True) -> None:
         """Make a variable hold a value, cast to its type; a literal gets a named constant, if wanted."""

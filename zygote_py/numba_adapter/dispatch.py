@@ -105,7 +105,8 @@ def options_of(value: Any) -> dict[str, object]:
     """The Numba options that a dispatcher was made with, `nopython` apart; none for a plain function."""
     if not isinstance(value, Dispatcher):
         return {}
-    return {name: option for name, option in value.targetoptions.items() if name != "nopython"}
+    options: dict[str, object] = value.targetoptions
+    return {name: option for name, option in options.items() if name != "nopython" and option is not None}
 
 
 def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
