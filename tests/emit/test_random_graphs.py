@@ -36,7 +36,7 @@ def plain(value: object) -> object:
         return [plain(item) for item in value]
     if isinstance(value, float | np.floating):
         return "nan" if math.isnan(value) else (type(value) is np.float32, float(value), math.copysign(1.0, value))
-    return type(value), value
+    return bool(value) if isinstance(value, bool | np.bool_) else int(value)
 
 
 def check(function: Function) -> None:

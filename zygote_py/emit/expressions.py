@@ -57,6 +57,7 @@ _UNARY: dict[ops.Op, type[ast.unaryop]] = {
     operator.not_: ast.Not,
 }
 _CASTS_ITSELF = (operator.add, operator.sub, operator.mul, operator.truediv)
+_OPPOSITE: dict[ops.Op, ops.Op] = {operator.add: operator.sub, operator.sub: operator.add}
 AUGMENTED = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod)
 
 
@@ -90,9 +91,11 @@ class Expressions:
                 array, value, *index = args if op is ops.setitem else (args[0], args[2], args[1])
                 return ast.Assign([self._subscript(array, index)], self.operand(value))
             case ops.accumulate, (array, value, *index):
-                return ast.AugAssign(self._subscript(array, index), ast.Add(), self.operand(value))
+                sign, value = self._signed(operator.add, value)
+                return ast.AugAssign(self._subscript(array, index), _BINARY[sign](), self.operand(value))
             case op, (first, second) if op in AUGMENTED and _is_number(instr.type):
                 if self._is(first, instr):
+                    op, second = self._signed(op, second)
                     return ast.AugAssign(name(target), _BINARY[op](), self._beside(second, first, op))
                 if self._is(second, instr) and op in (operator.add, operator.mul):
                     return ast.AugAssign(name(target), _BINARY[op](), self._beside(first, second, op))
@@ -114,6 +117,7 @@ class Expressions:
         op, args = instr.op, instr.args
         if op in _BINARY:
             left, right = args
+            op, right = self._signed(op, right)
             return ast.BinOp(self._beside(left, right, op), _BINARY[op](), self._beside(right, left, op))
         if op in _COMPARE:
             return ast.Compare(self.operand(args[0]), [_COMPARE[op]()], [self.operand(args[1])])
@@ -157,6 +161,14 @@ class Expressions:
                 raise InternalError(f"emit: cannot write {ops.name_of(op)} of {len(instr.args)} operands")
             case _:
                 return None
+
+    def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
+        """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""
+        if op in _OPPOSITE and isinstance(right, Instr) and right in self.inlined and right.op is operator.neg:
+            (value,) = right.args
+            if value.type == right.type:
+                return _OPPOSITE[op], value
+        return op, right
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
         """A call of `op`, by the name that it has in the module."""

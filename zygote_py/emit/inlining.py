@@ -11,7 +11,7 @@ What has a name in the source keeps it, so that the emitted code can be read bes
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from numba import types
@@ -20,7 +20,6 @@ from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, operands
-from zygote_py.ir.errors import InternalError
 
 # An expression gets no wider than about this; longer lines are hard to read.
 WIDTH = 64
@@ -45,20 +44,27 @@ class _Expression:
     width: int
 
 
-def choose_statements(function: Function, variables: Variables, ranges: Mapping[Block, Range]) -> Statements:
+def is_movable(instr: Instr) -> bool:
+    """Whether `instr` computes the same wherever in its block it stands: it has no effect and reads no memory."""
+    effect = ops.effect_of(instr.op)
+    return effect is ops.Effect.PURE and not _reads_memory(instr, effect)
+
+
+def choose_statements(
+    function: Function, order: Mapping[Block, Sequence[Instr]], variables: Variables, ranges: Mapping[Block, Range]
+) -> Statements:
     """Decide for every instruction of `function` whether it is a statement or a part of one."""
     removed: set[Value] = {instr for found in ranges.values() for instr in found.removed}
     at_end: dict[Block, tuple[Operand, ...]] = {
         found.entering: (found.start, found.bound) for found in ranges.values() if len(found.entering.successors) == 1
     }
-    chooser = _Chooser(variables, _use_counts(function, ranges, removed))
+    bounds = {operand for found in ranges.values() for operand in (found.start, found.bound)}
+    chooser = _Chooser(variables, _use_counts(function, ranges, removed), bounds)
     roots: dict[Block, list[Instr]] = {}
     for block in function.blocks:
         roots[block] = []
         chooser.pending.clear()
-        for instr in block.instrs:
-            if not isinstance(instr, Instr):
-                raise InternalError(f"emit: {function.name} still asks where control came from")
+        for instr in order[block]:
             if instr in removed or chooser.is_dead(instr):
                 continue
             if chooser.is_root(instr):
@@ -71,10 +77,8 @@ def choose_statements(function: Function, variables: Variables, ranges: Mapping[
             chooser.take(at_end[block])
     inlined = frozenset(chooser.inlined)
     for block, instrs in roots.items():
-        candidates = [instr for instr in block.instrs if isinstance(instr, Instr) and instr in chooser.candidates]
-        if candidates:
-            keep = set(instrs) | set(candidates)
-            roots[block] = [i for i in block.instrs if isinstance(i, Instr) and i in keep and i not in inlined]
+        keep = set(instrs) | (chooser.candidates - inlined)
+        roots[block] = [instr for instr in order[block] if instr in keep]
     return Statements(roots, inlined)
 
 
@@ -105,7 +109,8 @@ def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[
 class _Chooser:
     """Walks a block; `pending` are the expressions that could still move into a use further on."""
 
-    def __init__(self, variables: Variables, counts: Mapping[Value, int]) -> None:
+    def __init__(self, variables: Variables, counts: Mapping[Value, int], bounds: Collection[Operand]) -> None:
+        self.bounds = bounds
         self.variables = variables
         self.counts = counts
         self.pending: dict[Value, _Expression] = {}
@@ -140,7 +145,7 @@ class _Chooser:
             return False
         if len(self.variables.of[instr].members) > 1:
             return False
-        return instr.hint in _NAMELESS or instr.op is builtins.slice
+        return instr.hint in _NAMELESS or instr.op in (builtins.slice, ops.pack) or instr in self.bounds
 
     def take(self, found: Iterable[Operand], used: int = 0) -> list[_Expression]:
         """Move the pending among the operands into their user, as many as fit in."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from zygote_py.emit.ranges import Range
-from zygote_py.ir.core import Block, Const, Function, Operand, Param, Phi, Undef, Value, operands
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Undef, Value, operands
 from zygote_py.ir.loops import LoopNest
 
 T = TypeVar("T")
@@ -51,10 +51,12 @@ class Variables:
     zeros: list[Variable] = field(default_factory=list)
 
 
-def assign_variables(function: Function, nest: LoopNest, ranges: Mapping[Block, Range]) -> Variables:
+def assign_variables(
+    function: Function, nest: LoopNest, order: Mapping[Block, Sequence[Instr]], ranges: Mapping[Block, Range]
+) -> Variables:
     """Give every value a variable. The phis of `ranges` are set by their `for` statements and not by copies."""
     counters = {found.phi for found in ranges.values()}
-    webs = _Webs(function, ranges)
+    webs = _Webs(function, order, ranges)
     phis = [phi for block in function.blocks for phi in block.phis if phi not in counters]
     depth = {phi: nest.depth(block) for block in function.blocks for phi in block.phis}
     for root, members in _slots(phis, counters).items():
@@ -63,8 +65,6 @@ def assign_variables(function: Function, nest: LoopNest, ranges: Mapping[Block, 
         block_operands = sorted(phi.incoming.items(), key=lambda item: -nest.depth(item[0]))
         for _, operand in block_operands:
             if isinstance(operand, Value) and operand not in counters and operand.type == phi.type:
-                if isinstance(operand, Param) and phi.hint not in ("", operand.hint):
-                    continue  # a parameter keeps its name
                 webs.join(phi, operand)
     of = webs.variables()
     variables = Variables(of)
@@ -79,7 +79,9 @@ def assign_variables(function: Function, nest: LoopNest, ranges: Mapping[Block, 
                     continue
                 variables.copies.setdefault((pred, block), []).append(Copy(of[phi], operand))
                 if operand in unset and isinstance(operand, Value):
-                    zeros[of[operand]] = None
+                    source = of[operand]
+                    if not any(isinstance(member, Param) for member in source.members):  # those are set already
+                        zeros[source] = None
     variables.zeros = list(zeros)
     return variables
 
@@ -189,8 +191,12 @@ class _Webs:
     `after[v]` is what is live right after the definition of `v`, other than `v`.
     """
 
-    def __init__(self, function: Function, ranges: Mapping[Block, Range]) -> None:
+    def __init__(
+        self, function: Function, order: Mapping[Block, Sequence[Instr]], ranges: Mapping[Block, Range]
+    ) -> None:
         self.values = list(function.values())
+        self.order = order
+        self.hints = [value.hint for value in self.values]
         self.number = {value: index for index, value in enumerate(self.values)}
         self.parent = list(range(len(self.values)))
         self.members = [1 << index for index in self.parent]
@@ -207,7 +213,7 @@ class _Webs:
             for operand in operands(block.terminator):
                 if isinstance(operand, Value):
                     live |= 1 << number[operand]
-            for instr in reversed(block.instrs):
+            for instr in reversed(self.order[block]):
                 index = number[instr]
                 live &= ~(1 << index)
                 self.after[index] = live
@@ -237,9 +243,9 @@ class _Webs:
         return index
 
     def join(self, a: Value, b: Value) -> None:
-        """Make one variable of those of `a` and `b`, unless they interfere."""
+        """Make one variable of those of `a` and `b`, unless they interfere or have different names in the source."""
         first, second = self.find(a), self.find(b)
-        if first == second:
+        if first == second or (self.hints[first] and self.hints[second] and self.hints[first] != self.hints[second]):
             return
         if self.after[first] & self.members[second] or self.after[second] & self.members[first]:
             return
@@ -280,6 +286,7 @@ class _Webs:
         self.parent[second] = first
         self.members[first] |= self.members[second]
         self.after[first] |= self.after[second]
+        self.hints[first] = self.hints[first] or self.hints[second]
 
     def variables(self) -> dict[Value, Variable]:
         by_root: dict[int, Variable] = {}

@@ -20,14 +20,16 @@ import astor
 
 from zygote_py.emit import structure as regions
 from zygote_py.emit.expressions import Expressions
-from zygote_py.emit.inlining import choose_statements
+from zygote_py.emit.inlining import Statements, choose_statements
 from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While
 from zygote_py.emit.names import Module, Names
 from zygote_py.emit.out_of_ssa import Variables, assign_variables
 from zygote_py.emit.ranges import ranges
+from zygote_py.emit.schedule import schedule
 from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import structure
-from zygote_py.ir.core import Block, Function
+from zygote_py.emit.tidy import tidy
+from zygote_py.ir.core import Block, Function, Phi
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
 
@@ -59,8 +61,9 @@ def emit(
     nest = loop_nest(function)
     tree = structure(function, nest)
     counting = ranges(function, nest, tree)
-    variables = assign_variables(function, nest, counting)
-    statements = choose_statements(function, variables, counting)
+    order = schedule(function)
+    variables = assign_variables(function, nest, order, counting)
+    statements = choose_statements(function, order, variables, counting)
     share_by_hint(function, variables, statements, counting)
 
     params = [param.hint for param in function.params]
@@ -74,8 +77,8 @@ def emit(
         Expressions(variables.of, statements.inlined, module),
         _name_guards(function, tree, names),
     )
-    _name_variables(function, variables, names)
-    body = [*lowering.zeros(), *lowering.lower(tree)]
+    _name_variables(function, variables, statements, names)
+    body = tidy((*lowering.zeros(), *lowering.lower(tree)), frozenset(lowering.guards.values()))
     signature = _signature(params, defaults or {}, module)
     lines = list(_print(body))
     parts = [f"# {line}".rstrip() for line in header.splitlines()]
@@ -140,12 +143,13 @@ def _name_guards(function: Function, tree: Sequence[regions.Region], names: Name
     return guards
 
 
-def _name_variables(function: Function, variables: Variables, names: Names) -> None:
+def _name_variables(function: Function, variables: Variables, statements: Statements, names: Names) -> None:
     for param in function.params:
         variables.of[param].name = param.hint
+    roots = {instr for instrs in statements.roots.values() for instr in instrs}
     for value in function.values():
         variable = variables.of[value]
-        if not variable.name:
+        if not variable.name and (value in roots or isinstance(value, Phi)):
             variable.name = names.fresh(hint_of(variable))
 
 

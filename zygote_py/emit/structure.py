@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zygote_py.ir.core import Block, Branch, Function, Jump, predecessors
+from zygote_py.ir.core import Block, Branch, Function, Jump, Raise, Return, predecessors
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop as NaturalLoop
 from zygote_py.ir.loops import LoopNest
@@ -150,6 +150,12 @@ class _Builder:
         self.expect(merges, around, regions, waiting)
         regions.append(Straight(block))
         match block.terminator:
+            case Branch(_, then, orelse) if then is not orelse and (self.ends(then) or self.ends(orelse)):
+                # The other arm goes on in this sequence: a hundred checks with a `raise` do not nest.
+                first, other = (then, orelse) if self.ends(then) else (orelse, then)
+                arm, _ = self.arm(block, first, around)
+                regions.append(If(block, tuple(arm), ()) if first is then else If(block, (), tuple(arm)))
+                return self.follow(block, other, around, regions, waiting)
             case Branch(_, then, orelse) if then is not orelse:
                 then_regions, then_pending = self.arm(block, then, around)
                 else_regions, else_pending = self.arm(block, orelse, around)
@@ -198,6 +204,10 @@ class _Builder:
             regions.append(Break())
         self.breaks[around].update(dict.fromkeys(further))
         return set(here)
+
+    def ends(self, target: Block) -> bool:
+        """Whether `target` stands in the arm that leads to it and leaves the function."""
+        return target not in self.home and isinstance(target.terminator, Return | Raise)
 
     def expect(
         self, merges: Sequence[Block], around: NaturalLoop | None, regions: list[Region], waiting: list[Block]

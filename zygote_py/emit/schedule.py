@@ -1,0 +1,85 @@
+"""The order in which instructions are written: an update of a loop variable goes after the last use of its old value.
+
+    %dr2 = mul %dr1, %x                 dr_1 = dr * x               dx += dr * r
+    %t = mul %dr1, %r                   dx += dr * r                dr *= x
+    %dx2 = add %dx1, %t                 dr = dr_1
+
+Without this, in the middle, `%dr1` and `%dr2` are alive together and cannot be one variable. Nothing but the order of
+instructions without effects changes, and none moves out of its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zygote_py.emit.inlining import is_movable
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Function, Instr, Jump, Phi, Value, operands
+from zygote_py.ir.errors import InternalError
+
+Order = Mapping[Block, Sequence[Instr]]
+
+
+def schedule(function: Function) -> Order:
+    """The instructions of every block, in the order they are to be written."""
+    users: dict[Value, list[Value | None]] = {}
+    for block in function.blocks:
+        for node in (*block.phis, *block.instrs, block.terminator):
+            for operand in operands(node):
+                if isinstance(operand, Value):
+                    users.setdefault(operand, []).append(node if isinstance(node, Value) else None)
+    return {block: _scheduled(block, users) for block in function.blocks}
+
+
+def _scheduled(block: Block, users: Mapping[Value, Sequence[Value | None]]) -> list[Instr]:
+    instrs = [instr for instr in block.instrs if isinstance(instr, Instr)]
+    if len(instrs) < len(block.instrs):
+        raise InternalError("emit: the function still asks where control came from")
+    if not isinstance(block.terminator, Jump) or not block.terminator.target.phis:
+        return instrs
+    position: dict[Value, int] = {instr: index for index, instr in enumerate(instrs)}
+    updates = {phi: phi.incoming[block] for phi in block.terminator.target.phis}
+    moved: dict[int, list[Instr]] = {}  # by the index after which they go
+    for phi, update in updates.items():
+        if not isinstance(update, Instr) or update not in position or len(users[update]) != 1:
+            continue
+        if ops.may_raise(update.op) or not is_movable(update):
+            continue
+        start = position[update]
+        end = max((_written(user, users, position) for user in users.get(phi, ()) if user is not update), default=-1)
+        if end <= start or _overtakes(update, start, end, updates, position):
+            continue
+        moved.setdefault(end, []).append(update)
+    if not moved:
+        return instrs
+    late = {instr for group in moved.values() for instr in group}
+    order: list[Instr] = []
+    for index, instr in enumerate(instrs):
+        if instr not in late:
+            order.append(instr)
+        order += sorted(moved.get(index, ()), key=position.__getitem__)
+    return order
+
+
+def _written(user: Value | None, users: Mapping[Value, Sequence[Value | None]], position: Mapping[Value, int]) -> int:
+    """Where `user` will be computed if it moves into the expressions that it is part of."""
+    index = -1
+    while isinstance(user, Instr) and user in position:
+        index = position[user]
+        if user.hint or len(users.get(user, ())) != 1:
+            break
+        (user,) = users[user]
+    return index
+
+
+def _overtakes(
+    update: Instr, start: int, end: int, updates: Mapping[Phi, object], position: Mapping[Value, int]
+) -> bool:
+    """Whether `update` reads another variable that is updated between the two places."""
+    return any(
+        isinstance(arg, Phi)
+        and isinstance(other := updates.get(arg), Instr)
+        and other is not update
+        and start < position.get(other, -1) <= end
+        for arg in update.args
+    )

@@ -1,0 +1,157 @@
+"""Nested ifs become `and` and `or`, and guards that this leaves with one setter disappear.
+
+    to_3 = False                            if a > 0.0 and b > 0.0:
+    if a > 0.0:                                 y = a * b
+        if b > 0.0:                         else:
+            y = a * b                           y = a - b
+        else:
+            to_3 = True
+    else:
+        to_3 = True
+    if to_3:
+        y = a - b
+
+Two arms count as one where they are the same few simple statements, the jump to one place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from zygote_py.emit.lower import For, If, Simple, Statement, While
+
+# Arms longer than this are compared no further: the copies of a jump are few.
+LONGEST_JUMP = 4
+Body = tuple[Statement, ...]
+
+
+def tidy(body: Body, guards: Collection[str]) -> Body:
+    """`body` with conditions joined and the guards among the variables removed that this makes needless."""
+    body = _everywhere(body, _joined)
+    if not guards:
+        return body
+    single = {guard for guard, count in Counter(_setters(body, set(guards))).items() if count == 1}
+    if not single:
+        return body
+    gone: set[str] = set()
+    body = _everywhere(body, lambda inner: _without_guards(inner, single, gone))
+    body = _everywhere(body, lambda inner: tuple(s for s in inner if _assigned_guard(s, gone, False) is None))
+    return _everywhere(body, _joined)
+
+
+def _everywhere(body: Body, change: Callable[[Body], Body]) -> Body:
+    """Apply `change` to every sequence of statements, inner ones first."""
+    changed: list[Statement] = []
+    for statement in body:
+        match statement:
+            case If(test, then, orelse, place):
+                changed.append(If(test, _everywhere(then, change), _everywhere(orelse, change), place))
+            case While(test, inner, place):
+                changed.append(While(test, _everywhere(inner, change), place))
+            case For(target, iterable, inner, place):
+                changed.append(For(target, iterable, _everywhere(inner, change), place))
+            case _:
+                changed.append(statement)
+    return change(tuple(changed))
+
+
+def _joined(body: Body) -> Body:
+    return tuple(_join(statement) if isinstance(statement, If) else statement for statement in body)
+
+
+def _join(outer: If) -> If:
+    """One `if` of an `if` whose one arm is another `if`, where they share an arm."""
+    match outer:
+        case If(test, (If(second, then, orelse),), other) if _same(orelse, other):
+            return If(_both(ast.And(), test, second), then, orelse, outer.place)
+        case If(test, (If(second, then, orelse),), other) if _same(then, other):
+            return If(_both(ast.And(), test, negated(second)), orelse, then, outer.place)
+        case If(test, other, (If(second, then, orelse),)) if _same(then, other):
+            return If(_both(ast.Or(), test, second), then, orelse, outer.place)
+        case If(test, other, (If(second, then, orelse),)) if other and _same(orelse, other):
+            return If(_both(ast.Or(), test, negated(second)), orelse, then, outer.place)
+        case _:
+            return outer
+
+
+def negated(test: ast.expr) -> ast.expr:
+    """`not test`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def _both(op: ast.boolop, first: ast.expr, second: ast.expr) -> ast.expr:
+    values: list[ast.expr] = []
+    for test in (first, second):
+        values += test.values if isinstance(test, ast.BoolOp) and type(test.op) is type(op) else [test]
+    return ast.BoolOp(op, values)
+
+
+def _same(one: Body, other: Body) -> bool:
+    if len(one) != len(other) or len(one) > LONGEST_JUMP:
+        return False
+    return all(
+        isinstance(a, Simple) and isinstance(b, Simple) and ast.dump(a.node) == ast.dump(b.node)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _setters(body: Body, guards: Collection[str]) -> Iterator[str]:
+    """The guards that statements set to True, one for each such statement."""
+    for statement in body:
+        match statement:
+            case If(_, then, orelse):
+                yield from _setters(then, guards)
+                yield from _setters(orelse, guards)
+            case While(_, inner) | For(_, _, inner):
+                yield from _setters(inner, guards)
+            case _:
+                guard = _assigned_guard(statement, guards, True)
+                if guard is not None:
+                    yield guard
+
+
+def _assigned_guard(statement: Statement, guards: Collection[str], value: bool) -> str | None:
+    match statement:
+        case Simple(ast.Assign([ast.Name(name)], ast.Constant(constant))) if name in guards and constant is value:
+            return name
+        case _:
+            return None
+
+
+def _without_guards(body: Body, guards: Collection[str], gone: set[str]) -> Body:
+    """Move what stands under a guard to where the guard is set, if that is at the end of the statement before it."""
+    kept: list[Statement] = []
+    for statement in body:
+        match statement:
+            case If(ast.Name(name), inner, ()) if name in guards and kept and isinstance(kept[-1], If):
+                moved = _instead(kept[-1], name, inner)
+                if moved is not None:
+                    kept[-1] = moved
+                    gone.add(name)
+                    continue
+        kept.append(statement)
+    return tuple(kept)
+
+
+def _instead(statement: If, guard: str, body: Body) -> If | None:
+    """`statement` with `body` in place of the assignment to `guard` that ends one of its arms."""
+    for arm in (statement.then, statement.orelse):
+        replaced = _at_end(arm, guard, body)
+        if replaced is not None:
+            then, orelse = (replaced, statement.orelse) if arm is statement.then else (statement.then, replaced)
+            return If(statement.test, then, orelse, statement.place)
+    return None
+
+
+def _at_end(arm: Sequence[Statement], guard: str, body: Body) -> Body | None:
+    if not arm:
+        return None
+    *rest, last = arm
+    if isinstance(last, If):
+        inner = _instead(last, guard, body)
+        return None if inner is None else (*rest, inner)
+    return None if _assigned_guard(last, (guard,), True) is None else (*rest, *body)
