@@ -105,6 +105,8 @@ def check(program: Program, compiled: bool) -> Outcome:
                 for position in trusted:
                     run(program.inputs[position], references[position])
         except DifferentiationError as error:
+            if not _compiles(function, program.inputs[position]):
+                return Outcome(Kind.DISCARDED, "Numba cannot compile it")
             return Outcome(Kind.REFUSED, error.message + "\n" + str(error), position)
         except Failure as failure:
             return Outcome(Kind.WRONG, str(failure), position)
@@ -112,6 +114,15 @@ def check(program: Program, compiled: bool) -> Outcome:
             detail = f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)[-6:])}"
             return Outcome(Kind.CRASH, detail, position)
     return Outcome(Kind.OK)
+
+
+def _compiles(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether Numba compiles the program itself: of variables that only loops define it cannot always tell the type."""
+    try:
+        numba.njit(function)(*args)
+    except Exception:
+        return False
+    return True
 
 
 def _reference(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:

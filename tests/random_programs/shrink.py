@@ -25,18 +25,22 @@ def shrink(program: Program, fails: Callable[[Program], bool], seconds: float = 
         if len(program.inputs) > 1 and fails(one):
             program = one
             break
-    smaller: Program | None = program
-    while smaller is not None:
-        program, smaller = smaller, None
-        seen = {program.text}
-        for candidate in _candidates(program):
+    tried = {program.text}
+    position, changed = 0, False
+    while True:
+        for number, candidate in enumerate(_candidates(program)):
+            if number < position or candidate.text in tried or len(candidate.text) > len(program.text):
+                continue
             if time.monotonic() > end:
                 return program
-            if candidate.text not in seen and len(candidate.text) <= len(program.text) and fails(candidate):
-                smaller = candidate
+            tried.add(candidate.text)
+            if fails(candidate):  # what came before in the order mostly does not help now either: go on from here
+                program, position, changed = candidate, number, True
                 break
-            seen.add(candidate.text)
-    return program
+        else:
+            if not changed:
+                return program
+            position, changed = 0, False
 
 
 def _candidates(program: Program) -> Iterator[Program]:
