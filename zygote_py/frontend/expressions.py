@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
+_SIGNS = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.pow: "**",
+}
 _IN_WORDS = {
     "list": ("a list is not supported", "use a tuple or an array", "["),
     "set": ("a set is not supported", "use a tuple or an array", "{"),
@@ -120,7 +129,8 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     if literal_value is not None:
         return literal_value
     if expression.inplace and isinstance(plain(args[0].type), types.Array):
-        raise at.refuse("writing to an array is not supported yet", "assign the result to a new name", "=")
+        sign = _SIGNS.get(expression.op, "")
+        raise at.refuse("writing to an array is not supported yet", "assign the result to a new name", f"{sign}=")
     if expression.op is operator.contains:
         return Bundle(type_, (_contains(at, args[0], args[1]),))
     if any(values.is_tuple(arg.type) for arg in args):

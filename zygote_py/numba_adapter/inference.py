@@ -86,9 +86,8 @@ def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tup
             )
     missing = parameters[len(argument_types) :]
     if len(argument_types) > len(parameters) or any(each.default is each.empty for each in missing):
-        count = len(argument_types)
         raise refuse(
-            f"`{func.__name__}` takes {len(parameters)} arguments, and {count} {'was' if count == 1 else 'were'} given",
+            f"`{func.__name__}` does not take {len(argument_types)} arguments",
             loc,
             f"call it with ({', '.join(each.name for each in parameters)})",
         )

@@ -54,7 +54,9 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
         )
     if found := re.search(r"Can't unify return type from the following types: (.+)", text):
-        kinds = _readable(found[1])
+        kinds = ", ".join(sorted(_readable(found[1]).split(", ")))
+        lines = [int(line) for line in re.findall(r"File \".+\", line (\d+)", text)]
+        place = Loc(place.file, max(lines)) if lines else place
         return refuse(f"the results have different types: {kinds}", place, "return the same type everywhere", "return")
     if found := re.search(r"Cannot unify (.+) and (.+) for '([^']+)', defined at .* \((\d+)\)", text):
         name = found[3].partition(".")[0]

@@ -1,0 +1,360 @@
+"""What users see: each refusal of the front end with its line, its caret and what to do instead."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import pickle
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba import types
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.ir.core import Loc
+
+from zygote_py.frontend import lower
+
+F8, I8 = types.float64, types.int64
+VECTOR = types.float64[::1]
+TABLE = {"a": 1.0}
+GLOBAL = 0.0
+
+
+class Thing:
+    value = 1.0
+
+
+THING = Thing()
+
+# Each function with the types it is lowered for, what the message and the hint say, and what stands over the caret.
+CASES: list[tuple[Callable[..., Any], tuple[types.Type, ...], str, str, str]] = []
+
+
+def refused(*argument_types: types.Type, says: str, hint: str, at: str) -> Callable[..., Any]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        CASES.append((function, argument_types, says, hint, at))
+        return function
+
+    return register
+
+
+@refused(F8, says="generator", hint="loop", at="def generator")
+def generator(x):
+    yield x
+
+
+@refused(F8, says="generator expression", hint="loop", at="for i in")
+def generator_expression(x):
+    return sum(x * i for i in range(3))
+
+
+@refused(F8, says="`async`", hint="ordinary", at="async def")
+async def coroutine(x):
+    return x
+
+
+@refused(F8, says="`with`", hint="outside", at="with open")
+def with_as(x):
+    y = x
+    with open("f") as f:
+        return y if f else x
+
+
+@refused(F8, says="`with`", hint="outside", at="with numba")
+def with_objmode(x):
+    with numba.objmode(y="float64"):
+        y = x
+    return y + 1.0
+
+
+@refused(F8, says="`try`", hint="`if`", at="try:")
+def try_except(x):
+    try:
+        return 1 / x
+    except ZeroDivisionError:
+        return 0.0
+
+
+@refused(F8, says="`try`", hint="`if`", at="try:")
+def try_finally(x):
+    y = x
+    try:
+        y = math.sin(x)
+    finally:
+        y = x
+    return y
+
+
+@refused(F8, says="a list", hint="tuple or an array", at="[x, 2.0]")
+def list_display(x):
+    values = [x, 2.0]
+    return values[0]
+
+
+@refused(F8, says="a list", hint="tuple or an array", at="[x * i")
+def comprehension(x):
+    return sum([x * i for i in range(3)])
+
+
+@refused(F8, says="a dict", hint="NamedTuple", at="{")
+def dict_display(x):
+    values = {"a": x}
+    return values["a"]
+
+
+@refused(F8, says="a set", hint="tuple", at="{1.0")
+def set_display(x):
+    values = {1.0, x}
+    return x * len(values)
+
+
+@refused(VECTOR, says="`sorted` gives a list", hint="arrays", at="sorted")
+def result_that_is_a_list(x):
+    return sorted(x)[0]
+
+
+@refused(types.List(F8, reflected=True), says="the argument `values`, a list", hint="array", at="values):")
+def list_argument(values):
+    return values[0]
+
+
+@refused(F8, types.DictType(I8, F8), says="the argument `table`, a dict", hint="NamedTuple", at="table):")
+def dict_argument(x, table):
+    return x * table[0]
+
+
+@refused(F8, says="`TABLE`, a value of type `dict`", hint="NamedTuple", at='TABLE["a"]')
+def captured_dict(x):
+    return x * TABLE["a"]
+
+
+@refused(F8, says="`THING`, a value of type `Thing`", hint="NamedTuple", at="THING.value")
+def captured_object(x):
+    return x * THING.value
+
+
+@refused(F8, says=r"`\*args`", hint="every parameter", at="*rest")
+def star_parameter(x, *rest):
+    return x
+
+
+@refused(F8, says=r"`\*\*kwargs`", hint="every parameter", at="**rest")
+def keyword_parameters(x, **rest):
+    return x
+
+
+@refused(F8, VECTOR, says="writing to an array", hint="scalar", at="[0] = x")
+def store(x, values):
+    values[0] = x
+    return values[0]
+
+
+@refused(F8, VECTOR, says="writing to an array", hint="new name", at="+= x")
+def in_place(x, values):
+    values += x
+    return values[0]
+
+
+@refused(F8, VECTOR, says="Numba has no `delitem", hint="Numba", at="del values")
+def deletion(x, values):
+    del values[0]
+    return x
+
+
+@refused(F8, says="`float64` has no attribute `size`", hint="Numba", at="size")
+def attribute(x):
+    return x.size
+
+
+@refused(F8, says="`nowhere` is not defined", hint="define", at="nowhere + 1")
+def undefined(x):
+    return x + nowhere + 1  # noqa: F821
+
+
+@refused(F8, says="no attribute 'nothing'", hint="", at="nothing(x)")
+def no_such_function(x):
+    y = x
+    return np.linalg.nothing(x) + y
+
+
+@refused(F8, says=r"Numba has no `sin\(str\)`", hint="Numba", at='sin("a")')
+def wrong_argument(x):
+    return x + math.sin("a")
+
+
+@refused(F8, says="different types", hint="same type", at='return "a"')
+def different_results(x):
+    if x > 0:
+        return x
+    return "a"
+
+
+@refused(F8, says="on one path and `None` on another", hint="value everywhere", at="return x")  # noqa: RET503
+def no_result_on_a_path(x):
+    if x > 0:
+        return x
+
+
+@refused(F8, says="`None` on one path", hint="flag", at="")
+def none_or_a_number(x):
+    y = None
+    if x > 0:
+        y = x
+    return x * 2 if y is None else x + y
+
+
+@refused(F8, says="`import`", hint="top of the module", at="import cmath")
+def import_inside(x):
+    import cmath
+
+    return x + cmath.pi
+
+
+@refused(F8, says="a class", hint="outside", at="class Inner")
+def class_inside(x):
+    class Inner:
+        pass
+
+    return x
+
+
+@refused(F8, says="global variable", hint="return", at="GLOBAL = x")
+def global_assignment(x):
+    global GLOBAL
+    GLOBAL = x
+    return x
+
+
+@refused(F8, says=r"unpacking with `\*`", hint="slice", at="*rest, last")
+def starred_target(x):
+    first, *rest, last = x, x, x, x
+    return first + last + len(rest)
+
+
+@refused(F8, says="`eval`", hint="Numba", at='eval("x")')
+def evaluation(x):
+    return eval("x")
+
+
+@refused(F8, says="recursive call of `recursive`", hint="loop", at="recursive(x - 1)")
+def recursive(x):
+    return recursive(x - 1) if x > 0 else x
+
+
+@refused(F8, says="recursive call of `even`", hint="loop", at="even(x - 1)")
+def odd(x):
+    return 0.0 if x <= 0 else even(x - 1)
+
+
+def even(x):
+    return 1.0 if x <= 0 else odd_again(x - 1)
+
+
+def odd_again(x):
+    return 0.0 if x <= 0 else even(x - 1)
+
+
+@refused(F8, says="`iter`", hint="tuples", at="iter((")
+def explicit_iterator(x):
+    it = iter((x, 1.0))
+    return next(it)
+
+
+@refused(F8, VECTOR, says="only a tuple can be unpacked", hint="index", at="")
+def unpacking_an_array(x, values):
+    a, b = values
+    return x * a * b
+
+
+@refused(F8, I8, says="Numba has no `getitem", hint="Numba", at="")
+def dynamic_index_of_different_things(x, i):
+    return (x, "a")[i]
+
+
+@refused(F8, says="a list", hint="tuple", at="[a]")
+def in_a_callee(x):
+    return makes_a_list(x)[0]
+
+
+def makes_a_list(a):
+    return [a]
+
+
+@refused(F8, F8, says="does not take 2 arguments", hint=r"\(x\)", at="def too_many")
+def too_many(x):
+    return x
+
+
+@refused(says="does not take 0 arguments", hint=r"\(x, y, z\)", at="def too_few")
+def too_few(x, y, z=1.0):
+    return x * y * z
+
+
+def error_of(function: Callable[..., Any], argument_types: tuple[types.Type, ...]) -> DifferentiationError:
+    with pytest.raises(DifferentiationError) as caught:
+        lower(function, argument_types)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("function", "argument_types", "says", "hint", "at"), CASES, ids=[c[0].__name__ for c in CASES]
+)
+def test_refusal(function, argument_types, says, hint, at):
+    error = error_of(function, argument_types)
+    assert re.search(says, error.message), str(error)
+    assert error.hint, str(error)
+    assert hint == "" or re.search(hint, error.hint)
+    assert error.file == __file__
+    assert error.source_line == linecache.getline(__file__, error.line).rstrip("\n")
+    if at:
+        assert error.source_line[error.column - 1 :].startswith(at), str(error)
+    else:
+        assert error.source_line[error.column - 1].strip()
+
+
+def test_the_text():
+    error = error_of(list_display, (F8,))
+    line = list_display.__code__.co_firstlineno + 2
+    assert str(error) == (
+        f"{__file__}:{line}: a list is not supported\n    values = [x, 2.0]\n             ^\nuse a tuple or an array"
+    )
+
+
+def test_no_source():
+    namespace: dict[str, Any] = {}
+    exec("def f(x):\n    return [x]", namespace)
+    error = error_of(namespace["f"], (F8,))
+    assert str(error) == "<string>:2: a list is not supported\nuse a tuple or an array"
+    assert error.source_line is None
+    assert str(refuse("no", hint="do")) == "no\ndo"
+
+
+def test_tabs_and_tokens():
+    linecache.cache["tabs.py"] = (1, None, ["def f(x):\n", "\tr = sine(x) + sin(x)\n"], "tabs.py")
+    error = refuse("no", Loc("tabs.py", 2), hint="do", token="sin")
+    assert str(error) == "tabs.py:2: no\n    r = sine(x) + sin(x)\n                  ^\ndo"
+    assert refuse("no", Loc("tabs.py", 2)).column == 2
+    assert refuse("no", Loc("tabs.py", 2, 6), token="absent").column == 6
+    assert refuse("no", Loc("tabs.py", 2, 9), token="x").column == 11
+    assert refuse("no", Loc("tabs.py", 99)).source_line is None
+
+
+def test_fields_and_pickling():
+    error = error_of(try_except, (F8,))
+    again = pickle.loads(pickle.dumps(error))
+    for name in ("message", "file", "line", "source_line", "column", "hint"):
+        assert getattr(again, name) == getattr(error, name)
+    assert str(again) == str(error)
+
+
+def test_numbas_errors_do_not_show_their_inside():
+    for function, argument_types, *_ in CASES:
+        message = error_of(function, argument_types).message
+        assert "\n" not in message
+        assert "nopython" not in message
+        assert "Literal[" not in message
+        assert "numba/core" not in message
