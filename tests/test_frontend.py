@@ -71,13 +71,15 @@ SOURCES = {
         """,
         (VECTOR, VECTOR),
     ),
-    "early_return": (
+    "break_else_raise": (
         """
         def first(x, limit):
             for v in x:
                 if v > limit:
-                    return v
-            raise ValueError("none", limit)
+                    break
+            else:
+                raise ValueError("none", limit)
+            return v
         """,
         (VECTOR, F8),
     ),

@@ -19,6 +19,7 @@ from zygote_py.ir.core import Loc
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
+_FUNCTION = re.compile(r"type\(CPUDispatcher\(<function (\S+) at 0x\w+>\)\)|function (\S+) at \d+ in \d+")
 # Bytecodes that Numba does not know, by the statement they come from: what it is called, and what to do instead.
 _STATEMENTS = {
     "IMPORT_NAME": ("`import` in a function", "import at the top of the module", "import"),
@@ -49,6 +50,8 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         call = _readable(found[1])
         name = call.partition("(")[0]
         return refuse(f"Numba has no `{call}`", place, _SUPPORTED, "del" if name == "delitem" else name)
+    if found := re.search(r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", text):
+        return refuse(f"Numba does not know `{found[2]}.{found[1]}`", place, _SUPPORTED, found[1])
     if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
         return refuse(
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
@@ -91,6 +94,7 @@ def _first_line(text: str) -> str:
 
 def _readable(text: str) -> str:
     """Numba's names of types without what only it needs to know."""
+    text = _FUNCTION.sub(lambda found: f"the function {found[1] or found[2]}".replace(".<locals>", ""), text)
     return _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "").strip()
 
 
