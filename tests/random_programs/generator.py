@@ -156,7 +156,7 @@ class _Generator:
             (self.leave, 1),
         )
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
-        choices = simple + compound
+        choices = [choice for choice in simple + compound if choice[1]]
         chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]
         chosen(scope, place)
 
