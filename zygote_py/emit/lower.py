@@ -9,7 +9,7 @@ A loop is a `For` where it counts, a `While` with a condition where its header i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from numba import types
@@ -93,14 +93,22 @@ class Lowering:
     ranges: Mapping[Block, Range]
     expressions: Expressions
     guards: Mapping[structure.Target, str]
+    parameters: Collection[str]
 
     def lower(self, regions: Sequence[structure.Region]) -> tuple[Statement, ...]:
         """The statements of `regions`."""
         return tuple(statement for region in regions for statement in self._region(region))
 
-    def zeros(self) -> Iterator[Statement]:
-        """The assignments at the function's start."""
-        for variable in self.variables.zeros:
+    def zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
+        """The assignments that `body` needs before it, of variables that can be unset.
+
+        Plain Python raises UnboundLocalError where such a variable is copied, and Numba refuses a variable that the
+        text reads before it assigns it, even if no execution does.
+        """
+        unset = {variable.name: variable for variable in map(self._variable, self.variables.unset) if variable}
+        candidates = set(unset).difference(self.parameters)
+        early = [unset[found] for found in read_early(body, candidates)]
+        for variable in dict.fromkeys([*self.variables.zeros, *early]):
             zero = self.expressions.zero(variable.members[0].type)
             yield Simple(ast.Assign([name(variable.name)], zero))
 
@@ -212,6 +220,46 @@ class Lowering:
         if found.past == 0:
             return stop
         return ast.BinOp(stop, ast.Add() if found.past > 0 else ast.Sub(), _whole(found.past))
+
+
+def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
+    """Those of the names that the text of `body` reads before it assigns them. Names that it assigns are removed."""
+    found: list[str] = []
+
+    def read(*nodes: ast.AST) -> None:
+        for node in nodes:
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Name) and inner.id in candidates:
+                    candidates.discard(inner.id)
+                    found.append(inner.id)
+
+    for statement in body:
+        if not candidates:
+            break
+        match statement:
+            case Simple(ast.Assign([target], value)):
+                read(value)
+                candidates.difference_update(_assigned(target))
+                read(target)
+            case Simple(node):
+                read(node)
+            case If(test, then, orelse):
+                read(test)
+                found += read_early((*then, *orelse), candidates)
+            case While(test, inner):
+                read(test)
+                found += read_early(inner, candidates)
+            case For(target, iterable, inner):
+                read(iterable)
+                candidates.difference_update(_assigned(target))
+                found += read_early(inner, candidates)
+    return found
+
+
+def _assigned(target: ast.expr) -> list[str]:
+    """The variables that an assignment to `target` assigns."""
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 def place_of(operand: Operand) -> Place | None:

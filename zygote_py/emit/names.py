@@ -90,11 +90,12 @@ class Module:
                 return (self.alias(prefix), name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
-        if op in HELPERS.values():
-            return (self._helper(op),)
+        for helper in HELPERS.values():
+            if op is helper:
+                return (self._helper(helper),)
         return (self.value(op, name),)
 
-    def _helper(self, op: Callable[..., object]) -> str:
+    def _helper(self, op: Callable[..., float]) -> str:
         name = self._reserved(op.__name__)
         if name not in self.helpers:
             self._used.add("np")

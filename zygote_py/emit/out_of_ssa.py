@@ -44,11 +44,12 @@ class Copy:
 
 @dataclass(slots=True, eq=False)
 class Variables:
-    """The variable of every value; the copies of every edge that has some; what must start as a zero."""
+    """The variable of every value; the copies of every edge that has some; what is copied though it can be unset."""
 
     of: dict[Value, Variable]
     copies: dict[tuple[Block, Block], list[Copy]] = field(default_factory=dict)
     zeros: list[Variable] = field(default_factory=list)
+    unset: set[Operand] = field(default_factory=set)  # the phis that can hold nothing
 
 
 def assign_variables(
@@ -67,8 +68,7 @@ def assign_variables(
             if isinstance(operand, Value) and operand not in counters and operand.type == phi.type:
                 webs.join(phi, operand)
     of = webs.variables()
-    variables = Variables(of)
-    unset = _may_be_unset(phis)
+    variables = Variables(of, unset=_may_be_unset(phis))
     zeros: dict[Variable, None] = {}
     for block in function.blocks:
         for phi in block.phis:
@@ -78,7 +78,7 @@ def assign_variables(
                 if isinstance(operand, Undef) or (isinstance(operand, Value) and of[operand] is of[phi]):
                     continue
                 variables.copies.setdefault((pred, block), []).append(Copy(of[phi], operand))
-                if operand in unset and isinstance(operand, Value):
+                if operand in variables.unset and isinstance(operand, Value):
                     source = of[operand]
                     if not any(isinstance(member, Param) for member in source.members):  # those are set already
                         zeros[source] = None
@@ -223,11 +223,12 @@ class _Webs:
             together = live
             for phi in block.phis:
                 together |= 1 << number[phi]
-            if block in ranges:
-                # The copies on the edge into the loop come before the `range` is made.
-                together |= _bits(ranges[block], number)
             for phi in block.phis:
                 self.after[number[phi]] = together & ~(1 << number[phi])
+                if block in ranges:
+                    # The copies on the edge into the loop come before the `range` is made.
+                    entering = phi.incoming[ranges[block].entering]
+                    self.after[number[phi]] |= _bits(ranges[block], number, entering)
             if block is function.entry:
                 entry = live
         for param in function.params:
@@ -298,9 +299,10 @@ class _Webs:
         return of
 
 
-def _bits(found: Range, number: Mapping[Value, int]) -> int:
-    """What a `for` reads when it starts."""
-    return sum(1 << number[operand] for operand in {found.start, found.bound} if isinstance(operand, Value))
+def _bits(found: Range, number: Mapping[Value, int], other: Operand | None = None) -> int:
+    """What a `for` reads when it starts, without `other`."""
+    read = {found.start, found.bound} - {other}
+    return sum(1 << number[operand] for operand in read if isinstance(operand, Value))
 
 
 def live_out(

@@ -76,9 +76,11 @@ def emit(
         counting,
         Expressions(variables.of, statements.inlined, module),
         _name_guards(function, tree, names),
+        params,
     )
     _name_variables(function, variables, statements, names)
-    body = tidy((*lowering.zeros(), *lowering.lower(tree)), frozenset(lowering.guards.values()))
+    body = tidy(lowering.lower(tree), frozenset(lowering.guards.values()))
+    body = (*lowering.zeros(body), *body)
     signature = _signature(params, defaults or {}, module)
     lines = list(_print(body))
     parts = [f"# {line}".rstrip() for line in header.splitlines()]
