@@ -496,6 +496,20 @@ def powers(x):
     return x**2 + x**-1 + x**0.5 + 2**x + pow(x, 3) + math.pow(x, 2)
 
 
+@at((2.0,), (-2.0,))
+def choosing_numbers(x):
+    y = np.where(x > 0, x, 3)
+    z = y
+    for i in range(3):
+        z = np.where(i == 1, z * y, z + 1.0)
+    return np.where(z > y, z, 2)
+
+
+@at((np.array(3.0), 2.0))
+def arrays_without_dimensions(a, x):
+    return a[()] * x
+
+
 # Captured values and other functions
 
 

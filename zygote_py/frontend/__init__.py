@@ -48,5 +48,5 @@ def lower(
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
     typed = inline_calls(numba_adapter.typed_function(func, argument_types, options or {}))
-    function = Lowering(typed).run()
-    return LoweredFunction(function, typed.argument_count, typed.return_type, typed.hidden, typed.frozen)
+    lowering = Lowering(typed)
+    return LoweredFunction(lowering.run(), typed.argument_count, lowering.result_type, typed.hidden, typed.frozen)

@@ -10,7 +10,7 @@ Arguments are cast to the types that Numba chose for the call. Whether there is 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -110,6 +110,10 @@ def _simple(
         return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
     if callee in (min, max) and len(args) > 1 and values.is_scalar(own):
         return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))
+    if callee is np.where and len(args) == 3 and values.is_scalar(own):
+        condition = at.cast(args[0].leaves[0], types.boolean)
+        then, orelse = (at.cast(arg.leaves[0], own) for arg in args[1:])
+        return Bundle(own, (at.emit(ops.select, (condition, then, orelse), own),))
     if callee is divmod and len(args) == 2 and values.is_tuple(type_):
         operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
         both = (operator.floordiv, operator.mod)
@@ -117,6 +121,42 @@ def _simple(
             type_, tuple(at.emit(op, operands, leaf) for op, leaf in zip(both, leaves_of(type_), strict=True))
         )
     return None
+
+
+def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Type], return_type: Type) -> Type:
+    """Make the results of `np.where` on numbers numbers, in `types_`; give the return type, changed likewise.
+
+    Numba takes such a result for an array without dimensions, which everything but an index treats like its number.
+    """
+    pending: list[st.Variable] = []
+    users: dict[st.Variable, list[st.Variable]] = {}
+    results: set[st.Variable] = set()
+    for block in blocks:
+        if isinstance(block.ending, st.Leave):
+            results.add(block.ending.value)
+        for statement in block.statements:
+            match statement:
+                case st.Assign(target, st.Call(callee, types=argument_types)):
+                    number = numba_adapter.object_of(types_[callee]) is np.where
+                    if number and all(values.is_scalar(plain(each)) for each in argument_types):
+                        pending.append(target)
+                case st.Assign(target, st.Copy(source)):
+                    users.setdefault(source, []).append(target)
+                case st.Assign(target, st.Merge(incoming)):
+                    for _, merged in incoming:
+                        if merged is not None:
+                            users.setdefault(merged, []).append(target)
+                case _:
+                    pass
+    while pending:
+        variable = pending.pop()
+        own = types_[variable]
+        if isinstance(own, types.Array) and own.ndim == 0:
+            types_[variable] = own.dtype
+            if variable in results and isinstance(return_type, types.Array):
+                return_type = own.dtype
+            pending += users.get(variable, ())
+    return return_type
 
 
 def _of_tuple(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:

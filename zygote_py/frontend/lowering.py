@@ -66,6 +66,7 @@ class Lowering:
         self.typed = typed
         self.graph = Graph(dict(typed.blocks), dict(typed.types))
         self.types = self.graph.types
+        self.result_type = calls.retype_numbers(self.graph.blocks.values(), self.types, typed.return_type)
         self.function = Function(
             _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
         )
@@ -120,7 +121,7 @@ class Lowering:
         return self.function
 
     def _check_result(self) -> None:
-        if isinstance(self.typed.return_type, types.Optional):
+        if isinstance(self.result_type, types.Optional):
             endings = [block.ending for block in self.graph.blocks.values()]
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
             raise self.refuse(
@@ -190,7 +191,7 @@ class Lowering:
                 assert isinstance(terminator, Branch)
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
             case st.Leave(value):
-                result = self.cast_bundle(self.read(value), self.typed.return_type)
+                result = self.cast_bundle(self.read(value), self.result_type)
                 self.block.terminator = Return((calls.whole(self, result, "return"),))
             case st.Fail(exception, args):
                 self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
