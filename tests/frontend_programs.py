@@ -3,6 +3,7 @@
 They stand in a module of their own because pytest rewrites the assertions of test modules.
 """
 
+# ruff: noqa: B905, SIM108, SIM201
 from __future__ import annotations
 
 import math

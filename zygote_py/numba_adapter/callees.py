@@ -106,7 +106,7 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
         value = value.py_func
     elif not isinstance(value, FunctionType) or is_known_to_numba(value):
         return None
-    if value.__module__.startswith("_pytest."):
+    if (value.__module__ or "").startswith("_pytest."):
         raise refuse(
             "pytest has rewritten this `assert` into something that is not supported",
             loc,

@@ -24,7 +24,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import Session
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
-from zygote_py.numba_adapter.messages import definition_of, translate_error
+from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 
 Options = Mapping[str, object]
@@ -65,6 +65,8 @@ def typed_function(
     except (DifferentiationError, RecursionError, KeyboardInterrupt):
         raise
     except Exception as error:
+        if is_ours(error):
+            raise
         known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
         raise translate_error(error, func, loc) from (None if known else error)
     finally:

@@ -71,6 +71,14 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
     return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
 
 
+def is_ours(error: Exception) -> bool:
+    """Whether an error was raised by this package, and is no error of Numba at all."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("zygote_py.")
+
+
 def _place(error: Exception, text: str, code: CodeType) -> Loc | None:
     """The line of the function that the error is about, as far as Numba says."""
     loc = getattr(error, "loc", None)
