@@ -10,6 +10,7 @@ import math
 import operator
 from random import Random
 
+import numpy as np
 from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
@@ -122,18 +123,30 @@ class Writer:
         self.ssa.declare("u_set", boolean, "u_set", Const(False, boolean))
 
     def write(self) -> None:
-        a, n, _ = self.function.params
         headers = {block for block, (kind, _) in self.graphs.kinds.items() if kind == "header"}
         for block in reverse_postorder(self.function):
             if block not in headers:
                 self.ssa.seal(block, self.preds[block])
             if block is self.function.entry:
-                self.ssa.write("a", block, a)
-                self.ssa.write("m", block, n)
+                self.start(block)
             self.fill(block)
         for header in headers & set(self.preds):
             self.ssa.seal(header, self.preds[header])
         self.ssa.finish()
+
+    def start(self, entry: Block) -> None:
+        """Give the variables values that are no constants, or Numba would prune what depends on them."""
+        a, n, _ = self.function.params
+        self.ssa.write("a", entry, a)
+        self.ssa.write("m", entry, n)
+        for index, variable in enumerate(FLOATS[1:]):
+            self.ssa.write(variable, entry, self.instr(entry, operator.add, a, Const(float(index), f64)))
+        for variable in ("k", *(f"i{index}" for index in range(self.graphs.counters))):
+            self.ssa.write(variable, entry, self.instr(entry, operator.sub, n, Const(1, i64)))
+        for variable in SINGLES:
+            self.ssa.write(variable, entry, self.instr(entry, np.float32, n, type=f32))
+        for variable in ("p", "u_set"):
+            self.ssa.write(variable, entry, self.instr(entry, operator.lt, n, Const(0, i64), type=boolean))
 
     def fill(self, block: Block) -> None:
         kind, detail = self.graphs.kinds[block]
@@ -204,10 +217,14 @@ class Writer:
     def condition(self, block: Block) -> object:
         if self.choices.random() < 0.2:
             return self.ssa.read("p", block)
+        # Not of two constants: what Numba prunes for them, it may have needed for the types of what is left.
+        first = self.ssa.read(self.choices.choice(FLOATS), block)
+        if self.choices.random() < 0.3:
+            return self.instr(block, operator.gt, first, self.number(block), type=boolean)
         op = self.choices.choice((operator.lt, operator.gt, operator.eq, operator.le))
         if self.choices.random() < 0.5:
             return self.instr(block, op, self.number(block), self.number(block), type=boolean, hint="c")
-        return self.instr(block, op, self.whole(block), self.whole(block), type=boolean)
+        return self.instr(block, op, self.whole(block, 0), self.whole(block), type=boolean)
 
     def whole(self, block: Block, depth: int = 1) -> object:
         counters = [f"i{index}" for index in range(self.graphs.counters)]
@@ -238,7 +255,7 @@ class Writer:
             then, orelse = self.number(block, depth - 1), self.number(block, depth - 1)
             return self.instr(block, ops.select, self.condition(block), then, orelse, type=f64)
         if pick < 0.75:
-            return self.instr(block, float, self.ssa.read(self.choices.choice(SINGLES), block), type=f64)
+            return self.instr(block, np.float64, self.ssa.read(self.choices.choice(SINGLES), block), type=f64)
         op = self.choices.choice((operator.add, operator.sub, operator.mul))
         return self.instr(block, op, self.number(block, depth - 1), self.number(block, depth - 1))
 
