@@ -553,6 +553,10 @@ def apply(f, x):
     return f(x)
 
 
+def scaled(x, *, by=2.0):
+    return x * by
+
+
 def checked(x):
     if x < 0:
         raise ValueError("negative")
@@ -567,7 +571,7 @@ def calls(x, v):
     s = square(x) + square(3) + weighted(v, x) + limited(lo=1.0, a=square(x))
     for i in range(3):
         s += limited(x * i, hi=2)
-    return s + a - b + c * d
+    return s + a - b + c * d + scaled(x, by=3) + scaled(x)
 
 
 @at((2.0,), (-2.0,))

@@ -275,6 +275,14 @@ def dynamic_index_of_different_things(x, i):
     return (x, "a")[i]
 
 
+@refused(F8, says=r"a loop over `Tuple\(int, float64\)`", hint="one type", at="in (1")
+def loop_over_a_mixed_tuple(x):
+    s = 0.0
+    for v in (1, x):
+        s += v
+    return s
+
+
 @refused(F8, says="a list", hint="tuple", at="[a]")
 def in_a_callee(x):
     return makes_a_list(x)[0]

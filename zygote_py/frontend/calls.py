@@ -238,6 +238,8 @@ def _name(callee: object) -> str:
 
 
 def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle:
+    if len(args) + len(keywords) < len(values.fields_of(type_)) != len(values.components_of(type_)):
+        raise at.refuse("defaults of a NamedTuple are not supported", "give every field a value", cls.__name__)
     defaults: dict[str, object] = cls._field_defaults  # type: ignore[attr-defined]
     leaves: list[Operand] = []
     for index, (field, part) in enumerate(zip(values.fields_of(type_), values.components_of(type_), strict=True)):

@@ -17,8 +17,9 @@ from typing import Any
 
 from numba import types
 from numba.core import dispatcher as numba_dispatcher
+from numba.core import errors
 from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.typing.templates import fold_arguments, signature
+from numba.core.typing.templates import signature
 from numba.extending import typeof_impl
 
 from zygote_py import statements as st
@@ -65,15 +66,15 @@ class CalleeType(types.Callable, types.Opaque):
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
         pysig = inspect.signature(self.func)
-        folded = fold_arguments(
-            pysig,
-            tuple(types.unliteral(arg) for arg in args),
-            {name: types.unliteral(arg) for name, arg in dict(kws).items()},
-            lambda index, param, value: value,
-            lambda index, param, default: types.Omitted(default),
-            lambda index, param, values: types.StarArgTuple(values),
+        try:
+            bound = pysig.bind(*args, **dict(kws)).arguments
+        except TypeError as error:
+            raise errors.TypingError(f"wrong arguments for `{self.func.__name__}`: {error}") from None
+        folded = tuple(
+            types.unliteral(bound[name]) if name in bound else types.Omitted(parameter.default)
+            for name, parameter in pysig.parameters.items()
         )
-        return signature(self.typed(tuple(folded)).return_type, *folded).replace(pysig=pysig)
+        return signature(self.typed(folded).return_type, *folded).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""

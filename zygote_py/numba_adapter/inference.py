@@ -6,11 +6,13 @@ typed = typed_function(f, (types.float64, types.int64), {})     # typed statemen
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType
 from typing import Any
 
 from numba import types
-from numba.core import compiler, errors, ir
+from numba.core import compiler, config, errors, ir
 from numba.core.analysis import dead_branch_prune
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -54,28 +56,41 @@ def typed_function(
     chosen = {name: options[name] for name in _SEMANTIC_OPTIONS if name in options}
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **chosen})
     flags.nrt = True
-    session.active.append(code)
-    try:
-        with global_compiler_lock:
-            run: Any = _TypeInference(  # type: ignore[no-untyped-call]
-                cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
-            )
-            run.state.session = session
+    with global_compiler_lock, _active(session, code):
+        run: Any = _TypeInference(  # type: ignore[no-untyped-call]
+            cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
+        )
+        run.state.session = session
+        try:
             run.compile_extra(func)
-    except (DifferentiationError, RecursionError, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        if is_ours(error):
+        except DifferentiationError:
             raise
-        known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
-        raise translate_error(error, func, loc) from (None if known else error)
-    finally:
-        session.active.pop()
+        except RecursionError:
+            raise refuse("this function is nested too deeply", loc, "split it into several functions") from None
+        except Exception as error:
+            if is_ours(error):
+                raise
+            known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
+            raise translate_error(error, func, loc) from (None if known else error)
     state = run.state
     translation = Translation(state.func_ir, state.typemap, state.calltypes, code)
     return translation.function(
         func, tuple(state.args), len(argument_types), state.return_type, state.captures, options, session
     )
+
+
+@contextmanager
+def _active(session: Session, code: CodeType) -> Iterator[None]:
+    """While a function is being typed: it is noted as such, and Numba is not disabled."""
+    session.active.append(code)
+    settings: Any = config
+    disabled = settings.DISABLE_JIT
+    settings.DISABLE_JIT = 0  # or Numba cannot type those of its own functions that it writes in Python
+    try:
+        yield
+    finally:
+        settings.DISABLE_JIT = disabled
+        session.active.pop()
 
 
 def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tuple[Type, ...]:

@@ -56,6 +56,9 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
         )
+    if found := re.search(r"Invalid use of getiter with parameters \((.+)\)", text):
+        kind = _readable(found[1])
+        return refuse(f"a loop over `{kind}` is not supported", place, "give all components one type", "in")
     if found := re.search(r"Can't unify return type from the following types: (.+)", text):
         kinds = ", ".join(sorted(_readable(found[1]).split(", ")))
         lines = [int(line) for line in re.findall(r"File \".+\", line (\d+)", text)]
