@@ -99,6 +99,21 @@ b4:
   return %y2
 """
 
+SHARED_ARM = """
+function shared_arm(%a: f64, %b: f64, %x: f64[:]) -> none
+b0:
+  %c0 = gt %a, 0.0 : bool
+  branch %c0, b1, b2
+b1:
+  %c1 = gt %b, 0.0 : bool
+  branch %c1, b2, b3
+b2:
+  setitem %x, 1.0, 0
+  jump b3
+b3:
+  return none
+"""
+
 GUARDS = """
 function guards(%a: f64, %b: f64, %x: f64[:]) -> f64
 b0:

@@ -250,7 +250,7 @@ class Writer:
             index = self.instr(block, operator.and_, self.whole(block), Const(3, i64))
             return self.instr(block, ops.getitem, x, index, type=f64)
         if pick < 0.65:
-            return self.instr(block, math.cos, self.number(block, depth - 1))
+            return self.instr(block, math.atan, self.number(block, depth - 1))
         if pick < 0.7:
             then, orelse = self.number(block, depth - 1), self.number(block, depth - 1)
             return self.instr(block, ops.select, self.condition(block), then, orelse, type=f64)

@@ -28,6 +28,7 @@ CALLS = {
     "FIBONACCI": [(0,), (1,), (9,)],
     "SHORT_CIRCUIT": [(1.0, 2.0), (1.0, -2.0), (-1.0, 2.0), (-1.0, -2.0), (float("nan"), 1.0), (1.0, float("nan"))],
     "GUARDS": [(a, b, np.zeros(4)) for a in (-1.0, 1.0, 2.0) for b in (-1.0, 0.5, 2.0)],
+    "SHARED_ARM": [(a, b, np.zeros(1)) for a in (-1.0, 1.0) for b in (-1.0, 1.0)],
     "TRIANGLE": [(np.arange(20.0).reshape(4, 5), n) for n in (0, 1, 2, 4)],
     "BACKWARDS": [(np.arange(float(n)),) for n in (0, 1, 5)],
     "USED_AFTER": [(0, 0), (10, 1), (-3, 2)],

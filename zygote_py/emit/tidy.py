@@ -24,6 +24,8 @@ from zygote_py.emit.lower import For, If, Simple, Statement, While
 
 # Arms longer than this are compared no further: the copies of a jump are few.
 LONGEST_JUMP = 4
+# Conditions with more parts than this (names, constants, operations) stay apart: the line would get too long.
+LARGEST_CONDITION = 30
 Body = tuple[Statement, ...]
 
 
@@ -63,11 +65,15 @@ def _joined(body: Body) -> Body:
 
 def _join(outer: If) -> If:
     """One `if` of an `if` whose one arm is another `if`, where they share an arm."""
+    inner = outer.then if len(outer.then) == 1 and isinstance(outer.then[0], If) else outer.orelse
+    if len(inner) != 1 or not isinstance(inner[0], If) or _size(outer.test) + _size(inner[0].test) > LARGEST_CONDITION:
+        return outer
     match outer:
         case If(test, (If(second, then, orelse),), other) if _same(orelse, other):
             return If(_both(ast.And(), test, second), then, orelse, outer.place)
         case If(test, (If(second, then, orelse),), other) if _same(then, other):
-            return If(_both(ast.And(), test, negated(second)), orelse, then, outer.place)
+            joined = _both(ast.And(), test, negated(second))
+            return If(joined, orelse, then, outer.place) if orelse else If(negated(joined), then, (), outer.place)
         case If(test, other, (If(second, then, orelse),)) if _same(then, other):
             return If(_both(ast.Or(), test, second), then, orelse, outer.place)
         case If(test, other, (If(second, then, orelse),)) if other and _same(orelse, other):
@@ -88,6 +94,10 @@ def _both(op: ast.boolop, first: ast.expr, second: ast.expr) -> ast.expr:
     for test in (first, second):
         values += test.values if isinstance(test, ast.BoolOp) and type(test.op) is type(op) else [test]
     return ast.BoolOp(op, values)
+
+
+def _size(test: ast.expr) -> int:
+    return sum(isinstance(node, ast.expr) for node in ast.walk(test))
 
 
 def _same(one: Body, other: Body) -> bool:
