@@ -79,6 +79,7 @@ class _Run:
         self.jobs = jobs
         self.context = mp.get_context("spawn")
         self.active: dict[Connection, tuple[mp.process.BaseProcess, range, float]] = {}
+        self.shrinking: dict[Connection, tuple[int, Outcome]] = {}
         self.counts: collections.Counter[Kind] = collections.Counter()
         self.reasons: collections.Counter[str] = collections.Counter()
         self.failures: list[tuple[int, Outcome, Program]] = []
@@ -120,6 +121,7 @@ class _Run:
             return
         seed, outcome, small = message
         self.active[connection] = (process, range(seed + 1, seeds.stop), time.monotonic())
+        self.shrinking.pop(connection, None)
         if small is not None:
             self.report(seed, outcome, small)
             return
@@ -128,13 +130,21 @@ class _Run:
             return
         self.reasons[outcome.signature] += 1
         if outcome.kind is not Kind.DISCARDED:
-            connection.send(self.reasons[outcome.signature] <= SHRUNK)
+            small_wanted = self.reasons[outcome.signature] <= SHRUNK
+            if small_wanted:
+                self.shrinking[connection] = seed, outcome
+            connection.send(small_wanted)
 
     def died(self, connection: Connection, seeds: range, why: str) -> None:
-        """The program that a process died of is the first of what it had still to do."""
+        """The program that a process died of is the first of what it had still to do, or it was shrinking one."""
         process = self.active.pop(connection)[0]
         process.kill()
-        if seeds:
+        if connection in self.shrinking:
+            seed, outcome = self.shrinking.pop(connection)
+            self.report(seed, outcome, program_of(seed))
+            if seeds:
+                self.todo.append(seeds)
+        elif seeds:
             outcome = Outcome(Kind.CRASH, why)
             self.counts[Kind.CRASH] += 1
             self.reasons[outcome.signature] += 1
