@@ -83,10 +83,14 @@ def _join(outer: If) -> If:
 
 
 def negated(test: ast.expr) -> ast.expr:
-    """`not test`."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return test.operand
-    return ast.UnaryOp(ast.Not(), test)
+    """`not test`, with the `not` moved inwards."""
+    match test:
+        case ast.UnaryOp(ast.Not(), operand):
+            return operand
+        case ast.BoolOp(op, values):
+            return ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), [negated(value) for value in values])
+        case _:
+            return ast.UnaryOp(ast.Not(), test)
 
 
 def _both(op: ast.boolop, first: ast.expr, second: ast.expr) -> ast.expr:
