@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 
@@ -59,7 +60,6 @@ def test_gradient_against_differences(pelts):
 
 
 def test_run(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
     assert demo.run(tmp_path / "new" / "plot.png")
     printed = capsys.readouterr().out
     rates = [float(rate) for rate in re.search(r"fitted rates: (.*)", printed)[1].replace(",", "").split()[2::3]]
@@ -68,7 +68,8 @@ def test_run(tmp_path, capsys):
     assert before == pytest.approx(730.2293, abs=1e-3)
     assert after == pytest.approx(16.1493, abs=1e-3)
     assert float(re.search(r"ratio (\S+)", printed)[1]) > 0
-    assert (tmp_path / "new" / "plot.png").read_bytes().startswith(b"\x89PNG")
+    if importlib.util.find_spec("matplotlib"):
+        assert (tmp_path / "new" / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_matplotlib_it_says_how_to_get_it(monkeypatch, tmp_path, capsys):
