@@ -105,24 +105,31 @@ def check(program: Program, compiled: bool) -> Outcome:
                 for position in trusted:
                     run(program.inputs[position], references[position])
         except DifferentiationError as error:
-            if not _compiles(function, program.inputs[position]):
-                return Outcome(Kind.DISCARDED, "Numba cannot compile it")
-            return Outcome(Kind.REFUSED, error.message + "\n" + str(error), position)
+            failed = Outcome(Kind.REFUSED, error.message + "\n" + str(error), position)
+            return _unless_numba_fails(function, program.inputs[position], failed)
         except Failure as failure:
-            return Outcome(Kind.WRONG, str(failure), position)
+            failed = Outcome(Kind.WRONG, str(failure), position)
+            return _unless_numba_fails(function, program.inputs[position], failed)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)[-6:])}"
             return Outcome(Kind.CRASH, detail, position)
     return Outcome(Kind.OK)
 
 
-def _compiles(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether Numba compiles the program itself: of variables that only loops define it cannot always tell the type."""
+def _unless_numba_fails(function: Callable[..., Any], args: tuple[Any, ...], failed: Outcome) -> Outcome:
+    """The outcome, or a discard if Numba cannot compile the program itself or computes another value than Python.
+
+    Of variables that only loops define Numba cannot always tell the type. In an endless loop it takes the wrong
+    version of a variable that is assigned before a `break` or `return` and read further down (0.68.1).
+    """
+    expected = float(function(*args))
     try:
-        numba.njit(function)(*args)
+        value = float(numba.njit(function)(*args))
     except Exception:
-        return False
-    return True
+        return Outcome(Kind.DISCARDED, "Numba cannot compile it")
+    if not abs(value - expected) <= 1e-9 * max(1.0, abs(expected)):
+        return Outcome(Kind.DISCARDED, "Numba computes another value than Python")
+    return failed
 
 
 def _reference(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
