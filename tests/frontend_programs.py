@@ -113,6 +113,35 @@ def while_true(x):
     return x
 
 
+@at((1.0, 2.0), (1.0, -3.0))
+def assigned_on_the_way_out_of_a_loop(x, y):
+    s = x
+    k = 0
+    while True:
+        k += 1
+        if k > 3:
+            y = s * 2.0
+            break
+        s -= y
+    return s * y
+
+
+@at(
+    (1.0, A),
+)
+def a_loop_that_is_always_left(x, a):
+    for i, v in enumerate(a):
+        x += v * (i + 1)
+        if not 3 % 2 == 0:
+            break
+    for i in range(3):
+        x += i
+        break
+    else:
+        x = 0.0
+    return x
+
+
 @at((0.3,), (4.0,))
 def while_whose_first_test_is_known(x):
     r = 1.0

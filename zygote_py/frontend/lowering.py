@@ -49,13 +49,13 @@ from zygote_py.ir.ssa import SSABuilder
 
 
 class Advancing:
-    """The loop of an iterator: its counter, what it iterates over, and the variables that hold the element."""
+    """The loop of an iterator: what it iterates over, the counter's value, and the variables that hold the element."""
 
-    def __init__(self, iteration: Iteration, counter: Counter, phi: Phi, condition: Operand) -> None:
+    def __init__(self, iteration: Iteration, count: Operand, condition: Operand, loc: Loc) -> None:
         self.iteration = iteration
-        self.counter = counter
-        self.phi = phi
+        self.count = count
         self.condition = condition
+        self.loc = loc
         self.holders: list[st.Variable] = []
 
 
@@ -85,7 +85,7 @@ class Lowering:
             if isinstance(each, st.Assign)
         )
         self._merges: list[tuple[Block, st.Merge, list[Phi], Type, Loc]] = []
-        self._loops: list[tuple[Advancing, st.Label]] = []
+        self._loops: list[tuple[Phi, Counter, st.Label]] = []
         self._bodies: dict[st.Label, list[Advancing]] = {}
         self._declared: set[st.Variable] = set()
         self._homes: dict[Operand, Block] = {}  # of the named constants
@@ -148,8 +148,8 @@ class Lowering:
     def _fill(self, label: st.Label) -> None:
         block = self.graph.blocks[label]
         for advancing in self._bodies.get(label, ()):
-            self.loc = advancing.phi.loc or self.loc
-            element = element_of(advancing.iteration, advancing.phi, self)
+            self.loc = advancing.loc
+            element = element_of(advancing.iteration, advancing.count, self)
             for holder in advancing.holders:
                 self.write(holder, element)
         for statement in block.statements:
@@ -252,20 +252,21 @@ class Lowering:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
         ending = self.graph.blocks[label].ending
-        if counter is None or label not in self.graph.latches or not isinstance(ending, st.Choose):
+        if counter is None or not isinstance(ending, st.Choose):
             raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
-        phi = Phi(counter.type, "", self.loc)
-        self.block.phis.append(phi)
+        count = counter.start
+        if label in self.graph.latches:  # else the body always leaves the loop
+            count = phi = Phi(counter.type, "", self.loc)
+            self.block.phis.append(phi)
+            self._loops.append((phi, counter, label))
         compare = operator.lt if counter.step > 0 else operator.gt
-        condition = self.emit(compare, (phi, counter.stop), types.boolean, "c")
-        advancing = self.advancing[target] = Advancing(iteration, counter, phi, condition)
+        condition = self.emit(compare, (count, counter.stop), types.boolean, "c")
+        advancing = self.advancing[target] = Advancing(iteration, count, condition, self.loc)
         self._bodies.setdefault(ending.then, []).append(advancing)
-        self._loops.append((advancing, label))
 
     def _close_loops(self, preds: dict[Block, list[Block]]) -> None:
-        for advancing, label in self._loops:
+        for phi, counter, label in self._loops:
             header, latch = self.graph.shells[label], self.graph.shells[self.graph.latches[label]]
-            phi, counter = advancing.phi, advancing.counter
             step = Const(counter.step, counter.type)
             following = Instr(operator.add, (phi, step), counter.type, phi.hint, phi.loc)
             latch.instrs.append(following)

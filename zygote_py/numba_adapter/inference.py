@@ -19,11 +19,18 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.ir_utils import get_definition, guard
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NopythonTypeInference
-from numba.core.untyped_passes import DeadBranchPrune, InlineClosureLikes, IRProcessing, ReconstructSSA
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    InlineClosureLikes,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
+from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
@@ -117,10 +124,11 @@ class _TypeInference(compiler.CompilerBase):
     def define_pipelines(self) -> list[PassManager]:
         """Numba's own passes, ours among them."""
         pipeline = PassManager("zygote_py")
-        in_ssa = False
+        ours: dict[type, type] = {TranslateByteCode: TranslateInOrder}
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            in_ssa = in_ssa or step is ReconstructSSA
-            pipeline.add_pass(_PruneTestsOfNone if in_ssa and step is DeadBranchPrune else step, description)
+            pipeline.add_pass(ours.get(step, step), description)
+            if step is ReconstructSSA:
+                ours[DeadBranchPrune] = _PruneTestsOfNone
             if step is IRProcessing or step is InlineClosureLikes:
                 pipeline.add_pass(CapturesToArguments, "captured values to arguments")
             if step is NopythonTypeInference:

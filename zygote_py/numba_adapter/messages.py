@@ -56,6 +56,10 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
         )
+    if found := re.search(r"Type of variable '([^']+)' cannot be determined", text):
+        name = found[1].partition(".")[0]
+        what = f"the type of `{name}`" if name.isidentifier() else "the type of a value"
+        return refuse(f"Numba cannot determine {what}", place, "give it a value of that type before the loop", name)
     if found := re.search(r"Invalid use of getiter with parameters \((.+)\)", text):
         kind = _readable(found[1])
         return refuse(f"a loop over `{kind}` is not supported", place, "give all components one type", "in")
