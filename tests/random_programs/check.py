@@ -112,7 +112,7 @@ def check(program: Program, compiled: bool) -> Outcome:
             return _unless_numba_fails(function, program.inputs[position], failed)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)[-6:])}"
-            return Outcome(Kind.CRASH, detail, position)
+            return _unless_numba_fails(function, program.inputs[position], Outcome(Kind.CRASH, detail, position))
     return Outcome(Kind.OK)
 
 
