@@ -40,6 +40,7 @@ from zygote_py.ir.core import (
     Type,
     Value,
     predecessors,
+    zero,
 )
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
@@ -100,7 +101,7 @@ class _Builder:
     def build(self) -> Function:
         for value in self.activity.values:
             if is_float(value.type):
-                self.ssa.declare(value, value.type, f"d{value.hint or 't'}", _zero(value.type))
+                self.ssa.declare(value, value.type, f"d{value.hint or 't'}", zero(value.type))
         position = {block: number for number, block in enumerate(self.order)}
         for number, block in enumerate(self.order):
             mirrors = [self.mirror[after] for after in self.after[block]]
@@ -176,7 +177,7 @@ class _Builder:
         phis = [phi for phi in block.phis if phi in self.activity and is_float(phi.type)]
         adjoints = [self._current(phi) for phi in phis]  # all of them are read before any is passed on
         for phi in phis:
-            self._write(phi, _zero(phi.type))
+            self._write(phi, zero(phi.type))
         preds = self.preds[block]
         if len(preds) > 2 or (phis and len(preds) < 2):
             raise InternalError(f"adjoint: a block of {self.primal.name} is not in canonical form")
@@ -190,7 +191,7 @@ class _Builder:
         if not is_float(instr.type):
             return  # an array: its adjoint is in its shadow, which its base's shadow shares
         dy = self._current(instr)
-        self._write(instr, _zero(instr.type))
+        self._write(instr, zero(instr.type))
         if _is_zero(dy):
             return
         self.origin = instr
@@ -202,13 +203,13 @@ class _Builder:
             for number, item in enumerate(items):
                 if item in self.activity:
                     chosen = self._emit(operator.eq, (position, Const(number, types.int64)), types.boolean)
-                    self._add(item, self._emit(ops.select, (chosen, dy, _zero(dy.type)), dy.type))
+                    self._add(item, self._emit(ops.select, (chosen, dy, zero(dy.type)), dy.type))
         elif instr.op is ops.select:
             condition, then, orelse = instr.args
             if then in self.activity:
-                self._add(then, self._emit(ops.select, (_alpha(condition), dy, _zero(dy.type)), dy.type))
+                self._add(then, self._emit(ops.select, (_alpha(condition), dy, zero(dy.type)), dy.type))
             if orelse in self.activity:
-                self._add(orelse, self._emit(ops.select, (_alpha(condition), _zero(dy.type), dy), dy.type))
+                self._add(orelse, self._emit(ops.select, (_alpha(condition), zero(dy.type), dy), dy.type))
         else:
             rule = rule_for(instr)
             if rule is None:
@@ -233,7 +234,7 @@ class _Builder:
 
     def _current(self, value: Value) -> Operand:
         if value not in self.written and value not in self.carried[self.block]:
-            return _zero(value.type)
+            return zero(value.type)
         return self.ssa.read(value, self.mirror[self.block])
 
     def _write(self, value: Value, adjoint: Operand) -> None:
@@ -301,10 +302,6 @@ def _live_at_ends(order: tuple[Block, ...], activity: Activity) -> dict[Block, s
 
 def _alpha(operand: Operand) -> Operand:
     return Alpha(operand) if isinstance(operand, Value) else operand
-
-
-def _zero(type: Type) -> Const:
-    return Const(0.0, type)
 
 
 def _is_zero(operand: Operand) -> bool:

@@ -25,7 +25,7 @@ from numba import types
 from zygote_py.adjoints.plan import Node, Plan, Way
 from zygote_py.adjoints.trips import INDEX, Trip, cannot_be_negative, hoist, is_zero
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Value
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, Value, zero
 from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, LoopNest
@@ -213,6 +213,7 @@ class Alphas:
         record = Instr(ops.record, sizes, kind, f"{value.hint or 't'}_record")
         preheader.instrs.append(record)
         self._sweeps.home[record] = preheader
+        _define(value)
         store = Instr(ops.setitem, (record, value, *(trip.index() for trip in trips)), types.none)
         home = self._sweeps.home[value]
         if self._sweeps.nest.innermost(home) is not node.loop:  # what an inner loop left: where that loop ends
@@ -246,6 +247,8 @@ class Alphas:
         ]
         trip = self._sweeps.trips[loop]
         values = tuple(self._sweeps.read_at_latch(node.value, loop) for node in nodes)
+        for value in values:
+            _define(value)
         record, hint = values[0], nodes[0].value.hint or "t"
         kind = nodes[0].value.type
         if len(nodes) > 1:
@@ -260,6 +263,21 @@ class Alphas:
         popped = self._prelude(block, ops.pop, (self._sweeps.read_slot(stack, block),), kind, hint)
         self._popped[loop] = nodes, popped
         return nodes, popped
+
+
+def _define(value: Operand) -> None:
+    """Let a number that is to be kept be zero where it is not set: a record is made of it all the same."""
+    pending = [value]
+    seen: set[Operand] = set()
+    while pending:
+        phi = pending.pop()
+        if not isinstance(phi, Phi) or phi in seen:
+            continue
+        seen.add(phi)
+        for pred, operand in phi.incoming.items():
+            if isinstance(operand, Undef) and isinstance(phi.type, types.Number | types.Boolean):
+                phi.incoming[pred] = zero(phi.type)
+        pending += phi.incoming.values()
 
 
 def _around(loop: Loop | None) -> list[Loop]:

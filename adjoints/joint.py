@@ -40,6 +40,7 @@ from zygote_py.ir.core import (
     Value,
     predecessors,
     replace_values,
+    zero,
 )
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.errors import InternalError
@@ -227,7 +228,7 @@ class _Join:
             if not isinstance(value.type, types.Number | types.Boolean):
                 raise InternalError("joint: an array that has to be kept in a branch of a loop")
             self.ssa.declare(key, value.type, value.hint)
-            self.ssa.write(key, trip.first, _zero(value.type))
+            self.ssa.write(key, trip.first, zero(value.type))
             self.ssa.write(key, home, value)
         return self.ssa.read(key, trip.latch)
 
@@ -338,7 +339,3 @@ def _pack(block: Block, items: tuple[Operand, ...]) -> Instr:
     instr = Instr(ops.pack, items, kind)
     block.instrs.append(instr)
     return instr
-
-
-def _zero(type: Type) -> Const:
-    return Const(False if isinstance(type, types.Boolean) else 0 if isinstance(type, types.Integer) else 0.0, type)

@@ -108,6 +108,11 @@ class Const:
         object.__setattr__(self, "key", repr(self.value))
 
 
+def zero(type: Type) -> Const:
+    """The zero of a number type; False for truth values."""
+    return Const(False if isinstance(type, types.Boolean) else 0 if isinstance(type, types.Integer) else 0.0, type)
+
+
 @dataclass(frozen=True, slots=True)
 class Undef:
     """The value of a variable on a path where nothing was assigned to it; no execution reads it."""

@@ -228,7 +228,7 @@ def _stub(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
 
 def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int, ...]:
     found = []
-    for one in (wrt,) if isinstance(wrt, str | int) else tuple(wrt or ()):
+    for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
         if isinstance(one, str) and one in names:
             found.append(names.index(one))
         elif isinstance(one, int) and not isinstance(one, bool) and -len(names) <= one < len(names):
