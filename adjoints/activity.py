@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from numba import types
+
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
 from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Return, Type, Value
+from zygote_py.ir.types import components_of
 
 # Instructions that give a part of an array, or one of several arrays: what they give shares memory with an argument.
 SELECTING: frozenset[ops.Op] = frozenset({ops.getitem, ops.pick, ops.select})
@@ -31,7 +33,7 @@ SELECTING: frozenset[ops.Op] = frozenset({ops.getitem, ops.pick, ops.select})
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """The active values, and those among the arrays that need a shadow (the active ones and what they are merged with)."""
+    """The active values, and the arrays that need a shadow: the active ones and what they are merged with."""
 
     values: frozenset[Value]
     shadowed: frozenset[Value]
@@ -71,7 +73,7 @@ def carries_adjoint(type: Type) -> bool:
     """Whether values of this type may have an adjoint: everything but integers, truth values, strings and the like."""
     match type:
         case types.BaseTuple():
-            return any(carries_adjoint(item) for item in type)
+            return any(carries_adjoint(item) for item in components_of(type))
         case types.Array():
             return carries_adjoint(type.dtype)
         case _:
@@ -81,7 +83,7 @@ def carries_adjoint(type: Type) -> bool:
 def _has_adjoint(type: Type) -> bool:
     """Whether values of this type can be given an adjoint."""
     if isinstance(type, types.BaseTuple):
-        return all(_has_adjoint(item) for item in type if carries_adjoint(item))
+        return all(_has_adjoint(item) for item in components_of(type) if carries_adjoint(item))
     return is_float(type) or is_float_array(type)
 
 
@@ -236,5 +238,5 @@ def _refuse_writes(function: Function) -> None:
 
 def _is_mutable(type: Type) -> bool:
     if isinstance(type, types.BaseTuple):
-        return any(_is_mutable(item) for item in type)
-    return isinstance(type, types.Buffer | types.List | types.Set | types.DictType | types.ListType)
+        return any(_is_mutable(item) for item in components_of(type))
+    return isinstance(type, types.Array | types.List | types.Set | types.DictType | types.ListType)

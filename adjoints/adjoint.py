@@ -22,6 +22,7 @@ import operator
 from collections.abc import Mapping
 
 from numba import types
+
 from zygote_py.adjoints.activity import Activity, carries_adjoint, differentiable_inputs, is_float, is_float_array
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.ir import ops

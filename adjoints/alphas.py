@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from numba import types
+
 from zygote_py.adjoints.plan import Node, Plan, Way
 from zygote_py.adjoints.trips import INDEX, Trip, cannot_be_negative, hoist, is_zero
 from zygote_py.ir import ops

@@ -19,6 +19,7 @@ import operator
 from collections.abc import Collection, Mapping
 
 from numba import types
+
 from zygote_py.adjoints.alphas import Alphas, Sweeps
 from zygote_py.adjoints.plan import Plan
 from zygote_py.adjoints.trips import INDEX, Trip, trip_of
@@ -68,9 +69,7 @@ class _Join:
             block: self.forward.blocks[block.mirror] for block in self.reverse.function.blocks if block.mirror
         }
         self.reverse_tree = dominator_tree(self.reverse.function)
-        self.joint = Function(
-            primal.name, self.forward.function.params, [], "joint", None, primal.loc, primal.options
-        )
+        self.joint = Function(primal.name, self.forward.function.params, [], "joint", None, primal.loc, primal.options)
 
     def build(self, wrt: list[int], bare: bool, with_value: bool) -> Function:
         forward, reverse = self.forward.function, self.reverse.function
@@ -83,11 +82,9 @@ class _Join:
             if self._is_latch(question)
         }
         # Inner loops first: what is added for them must be seen to be in the outer ones.
-        self.trips = {
-            loop: trip_of(loop, forward) for loop in reversed(self.nest.loops) if loop in asked_loops
-        }
+        self.trips = {loop: trip_of(loop, forward) for loop in reversed(self.nest.loops) if loop in asked_loops}
         answers = self._answers(questions)
-        self.home = {
+        self.home: dict[Value, Block] = {
             value: block for block in forward.blocks for value in (*block.phis, *block.instrs)
         }
         last = next(block for block in forward.blocks if isinstance(block.terminator, Return))

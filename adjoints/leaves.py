@@ -4,8 +4,8 @@
                                                 %p_1 = getitem %p, 1 : (f64[:], i64)
                                                 %p_1_0 = getitem %p_1, 0 : f64[:]   ...
 
-The front end reads tuple parameters this way already, where it reads them; here every leaf gets exactly one instruction,
-so that a leaf stands for its part of the parameter as a parameter of its own would.
+The front end reads tuple parameters this way already, where it reads them; here every leaf gets exactly one
+instruction, so that a leaf stands for its part of the parameter as a parameter of its own would.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Param, Value, replace_values
+from zygote_py.ir.types import components_of
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:
@@ -27,7 +29,7 @@ def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tup
             return
         parts[whole] = tuple(
             Instr(ops.getitem, (whole, Const(index, types.int64)), type, f"{whole.hint}_{index}", whole.loc)
-            for index, type in enumerate(whole.type)
+            for index, type in enumerate(components_of(whole.type))
         )
         for part in parts[whole]:
             made.append(part)

@@ -28,6 +28,7 @@ import numpy as np
 from numba import types
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import Loop, LoopNest
@@ -59,10 +60,10 @@ _TRANSCENDENTAL = 1000
 _PER_DEPTH = 10
 _INFINITE = 2**30
 _LARGEST = 2**24
-_DIVISIONS: frozenset[ops.Op] = frozenset(
+_DIVISIONS: frozenset[object] = frozenset(
     {operator.truediv, operator.floordiv, operator.mod, np.divide, np.sqrt, math.sqrt, np.floor_divide, np.mod}
 )
-_CHEAP_CALLS: frozenset[ops.Op] = frozenset(
+_CHEAP_CALLS: frozenset[object] = frozenset(
     {np.add, np.subtract, np.multiply, np.negative, np.abs, np.fabs, np.maximum, np.minimum, np.sign, np.copysign}
     | {np.square, np.positive, np.fmax, np.fmin, np.isnan, np.isfinite, np.float32, np.float64, np.int64, np.int32}
     | {np.floor, np.ceil, np.trunc, np.rint, math.floor, math.ceil, math.trunc, math.fabs, math.copysign}
@@ -236,5 +237,3 @@ class _Graph:
         residual.eliminate_zeros()
         reached = set(breadth_first_order(residual, self._SOURCE, return_predecessors=False).tolist())
         return {node for node, number in self._numbers.items() if number in reached and number + 1 not in reached}
-
-

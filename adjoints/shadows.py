@@ -70,5 +70,3 @@ def _zeros_like(array: Param | Instr) -> Instr:
 
 def _hint(array: Value) -> str:
     return f"d{array.hint or 't'}"
-
-

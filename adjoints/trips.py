@@ -13,6 +13,7 @@ import operator
 from dataclasses import dataclass
 
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
 from zygote_py.ir.errors import InternalError
@@ -69,7 +70,6 @@ class Trip:
 
     def _make_index(self) -> Operand:
         if self.counted is None:
-            assert isinstance(self.count, Value)
             return self.count
         phi, start, step = self.counted.phi, self.counted.start, self.counted.step
         if step == 1 and is_zero(start):

@@ -1,6 +1,6 @@
 """A copy of a function's blocks, with the maps from old to new.
 
-    copy = clone(function)          # copy.function, copy.values[old value], copy.blocks[old block]
+copy = clone(function)          # copy.function, copy.values[old value], copy.blocks[old block]
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from zygote_py.ir.core import (
     Terminator,
     Value,
 )
-
 
 Mapped = Callable[[Operand], Operand]
 
@@ -51,9 +50,7 @@ def clone(function: Function) -> Clone:
             if isinstance(instr, CameFrom):
                 replica: Instr | CameFrom = CameFrom(instr.block, instr.pred)
             else:
-                replica = Instr(
-                    instr.op, instr.args, instr.type, instr.hint, instr.loc, instr.keywords, instr.origin
-                )
+                replica = Instr(instr.op, instr.args, instr.type, instr.hint, instr.loc, instr.keywords, instr.origin)
             values[instr] = replica
             copy.instrs.append(replica)
 
@@ -67,7 +64,7 @@ def clone(function: Function) -> Clone:
             if isinstance(instr, Instr):
                 instr.args = tuple(map(mapped, instr.args))
         copy.terminator = _clone_terminator(block.terminator, blocks, mapped)
-    params = [copy for param in function.params if isinstance(copy := values[param], Param)]
+    params = [param_copy for param in function.params if isinstance(param_copy := values[param], Param)]
     copied = Function(
         function.name, params, list(blocks.values()), function.kind, function.primal, function.loc, function.options
     )

@@ -128,6 +128,7 @@ class Alpha:
 
     @property
     def type(self) -> Type:
+        """The type of the value."""
         return self.value.type
 
 
@@ -136,6 +137,8 @@ Operand = Value | Const | Undef | Alpha
 
 @dataclass(slots=True, eq=False)
 class Jump:
+    """Control goes to `target`."""
+
     target: Block
 
 
@@ -183,6 +186,7 @@ class Block:
 
     @property
     def successors(self) -> tuple[Block, ...]:
+        """The blocks that control may go to from here, each once."""
         match self.terminator:
             case Jump(target):
                 return (target,)
@@ -209,6 +213,7 @@ class Function:
 
     @property
     def entry(self) -> Block:
+        """The block that a call begins with."""
         return self.blocks[0]
 
     def values(self) -> Iterator[Value]:

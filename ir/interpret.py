@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numba import types
+
 from zygote_py.ir.core import (
     Alpha,
     Block,

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from numba import types
+
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Return, Value, predecessors
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.errors import InternalError

@@ -29,55 +29,69 @@ Op = Callable[..., Any]
 
 
 def getitem(x: Any, *index: Any) -> Any:
+    """Give `x[i, j]`."""
     return x[index[0] if len(index) == 1 else index]
 
 
 def setitem(x: Any, value: Any, *index: Any) -> None:
+    """Do `x[i, j] = v`."""
     x[index[0] if len(index) == 1 else index] = value
 
 
 def accumulate(x: Any, value: Any, *index: Any) -> None:
+    """Do `x[i, j] += v`."""
     x[index[0] if len(index) == 1 else index] += value
 
 
 def pick(index: Any, *items: Any) -> Any:
+    """Give the item with this number."""
     return items[index]
 
 
 def select(condition: Any, then: Any, orelse: Any) -> Any:
+    """Give one of two values, both computed."""
     return then if condition else orelse
 
 
 def const(value: Any) -> Any:
+    """Give the value: a constant with a name."""
     return value
 
 
 def pack(*items: Any) -> tuple[Any, ...]:
+    """Make a tuple."""
     return items
 
 
 def dim(x: Any, axis: int) -> int:
-    return x.shape[axis]
+    """Give the length of an axis."""
+    length: int = x.shape[axis]
+    return length
 
 
 def range_length(start: int, stop: int, step: int) -> int:
+    """Give the length of a range."""
     return len(range(start, stop, step))
 
 
 def record(*shape: int) -> Any:
+    """Make an array whose elements are not set."""
     # Objects, as the interpreter sees no types.
     return np.empty(shape, object)
 
 
 def stack() -> list[Any]:
+    """Make an empty list."""
     return []
 
 
 def push(values: list[Any], value: Any) -> None:
+    """Append to a list."""
     values.append(value)
 
 
 def pop(values: list[Any]) -> Any:
+    """Take the last of a list."""
     return values.pop()
 
 
@@ -103,8 +117,10 @@ _EFFECTS: dict[Op, Effect] = {
     np.zeros_like: Effect.ALLOCATE,
 }
 _OPERATORS = (
-    "add sub mul truediv floordiv mod pow neg pos invert and_ or_ xor lshift rshift not_ lt le eq ne ge gt is_ is_not"
-).split()
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos"),
+    *("invert", "and_", "or_", "xor", "lshift", "rshift", "not_"),
+    *("lt", "le", "eq", "ne", "ge", "gt", "is_", "is_not"),
+)
 _BUILTINS = (abs, bool, complex, divmod, float, int, len, max, min, pow, round, slice)
 _NAMED: dict[str, Op] = {op.__name__: op for op in OWN}
 _NAMED |= {name: getattr(operator, name) for name in _OPERATORS}
@@ -154,7 +170,7 @@ def effect_of(op: Op) -> Effect:
     return Effect.WRITE
 
 
-_PURE_NUMPY: frozenset[Op] = frozenset(
+_PURE_NUMPY: frozenset[Any] = frozenset(
     {function for function in vars(np).values() if isinstance(function, np.ufunc)}
     | {np.sinc, np.where, np.clip, np.real, np.imag, np.around, np.round, np.nan_to_num}
     | {np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}

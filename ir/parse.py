@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from numba import types
+
 from zygote_py.ir.core import (
     Alpha,
     Block,

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from itertools import count, groupby, zip_longest
 
 from numba import types
+
 from zygote_py.ir.core import (
     Alpha,
     Block,

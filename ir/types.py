@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from numba import types
+
 from zygote_py.ir.core import Type
 
 _SHORT: dict[str, Type] = {
@@ -65,6 +66,11 @@ def type_text(t: Type) -> str:
             return f"list({type_text(t.dtype)})"
         case _:
             return f"<{t}>"
+
+
+def components_of(type: Any) -> tuple[Type, ...]:
+    """The types of the components of a tuple type."""
+    return tuple(type.types)
 
 
 def parse_type(s: str) -> Type:

@@ -47,6 +47,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from numba import types
+
 from zygote_py.ir.core import (
     Alpha,
     Block,

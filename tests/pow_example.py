@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,

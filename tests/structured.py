@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Param, Raise, Return
 from zygote_py.ir.edit import drop_unreachable

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.verify import verify
 
 from tests.frontend_programs import CASES
 from zygote_py.frontend import lower
+from zygote_py.ir.interpret import interpret
+from zygote_py.ir.verify import verify
 from zygote_py.numba_adapter import typeof
 
 

@@ -1,9 +1,9 @@
 """Reverse-mode automatic differentiation for Numba functions.
 
-    from zygote_py import gradient
+from zygote_py import gradient
 
-    @gradient
-    def df(x, y): ...
+@gradient
+def df(x, y): ...
 """
 
 from zygote_py.adjoints.errors import DifferentiationError

@@ -18,7 +18,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from numba import config, njit, types
+from numba import types
+
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.compile import Compiled, MoreCaptured, Request, compile_gradient
@@ -54,7 +55,8 @@ class GradientFunction:
         self._entry: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or self._hidden or self._frozen or self._dispatcher is None or config.DISABLE_JIT:
+        """The gradient at these arguments."""
+        if kwargs or self._hidden or self._frozen or self._dispatcher is None or numba_adapter.jit_is_disabled():
             return self._call(args, kwargs)
         try:
             return self._dispatcher(*args)
@@ -76,7 +78,7 @@ class GradientFunction:
         return self._inspect(args).primal_text
 
     def adjoint_ir(self, *args: Any) -> str:
-        """The IR of the adjoint for these arguments, or Numba types; `@v` is the primal's value, `came_from` its path."""
+        """The IR of the adjoint for these arguments, or Numba types; `@v` is what `%v` held."""
         return self._inspect(args).adjoint_text
 
     def source(self, *args: Any) -> str:
@@ -102,7 +104,7 @@ class GradientFunction:
         while True:
             hidden = tuple(capture.read() for capture in self._hidden)
             try:
-                if config.DISABLE_JIT:
+                if numba_adapter.jit_is_disabled():
                     return self._implement(self._types(args))(*args, *hidden)
                 return self._ready()(*args, *hidden)
             except MoreCaptured as more:
@@ -222,7 +224,7 @@ def _stub(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
     exec(f"def {request.name}({', '.join(names)}): pass", namespace)
     stub: Callable[..., object] = namespace[request.name]
     if not hidden:  # with hidden parameters behind them, defaults are filled in before the call
-        stub.__defaults__ = request.func.__defaults__  # type: ignore[attr-defined]
+        stub.__defaults__ = request.func.__defaults__
     return stub
 
 
@@ -323,7 +325,8 @@ def _entry(function: GradientFunction, dispatcher: Any) -> Any:
     namespace: dict[str, Any] = {"inner": dispatcher}
     namespace |= {name: capture.read() for name, capture in zip(captured, function._hidden, strict=True)}
     exec(f"def entry({', '.join(names)}): return inner({', '.join((*names, *captured))})", namespace)
-    return njit(**function._request.options)(namespace["entry"])
+    entry = namespace["entry"]
+    return numba_adapter.make_dispatcher(entry, lambda argument_types: entry, function._request.options)
 
 
 numba_adapter.register_as_dispatcher(GradientFunction, _dispatcher_for_compiled_code)

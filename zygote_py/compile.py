@@ -2,8 +2,8 @@
 
     front end -> simplification, canonical form -> activity, shadows -> adjoint -> joint function -> emission
 
-`Request` says what is to be differentiated, `compile_gradient` runs the stages and keeps what each made, for inspection.
-What Numba does with the emitted function is not its business (see `zygote_py.api`).
+`Request` says what is to be differentiated, `compile_gradient` runs the stages and keeps what each made, for
+inspection. What Numba does with the emitted function is not its business (see `zygote_py.api`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from numba import types
+
 from zygote_py import numba_adapter
 from zygote_py.adjoints.activity import Activity, carries_adjoint, find_active, is_float
 from zygote_py.adjoints.adjoint import make_adjoint
@@ -25,13 +26,14 @@ from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import passes
 from zygote_py.ir.core import Function, Instr, Loc, Param, Type, replace_values
 from zygote_py.ir.text import text
+from zygote_py.ir.types import components_of
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to differentiate: the function, the numbers of the parameters asked for (None: all), the form of the answer.
+    """What to differentiate: the function, the numbers of the parameters asked for (None: all), the form.
 
-    With `bare`, the answer is the one gradient asked for and no tuple; `with_value` puts the function's value before it.
+    With `bare`, the answer is the one gradient asked for and no tuple; `with_value` puts the value before it.
     """
 
     func: Callable[..., object]
@@ -139,7 +141,7 @@ _ALLOWED = (types.Integer, types.Float, types.Boolean, types.NoneType, types.Uni
 
 def _check_argument(request: Request, name: str, type: Type) -> None:
     if isinstance(type, types.BaseTuple):
-        for item in type:
+        for item in components_of(type):
             _check_argument(request, name, item)
     elif isinstance(type, types.Array):
         _check_argument(request, name, type.dtype)
@@ -191,5 +193,3 @@ def _key(capture: Capture) -> tuple[str, str]:
 
 def _decorator(options: Mapping[str, object]) -> str:
     return f"njit({', '.join(f'{name}={value!r}' for name, value in options.items())})" if options else "njit"
-
-

@@ -12,6 +12,7 @@ scalars have rules here; arrays do not.
 from __future__ import annotations
 
 from numba import types
+
 from zygote_py.adjoints.rules import functions, selection  # noqa: F401 (they fill the table)
 from zygote_py.adjoints.rules.arithmetic import is_number
 from zygote_py.adjoints.rules.expand import expand

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numba import types
+
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Op, Rule

@@ -14,6 +14,7 @@ import operator
 
 import numpy as np
 from numba import types
+
 from zygote_py.adjoints.rules.rule import Rule, flat, row, rule, structural
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import types
+
 from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.rule import Rule
 from zygote_py.adjoints.rules.terms import COMPARISONS, LOGIC, PREDICATES, Call, Number, Term, parse

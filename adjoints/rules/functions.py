@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.arithmetic import constant_value
 from zygote_py.adjoints.rules.rule import Rule, row, rule, structural

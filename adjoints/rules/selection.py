@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from zygote_py.adjoints.rules.rule import Rule, flat, rule, structural
 from zygote_py.ir import ops
 from zygote_py.ir.core import Instr

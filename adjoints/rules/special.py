@@ -18,6 +18,7 @@ import inspect
 from collections.abc import Callable
 
 import numpy as np
+
 from zygote_py.ir import ops
 
 

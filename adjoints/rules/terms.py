@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+
 from zygote_py.adjoints.rules import special
 from zygote_py.ir import ops
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Raise, Return, Value, operands
 from zygote_py.ir.loops import Loop, loop_nest

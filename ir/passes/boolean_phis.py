@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 
 from numba import types
+
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value, replace_values
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 

@@ -33,6 +33,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,

@@ -17,6 +17,7 @@ import operator
 from collections.abc import Hashable
 
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value, replace_values
 from zygote_py.ir.dominators import dominator_tree

@@ -15,6 +15,7 @@ import operator
 
 import numpy as np
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Function, Instr, Operand, Value, replace_values
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis

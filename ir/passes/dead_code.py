@@ -18,6 +18,7 @@ from __future__ import annotations
 import operator
 
 from numba import types
+
 from zygote_py.ir.core import CameFrom, Const, Function, Instr, Operand, Phi, Value, operands
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.ops import Effect, effect_of, may_raise

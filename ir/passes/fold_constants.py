@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, replace_values
 from zygote_py.ir.dominators import reverse_postorder

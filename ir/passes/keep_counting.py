@@ -20,6 +20,7 @@ import operator
 from collections.abc import Iterable
 
 from numba import types
+
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, operands
 from zygote_py.ir.loops import Loop, loop_nest
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import operator
 
 from numba import types
+
 from zygote_py.ir.core import (
     Block,
     Branch,

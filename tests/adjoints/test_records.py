@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from stages import stages
+
 from zygote_py.ir import ops
 
 X = np.array([0.5, 1.5, 2.5])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from stages import stages
+
 from zygote_py.ir.interpret import Trace, interpret, interpret_adjoint
 
 X = np.array([0.5, 1.5, -2.5, 0.25])
@@ -106,7 +107,7 @@ def work_in_the_condition(x):
 def rows_and_elements(x, a):
     s = 0.0
     for row in a:
-        for v, w in zip(row, x):
+        for v, w in zip(row, x):  # noqa: B905
             s += v * w * w
     return s * x[-1]
 
@@ -122,7 +123,7 @@ def chosen_array(x, a, n):
 def tuple_components(t, n):
     a, b = t
     s = a
-    for i in range(n):
+    for _ in range(n):
         for v in t:
             s = s * v + b
     return s
@@ -146,7 +147,7 @@ def steps_of_three(x, n):
 
 def for_with_else(x, n):
     s = x
-    for i in range(n):
+    for _ in range(n):
         if s > 3.0:
             break
         s = s * 1.5

@@ -12,6 +12,7 @@ from random import Random
 
 import numpy as np
 from numba import types
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,

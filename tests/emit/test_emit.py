@@ -13,13 +13,13 @@ import numpy as np
 import programs
 import pytest
 from pow_example import pow_primal
+
+from zygote_py.emit import emit, load
+from zygote_py.emit.source import _print_nodes
 from zygote_py.ir.core import Instr
 from zygote_py.ir.interpret import interpret
 from zygote_py.ir.parse import parse
 from zygote_py.ir.verify import verify
-
-from zygote_py.emit import emit, load
-from zygote_py.emit.source import _print_nodes
 
 CALLS = {
     "SWAP": [(0, 1.0, 2.0), (1, 1.0, 2.0), (2, 1.0, 2.0), (5, 1.0, 2.0)],

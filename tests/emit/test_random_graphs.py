@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import random_function
+
+from zygote_py.emit import emit, load
 from zygote_py.ir.core import Function
 from zygote_py.ir.interpret import interpret
 from zygote_py.ir.verify import verify
-
-from zygote_py.emit import emit, load
 
 CASES = [(0.5, 0), (-1.5, 2), (2.0, 4)]
 

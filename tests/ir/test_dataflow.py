@@ -1,4 +1,5 @@
 from test_dominators import graph
+
 from zygote_py.ir.dataflow import Meet, gen_kill, liveness, solve
 from zygote_py.ir.parse import parse
 

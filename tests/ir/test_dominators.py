@@ -3,6 +3,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import types
+
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Raise, Return, predecessors
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree, reverse_postorder
 

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from pow_example import pow_adjoint, pow_primal
+
 from zygote_py.ir.core import Block, CameFrom
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.interpret import StepLimitError, Trace, interpret, interpret_adjoint

@@ -2,6 +2,7 @@ import operator
 
 import pytest
 from test_dominators import graph
+
 from zygote_py.ir.core import Const
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import counted, invariant, loop_nest, returning_blocks

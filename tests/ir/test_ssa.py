@@ -3,6 +3,7 @@ import time
 
 import pytest
 from numba import types
+
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Param, Phi, Return, Undef
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ssa import SSABuilder

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numba import types
 from pow_example import f64, i64, pow_adjoint, pow_primal
+
 from zygote_py.ir import ops
 from zygote_py.ir.core import Alpha, Block, Const, Function, Instr, Jump, Loc, Param, Raise, Return, Undef, Value
 from zygote_py.ir.text import names_of, text

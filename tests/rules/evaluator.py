@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit, types
+
 from zygote_py.adjoints.rules import Rule, expand, rule_for
 from zygote_py.adjoints.rules.special import HELPERS
 from zygote_py.ir import ops

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from numba import types
+
+from tests.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
 from zygote_py.adjoints.rules import rule_for, uses
 from zygote_py.adjoints.rules.rule import ROWS
 from zygote_py.adjoints.rules.special import digamma
 from zygote_py.adjoints.rules.terms import Call, Number, Term, parse
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Type
-
-from tests.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
 
 
 def instructions(type: Type) -> Iterator[Instr]:

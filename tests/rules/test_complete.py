@@ -10,12 +10,12 @@ import numba
 import numpy as np
 import pytest
 from numba import types
+
+from tests.rules.evaluator import f32, f64, i64
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Param, Type
-
-from tests.rules.evaluator import f32, f64, i64
 
 SIGNATURES = ((f64,), (f64, f64), (f64, i64), (f64, f64, f64))
 # NumPy functions on scalars that are no ufuncs.

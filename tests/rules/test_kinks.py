@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba import types
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.ir.core import Const, Type
 
 from tests.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
+from zygote_py.adjoints.rules import rule_for
+from zygote_py.ir.core import Const, Type
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "kinks.md"
 OPERATORS = {ast.Pow: operator.pow, ast.Mod: operator.mod, ast.FloorDiv: operator.floordiv, ast.Div: operator.truediv}

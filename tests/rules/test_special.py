@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from numba import njit
+
 from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.__main__ import text
 from zygote_py.ir import ops

@@ -36,6 +36,7 @@ from zygote_py.frontend.iteration import (
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -238,11 +239,11 @@ def _name(callee: object) -> str:
 
 
 def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle:
-    if len(args) + len(keywords) < len(values.fields_of(type_)) != len(values.components_of(type_)):
+    if len(args) + len(keywords) < len(values.fields_of(type_)) != len(components_of(type_)):
         raise at.refuse("defaults of a NamedTuple are not supported", "give every field a value", cls.__name__)
     defaults: dict[str, object] = cls._field_defaults  # type: ignore[attr-defined]
     leaves: list[Operand] = []
-    for index, (field, part) in enumerate(zip(values.fields_of(type_), values.components_of(type_), strict=True)):
+    for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
         if index < len(args):
             given = args[index]
         elif field in keywords:

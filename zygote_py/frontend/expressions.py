@@ -26,6 +26,7 @@ from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Loc, Operand, Type
+from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -108,7 +109,7 @@ def act(at: Lowering, statement: st.Act) -> None:
 def _constant(value: object, type_: Type, loc: Loc) -> Bundle:
     if values.is_tuple(type_):
         assert isinstance(value, tuple)
-        parts = [_constant(item, part, loc) for item, part in zip(value, values.components_of(type_), strict=True)]
+        parts = [_constant(item, part, loc) for item, part in zip(value, components_of(type_), strict=True)]
         return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
     leaves = leaves_of(type_)
     if not leaves:

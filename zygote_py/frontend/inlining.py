@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from numba import types
 
 from zygote_py import statements as st
-from zygote_py.frontend import values
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import components_of
 
 Rename = Callable[[st.Variable], st.Variable]
 
@@ -112,7 +112,7 @@ class _Inliner:
             self._frozen.setdefault(capture.key, capture)
         positional = list(call.args)
         if call.star is not None:
-            for index, part in enumerate(values.components_of(self._types[call.star])):
+            for index, part in enumerate(components_of(self._types[call.star])):
                 item = f"{prefix}*{index}"
                 self._types[item] = part
                 positional.append(item)

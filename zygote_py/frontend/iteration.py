@@ -14,9 +14,10 @@ from typing import Protocol
 
 from numba import types
 
-from zygote_py.frontend.values import Bundle, components, components_of, leaves_of
+from zygote_py.frontend.values import Bundle, components, leaves_of
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.types import components_of
 
 
 class Emitter(Protocol):

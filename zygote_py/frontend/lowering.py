@@ -46,6 +46,7 @@ from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
 from zygote_py.ir.ssa import SSABuilder
+from zygote_py.ir.types import components_of
 
 
 class Advancing:
@@ -300,7 +301,7 @@ class Lowering:
         if not values.is_tuple(value.type):
             return Bundle(value.type, (value,))
         leaves: list[Operand] = []
-        for index, part in enumerate(values.components_of(value.type)):
+        for index, part in enumerate(components_of(value.type)):
             if values.leaves_of(part):
                 item = self.emit(ops.getitem, (value, Const(index, INT)), plain(part))
                 assert isinstance(item, Value)
@@ -370,7 +371,7 @@ class Lowering:
         if bundle.type == type:
             return bundle
         if values.is_tuple(type) and values.is_tuple(bundle.type):
-            parts = zip(values.components(bundle), values.components_of(type), strict=True)
+            parts = zip(values.components(bundle), components_of(type), strict=True)
             cast = [self.cast_bundle(part, to) for part, to in parts]
             return Bundle(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
         if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:

@@ -18,6 +18,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
+from zygote_py.ir.types import components_of
 
 RANGES: dict[Type, Type] = {
     types.range_state32_type: types.int32,
@@ -86,11 +87,6 @@ _NAMES = {
     types.DictType: "a dict",
     types.Optional: "a value that may be `None`",
 }
-
-
-def components_of(type: Any) -> tuple[Type, ...]:
-    """The types of the components of a tuple."""
-    return tuple(type.types)
 
 
 def fields_of(type: Any) -> tuple[str, ...]:

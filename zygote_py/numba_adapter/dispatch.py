@@ -41,6 +41,11 @@ def make_dispatcher(
     return dispatcher
 
 
+def jit_is_disabled() -> bool:
+    """Whether `NUMBA_DISABLE_JIT` is set: functions run in the interpreter then."""
+    return bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+
+
 def typeof(value: object) -> Type:
     """The Numba type of a value. Raises DifferentiationError if Numba has none for it."""
     try:

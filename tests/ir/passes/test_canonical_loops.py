@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structured import build, outcomes, statements
 from transform import check, read, same
+
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Instr, Return
 from zygote_py.ir.errors import InternalError

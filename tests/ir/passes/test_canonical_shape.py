@@ -1,4 +1,5 @@
 from transform import check
+
 from zygote_py.ir.passes import make_merges_binary, merge_returns, split_critical_edges
 
 

@@ -1,4 +1,5 @@
 from transform import check, read, shown
+
 from zygote_py.ir.passes import merge_common_subexpressions
 
 

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from transform import check, read, shown
+
 from zygote_py.ir.core import Const, Instr
 from zygote_py.ir.interpret import interpret
 from zygote_py.ir.passes import fold_constants

@@ -1,4 +1,5 @@
 from transform import check
+
 from zygote_py.ir.passes import forward_jumps, merge_blocks
 
 

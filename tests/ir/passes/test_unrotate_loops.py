@@ -1,4 +1,5 @@
 from transform import check, read
+
 from zygote_py.ir.interpret import interpret
 from zygote_py.ir.loops import counted, loop_nest
 from zygote_py.ir.passes import CANONICAL, CLEAN_UP, run, unrotate_loops
