@@ -44,24 +44,25 @@ class GradientFunction:
         self._wrt = wrt
         self._with_value = with_value
         self._lock = threading.RLock()
-        self._reset(())
+        self._kept: list[Any] = []
+        self._reset()
 
-    def _reset(self, hidden: tuple[Capture, ...]) -> None:
-        """Forget what was compiled; from now on `hidden` are the captured values that are passed at each call."""
-        self._hidden = hidden
-        self._frozen: dict[tuple[str, str], Capture] = {}
+    def _reset(self) -> None:
+        """Forget what was compiled."""
         self._compiled: dict[tuple[Type, ...], Compiled] = {}
-        self._dispatcher: Any = None
-        self._entry: Any = None
+        self._hidden: tuple[Capture, ...] = ()  # captured values that are passed at each call
+        self._frozen: dict[object, Capture] = {}  # those that are constants of what was compiled
+        self._passing: Any = None  # the dispatcher that takes the hidden values behind the arguments
+        self._entry: Any = None  # the dispatcher that takes the arguments alone
+        self._quick: Any = None  # that one too, if nothing is captured
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The gradient at these arguments."""
-        if kwargs or self._hidden or self._frozen or self._dispatcher is None or numba_adapter.jit_is_disabled():
+        quick = self._quick
+        if quick is None or kwargs:
             return self._call(args, kwargs)
         try:
-            return self._dispatcher(*args)
-        except MoreCaptured:
-            return self._call(args, kwargs)
+            return quick(*args)
         except Exception as error:
             self._diagnose(args, kwargs, error)
             raise
@@ -98,49 +99,92 @@ class GradientFunction:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
-        args = self._bind(args, kwargs)
+        if kwargs or len(args) != self._request.func.__code__.co_argcount:
+            args = self._bind(args, kwargs)
         if any(capture.read() is not capture.value for capture in self._frozen.values()):
-            self._reset(self._hidden)
+            with self._lock:
+                self._reset()
         while True:
-            hidden = tuple(capture.read() for capture in self._hidden)
             try:
+                if not self._compiled:  # what is captured has to be known before the call
+                    self._compile(self._types(args))
                 if numba_adapter.jit_is_disabled():
-                    return self._implement(self._types(args))(*args, *hidden)
-                return self._ready()(*args, *hidden)
-            except MoreCaptured as more:
-                with self._lock:
-                    self._reset(more.hidden)
+                    function = self._compile(self._types(args)).function
+                else:
+                    function = self._dispatcher()
+                return function(*args, *[capture.read() for capture in self._hidden])
+            except MoreCaptured:
+                continue
             except Exception as error:
                 self._diagnose(args, {}, error)
                 raise
 
-    def _ready(self) -> Any:
-        """The dispatcher, made at the first call."""
-        with self._lock:
-            if self._dispatcher is None:
-                request = self._request
-                names = [f"captured_{capture.name}" for capture in self._hidden]
-                stub = _stub(request, names)
-                self._dispatcher = numba_adapter.make_dispatcher(stub, self._implement_all, request.options)
-            return self._dispatcher
-
-    def _implement_all(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
-        count = len(argument_types) - len(self._hidden)
-        return self._implement(argument_types[:count])
-
-    def _implement(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
-        """The emitted function for a signature; it takes the captured values behind the arguments."""
-        return self._compile(argument_types).function
-
     def _compile(self, argument_types: tuple[Type, ...]) -> Compiled:
+        """Run the stages for a signature, and note what the function captures."""
         with self._lock:
-            compiled = self._compiled.get(argument_types)
-            if compiled is None:
-                compiled = compile_gradient(self._request, argument_types, self._hidden)
+            while argument_types not in self._compiled:
+                try:
+                    compiled = compile_gradient(self._request, argument_types, self._hidden)
+                except MoreCaptured as more:
+                    self._compiled, self._passing, self._quick = {}, None, None
+                    self._hidden = more.hidden
+                    continue
                 for capture in compiled.lowered.frozen:
-                    self._frozen[capture.kind, capture.name] = capture
+                    self._frozen[capture.key] = capture
+                    self._quick = None
                 self._compiled[argument_types] = compiled
-            return compiled
+            return self._compiled[argument_types]
+
+    def _dispatcher(self) -> Any:
+        """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
+        with self._lock:
+            if not self._hidden:
+                entry = self._entry_dispatcher()
+                if not self._frozen:
+                    self._quick = entry
+                return entry
+            if self._passing is None:
+                hidden = self._hidden
+
+                def implement(given: tuple[Type, ...]) -> Callable[..., object]:
+                    return self._implement(given[: -len(hidden)], hidden, given[-len(hidden) :])
+
+                stub = _stub(self._request, [f"captured_{capture.name}" for capture in hidden])
+                self._passing = numba_adapter.make_dispatcher(stub, implement, self._request.options)
+            return self._passing
+
+    def _implement(
+        self, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...], hidden_types: tuple[Type, ...]
+    ) -> Callable[..., object]:
+        """The emitted function for a signature and the types that the captured values have at this moment."""
+        with self._lock:
+            now = dict(zip((capture.key for capture in hidden), hidden_types, strict=True))
+            compiled = self._compile(argument_types)
+            if any(now.get(capture.key) != capture.type for capture in compiled.lowered.hidden):
+                del self._compiled[argument_types]
+                compiled = self._compile(argument_types)
+            if self._hidden is not hidden:
+                raise MoreCaptured(self._hidden)
+            return compiled.function
+
+    def _entry_dispatcher(self) -> Any:
+        """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
+        with self._lock:
+            if self._entry is None:
+                stub = _stub(self._request, [])
+                self._entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
+                self._kept.append(self._entry)  # Numba refers to it weakly
+            return self._entry
+
+    def _implement_entry(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        with self._lock:
+            compiled = self._compile(argument_types)
+            if not self._hidden:
+                return compiled.function
+            inner = numba_adapter.make_dispatcher(
+                compiled.function, lambda given: compiled.function, self._request.options
+            )
+            return _with_constants(self._request, inner, [capture.read() for capture in self._hidden])
 
     @functools.cached_property
     def _request(self) -> Request:
@@ -200,17 +244,12 @@ class GradientFunction:
             self._types(self._bind(args, kwargs))
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
-        argument_types = self._types(self._bind(args, {}))
-        while True:
-            try:
-                return self._compile(argument_types)
-            except MoreCaptured as more:
-                self._reset(more.hidden)
+        return self._compile(self._types(self._bind(args, {})))
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
         argument_types = self._types(self._bind(args, {}))
-        self._inspect(args)
-        dispatcher = self._ready()
+        self._compile(argument_types)
+        dispatcher = self._dispatcher()
         signature = (*argument_types, *(numba_adapter.typeof(capture.read()) for capture in self._hidden))
         dispatcher.compile(signature)
         return show(dispatcher, signature)
@@ -307,26 +346,15 @@ def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) 
     return GradientFunction(f, wrt, with_value=True)
 
 
-def _dispatcher_for_compiled_code(function: GradientFunction) -> Any:
-    """What compiled code calls: the dispatcher, around it the captured values as constants, as Numba has them."""
-    while True:
-        dispatcher = function._ready()
-        if not function._hidden:
-            return dispatcher
-        if function._entry is None:
-            function._entry = _entry(function, dispatcher)
-        return function._entry
+def _with_constants(request: Request, inner: Any, captured: Sequence[object]) -> Callable[..., object]:
+    """A function of the arguments alone that calls `inner` with the captured values as they are now."""
+    code = request.func.__code__
+    arguments = code.co_varnames[: code.co_argcount]
+    names = [f"captured_{number}" for number in range(len(captured))]
+    namespace: dict[str, Any] = {"inner": inner, **dict(zip(names, captured, strict=True))}
+    exec(f"def {request.name}({', '.join(arguments)}): return inner({', '.join((*arguments, *names))})", namespace)
+    function: Callable[..., object] = namespace[request.name]
+    return function
 
 
-def _entry(function: GradientFunction, dispatcher: Any) -> Any:
-    code = function._request.func.__code__
-    names = code.co_varnames[: code.co_argcount]
-    captured = [f"captured_{number}" for number in range(len(function._hidden))]
-    namespace: dict[str, Any] = {"inner": dispatcher}
-    namespace |= {name: capture.read() for name, capture in zip(captured, function._hidden, strict=True)}
-    exec(f"def entry({', '.join(names)}): return inner({', '.join((*names, *captured))})", namespace)
-    entry = namespace["entry"]
-    return numba_adapter.make_dispatcher(entry, lambda argument_types: entry, function._request.options)
-
-
-numba_adapter.register_as_dispatcher(GradientFunction, _dispatcher_for_compiled_code)
+numba_adapter.register_as_dispatcher(GradientFunction, GradientFunction._entry_dispatcher)

@@ -95,8 +95,8 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(request.func, taken, request.options)
-    known = {_key(capture) for capture in hidden}
-    if new := tuple(capture for capture in lowered.hidden if _key(capture) not in known):
+    known = {capture.key for capture in hidden}
+    if new := tuple(capture for capture in lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _check_result(request, lowered.result_type)
     primal = lowered.function
@@ -181,14 +181,10 @@ def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
 def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:
     """Give the joint function a parameter for each captured value in `hidden`, in that order, needed or not."""
     count = lowered.argument_count
-    needed = {_key(capture): param for capture, param in zip(lowered.hidden, joint.params[count:], strict=True)}
+    needed = {capture.key: param for capture, param in zip(lowered.hidden, joint.params[count:], strict=True)}
     joint.params[count:] = [
-        needed.get(_key(capture)) or Param(capture.type or types.none, capture.name) for capture in hidden
+        needed.get(capture.key) or Param(capture.type or types.none, capture.name) for capture in hidden
     ]
-
-
-def _key(capture: Capture) -> tuple[str, str]:
-    return capture.kind, capture.name
 
 
 def _decorator(options: Mapping[str, object]) -> str:
