@@ -214,7 +214,7 @@ class _Join:
         return self.ssa.read(value, block)
 
     def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
-        """What `value` is at the end of an iteration; zero if the iteration did not come to it."""
+        """What `value` is at the end of an iteration; zero, or an empty array, if the iteration did not come to it."""
         trip = self.trips[loop]
         home = self.home[value]
         if self.nest.tree.dominates(home, trip.latch):
@@ -222,12 +222,21 @@ class _Join:
         key = (value, loop)
         if key not in self.declared:
             self.declared.add(key)
-            if not isinstance(value.type, types.Number | types.Boolean):
-                raise InternalError("joint: an array that has to be kept in a branch of a loop")
             self.ssa.declare(key, value.type, value.hint)
-            self.ssa.write(key, trip.first, zero(value.type))
+            self.ssa.write(key, trip.first, self._nothing(value, trip))
             self.ssa.write(key, home, value)
         return self.ssa.read(key, trip.latch)
+
+    def _nothing(self, value: Value, trip: Trip) -> Operand:
+        """What stands in a record for a value that the iteration did not come to."""
+        if isinstance(value.type, types.Number | types.Boolean):
+            return zero(value.type)
+        if not isinstance(value.type, types.Array):
+            raise InternalError(f"joint: a value of type {value.type} that has to be kept in a branch of a loop")
+        empty = Instr(ops.record, (Const(0, INDEX),) * value.type.ndim, value.type, f"no_{value.hint or 'array'}")
+        trip.preheader.instrs.append(empty)
+        self.home[empty] = trip.preheader
+        return empty
 
     def _latch_mirrors(self) -> dict[Loop, Block]:
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}

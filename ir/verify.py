@@ -12,7 +12,8 @@ A well-formed function:
  2. the entry has no predecessors, and no phis;
  3. every block can be reached from the entry;
  4. the operands of a phi are those of exactly the predecessors of its block;
- 5. a phi, and each of its operands, have the same type;
+ 5. a phi, and each of its operands, have the same type; for an array in any order, those in C or Fortran order will
+    do, and for one that must not be written, one that may be;
  6. the condition of a branch is a `bool`;
  7. each value is defined once: a parameter, a phi or an instruction of one block;
  8. a value that is used is defined in the function, and its definition dominates the use; the operand of a phi is used
@@ -243,7 +244,7 @@ class _Verifier:
 
     def _check_phi_types(self, phi: Phi) -> None:
         for pred, operand in phi.incoming.items():
-            if operand.type != phi.type:
+            if not _is_a(operand.type, phi.type):
                 self.faults.add(
                     phi,
                     f"the operand for {self.names.block(pred)} is of type {type_text(operand.type)}, "
@@ -296,6 +297,14 @@ class _Verifier:
 
     def _list(self, blocks: Iterable[Block]) -> str:
         return ", ".join(map(self.names.block, blocks))
+
+
+def _is_a(type: Type, wanted: Type) -> bool:
+    """Whether a value of a type is one of the type that is wanted."""
+    if not isinstance(type, types.Array) or not isinstance(wanted, types.Array):
+        return type == wanted
+    same = (type.dtype, type.ndim, type.aligned) == (wanted.dtype, wanted.ndim, wanted.aligned)
+    return same and wanted.layout in (type.layout, "A") and (type.mutable or not wanted.mutable)
 
 
 def _fits(value: object, t: Type) -> bool:

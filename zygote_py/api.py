@@ -190,6 +190,11 @@ class GradientFunction:
     def _request(self) -> Request:
         primal = self.primal
         func = numba_adapter.py_func_of(primal)
+        if isinstance(primal, GradientFunction):
+            raise DifferentiationError(
+                "derivatives of derivatives are not supported yet",
+                hint="write the first derivative out, for example from its source(), and differentiate that",
+            )
         if not inspect.isfunction(func):
             raise DifferentiationError(
                 f"`{primal!r}` is not a Python function",

@@ -63,7 +63,14 @@ class Compiled:
     @cached_property
     def function(self) -> Callable[..., object]:
         """The emitted function, as a plain Python function."""
-        loaded = load(self.emitted)
+        try:
+            loaded = load(self.emitted)
+        except (SyntaxError, RecursionError) as error:  # Python allows a hundred levels of indentation, twenty of loops
+            raise refuse(
+                f"the branches and loops of the gradient nest too deeply for Python ({error.args[0]})",
+                self.lowered.function.loc,
+                hint="put parts of the function into functions of their own, or let a loop take the place of a chain",
+            ) from None
         return numba_adapter.py_func_of(loaded)
 
     @property
@@ -147,10 +154,16 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
         _check_argument(request, name, type.dtype)
     elif not isinstance(type, _ALLOWED):
         raise refuse(
-            f"the argument `{name}` is of type {type}, which is not supported",
+            f"the argument `{name}` is {_kind(type)}, which is not supported",
             request.loc,
             hint="use a number, an array, a tuple or a NamedTuple",
         )
+
+
+def _kind(type: Type) -> str:
+    if isinstance(type, types.List | types.ListType):
+        return "a list"
+    return "a dict" if isinstance(type, types.DictType) else f"of type {type}"
 
 
 def _check_result(request: Request, type: Type) -> None:
