@@ -69,7 +69,7 @@ class Compiled:
             raise refuse(
                 f"the branches and loops of the gradient nest too deeply for Python ({error.args[0]})",
                 self.lowered.function.loc,
-                hint="put parts of the function into functions of their own, or let a loop take the place of a chain",
+                hint="let a loop over an array take the place of a long chain of branches",
             ) from None
         return numba_adapter.py_func_of(loaded)
 

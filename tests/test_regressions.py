@@ -1,0 +1,58 @@
+"""The smallest programs that once went wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.checks import check
+from tests.random_programs.generator import load
+from zygote_py import DifferentiationError, gradient
+
+X = np.array([0.3, 1.2, -0.7, 2.1])
+Y = np.array([1.1, -0.4, 0.8, 0.5])
+
+
+def chosen_in_a_branch_of_a_loop(x, y):
+    s = 1.0
+    for i in range(len(x)):
+        if x[i] > 0.0:
+            a = x if y[i] > 0.0 else y
+            s = s * a[i] + a[1] * a[2]
+    return s
+
+
+def test_an_array_chosen_in_a_branch_of_a_loop():
+    check(chosen_in_a_branch_of_a_loop, (X, Y))
+
+
+def test_arrays_of_different_orders_merge():
+    check(chosen_in_a_branch_of_a_loop, (X[::-1], Y))
+
+
+def chosen_rows(x, n):
+    s = 1.0
+    k = 0
+    while k < n:
+        i = 0
+        while i < n:
+            if x[i, 0] > 0.0:
+                a = x if x[i, 1] > 0.0 else x[::-1]
+                for row in a:
+                    s = 0.5 * s + row[i % 2] * s
+            i += 1
+            if s > 50.0:
+                break
+        k += 1
+    return s
+
+
+def test_rows_of_a_view_chosen_in_a_branch_of_nested_loops():
+    check(chosen_rows, (np.outer(X, [1.0, -0.5]) + 0.1, 3))
+
+
+def test_branches_that_nest_too_deeply_for_python_are_refused():
+    cases = "".join(f"    elif k == {i}:\n        return x * {i}.0\n" for i in range(1, 130))
+    chain = load(f"def f(x, k):\n    if k == 0:\n        return x\n{cases}    return x * x\n")
+    with pytest.raises(DifferentiationError, match="nest too deeply"):
+        gradient(chain)(0.5, 3)
