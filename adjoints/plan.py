@@ -194,7 +194,7 @@ def _cost_of(instr: Instr) -> int:
         exponent = instr.args[1]
         small = isinstance(exponent, Const) and isinstance(exponent.value, int) and 0 <= exponent.value <= 4
         return 2 * _CHEAP if small else _TRANSCENDENTAL
-    if op in _CHEAP_CALLS or op in ops.OWN or op.__module__ in ("_operator", "builtins"):
+    if op in _CHEAP_CALLS or op in ops.OWN or ops.module_of(op) in ("_operator", "builtins"):
         return _CHEAP
     return _TRANSCENDENTAL
 

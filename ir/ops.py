@@ -138,7 +138,12 @@ def name_of(op: Op) -> str:
         return f"math.{name}"
     if getattr(np, name, None) is op:
         return f"np.{name}"
-    return f"{getattr(op, '__module__', '?')}.{getattr(op, '__qualname__', name)}"
+    return f"{module_of(op)}.{getattr(op, '__qualname__', name)}"
+
+
+def module_of(op: Op) -> str:
+    """The name of the module that a callable is from; methods of built-in types (`str.upper`) have none."""
+    return getattr(op, "__module__", None) or "?"
 
 
 def named(name: str) -> Op:

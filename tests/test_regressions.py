@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -56,3 +58,17 @@ def test_branches_that_nest_too_deeply_for_python_are_refused():
     chain = load(f"def f(x, k):\n    if k == 0:\n        return x\n{cases}    return x * x\n")
     with pytest.raises(DifferentiationError, match="nest too deeply"):
         gradient(chain)(0.5, 3)
+
+
+def steered_by_text(x, text):
+    s = x
+    for letter in text:
+        if letter.isupper() and not text.startswith("z"):
+            s = s * math.sin(s)
+        s = s * x
+    return s
+
+
+def test_methods_of_strings():
+    for text in ("aBc", "zBc", ""):
+        check(steered_by_text, (0.7, text))

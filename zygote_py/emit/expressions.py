@@ -15,6 +15,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
+from types import MethodDescriptorType
 
 import numpy as np
 from numba import types
@@ -130,7 +131,10 @@ class Expressions:
         keywords = [
             ast.keyword(word, self.operand(arg)) for word, arg in zip(instr.keywords, args[positional:], strict=True)
         ]
-        return self.call(op, *map(self.operand, args[:positional]), keywords=keywords)
+        operands = list(map(self.operand, args[:positional]))
+        if isinstance(op, MethodDescriptorType):
+            return ast.Call(ast.Attribute(operands[0], op.__name__), operands[1:], keywords)
+        return self.call(op, *operands, keywords=keywords)
 
     def _special(self, instr: Instr) -> ast.expr | None:
         """The IR's own operations, which have a syntax."""

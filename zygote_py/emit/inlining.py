@@ -169,7 +169,7 @@ class _Chooser:
 
 def _width(instr: Instr) -> int:
     name = ops.name_of(instr.op)
-    return 3 if instr.op.__module__ == "_operator" else len(name) + 2
+    return 3 if ops.module_of(instr.op) == "_operator" else len(name) + 2
 
 
 def _operand_width(operand: Operand) -> int:

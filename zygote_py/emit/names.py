@@ -12,13 +12,14 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Iterable
+from types import MethodDescriptorType
 
 import numpy as np
 
 from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.special import HELPERS
 from zygote_py.ir.core import Function, Instr
-from zygote_py.ir.ops import OWN
+from zygote_py.ir.ops import OWN, Op, module_of
 
 
 class Names:
@@ -67,7 +68,7 @@ class Module:
     def reserve(self, function: Function) -> None:
         """Let no variable take the name of what may be needed."""
         for value in function.values():
-            if isinstance(value, Instr) and not (value.op in OWN or value.op.__module__ == "_operator"):
+            if isinstance(value, Instr) and not _has_syntax(value.op):
                 self.callable(value.op)
         for name in ("math", "np", "range", "len"):
             self._reserved(name)
@@ -114,3 +115,8 @@ class Module:
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
         return lines
+
+
+def _has_syntax(op: Op) -> bool:
+    """Whether an operation is written without the name of its callable."""
+    return op in OWN or module_of(op) == "_operator" or isinstance(op, MethodDescriptorType)
