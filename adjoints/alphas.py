@@ -31,6 +31,9 @@ from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, LoopNest
 
+# The most values in one record. Python writes a tuple of more than thirty as a list first, which Numba gets wrong.
+_RECORD = 16
+
 ReadSlot = Callable[[Value, Block], Operand]
 
 
@@ -63,7 +66,7 @@ class Alphas:
         self._placed: dict[Node, dict[Block, Operand]] = {}
         self._preludes: dict[Block, list[Instr]] = {}
         self._records: dict[Node, Instr] = {}
-        self._popped: dict[Loop, tuple[list[Node], Instr]] = {}
+        self._popped: dict[Node, tuple[list[Node], Instr]] = {}
         self._sizes: dict[Loop, Operand | None] = {}
         self._order = {block: number for number, block in enumerate(sweeps.nest.tree.order)}
 
@@ -230,22 +233,26 @@ class Alphas:
     def _pop(self, node: Node, block: Block) -> Operand:
         """Take the node from what the loop's stack gave at the start of `block`."""
         assert node.loop is not None
-        nodes, popped = self._popped.get(node.loop) or self._make_stack(node.loop, block)
+        if node not in self._popped:
+            self._make_stacks(node.loop, block)
+        nodes, popped = self._popped[node]
         if len(nodes) == 1:
             return popped
         number = Const(nodes.index(node), INDEX)
         return self._prelude(block, ops.getitem, (popped, number), node.value.type, node.value.hint)
 
-    def _make_stack(self, loop: Loop, block: Block) -> tuple[list[Node], Instr]:
-        """Push a record at the end of each iteration, on a list made before the outermost loop; pop it in `block`.
-
-        The record is a tuple of all that the iteration keeps, or the one value that it keeps.
-        """
+    def _make_stacks(self, loop: Loop, block: Block) -> None:
+        """Push records at the end of each iteration, on lists made before the outermost loop; pop them in `block`."""
         nodes = [
             node
             for node, way in self._plan.ways.items()
             if way is Way.STORE and node.loop is loop and node in self._placed and not self._has_array(node)
         ]
+        for first in range(0, len(nodes), _RECORD):
+            self._make_stack(loop, block, nodes[first : first + _RECORD])
+
+    def _make_stack(self, loop: Loop, block: Block, nodes: list[Node]) -> None:
+        """One list of records: of a tuple of what an iteration keeps, or of the one value that it keeps."""
         trip = self._sweeps.trips[loop]
         values = tuple(self._sweeps.read_at_latch(node.value, loop) for node in nodes)
         for value in values:
@@ -262,8 +269,7 @@ class Alphas:
         self._sweeps.home[stack] = preheader
         trip.latch.instrs.append(Instr(ops.push, (stack, record), types.none))
         popped = self._prelude(block, ops.pop, (self._sweeps.read_slot(stack, block),), kind, hint)
-        self._popped[loop] = nodes, popped
-        return nodes, popped
+        self._popped.update(dict.fromkeys(nodes, (nodes, popped)))
 
 
 def _define(value: Operand) -> None:

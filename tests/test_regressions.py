@@ -72,3 +72,34 @@ def steered_by_text(x, text):
 def test_methods_of_strings():
     for text in ("aBc", "zBc", ""):
         check(steered_by_text, (0.7, text))
+
+
+def loop_that_never_runs(x):
+    s = x
+    k = 0
+    while k < 0:
+        k += 1
+        for _ in range(k % 7):
+            s = min(0.5, math.sin(s))
+    return s * x
+
+
+def test_a_loop_that_never_runs():
+    check(loop_that_never_runs, (0.5,))
+
+
+def test_an_iteration_that_keeps_more_values_than_numba_takes_in_a_tuple():
+    count = range(40)
+    lines = [f"        a{i} = math.sin(s + {i}.5)" for i in count]
+    total = " + ".join(f"a{i} * a{i} * x" for i in count)
+    source = "\n".join(
+        [
+            "def f(x):",
+            "    s = x",
+            "    while s < 20.0:",
+            *lines,
+            f"        s = s + 1.0 + 0.01 * ({total})",
+            "    return s",
+        ]
+    )
+    check(load(source), (0.5,))

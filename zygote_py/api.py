@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
@@ -108,11 +109,15 @@ class GradientFunction:
             try:
                 if not self._compiled:  # what is captured has to be known before the call
                     self._compile(self._types(args))
+                hidden = self._hidden
+                captured = [capture.read() for capture in hidden]
                 if numba_adapter.jit_is_disabled():
-                    function = self._compile(self._types(args)).function
+                    kinds = tuple(map(numba_adapter.typeof, captured))
+                    function = self._implement(self._types(args), hidden, kinds)
                 else:
                     function = self._dispatcher()
-                return function(*args, *[capture.read() for capture in self._hidden])
+                if self._hidden is hidden:
+                    return function(*args, *captured)
             except MoreCaptured:
                 continue
             except Exception as error:
@@ -208,7 +213,7 @@ class GradientFunction:
                     f"the parameter `{parameter}` is not supported", loc, hint="give each parameter a place of its own"
                 )
         wrt = None if self._wrt is None else _numbers(self._wrt, list(parameters), loc)
-        bare = len(parameters) == 1 if self._wrt is None else isinstance(self._wrt, str | int)
+        bare = len(parameters) == 1 if self._wrt is None else isinstance(self._wrt, str | int | np.integer)
         name = func.__name__ if func.__name__.isidentifier() else "function"
         suffix = "value_and_gradient" if self._with_value else "gradient"
         return Request(
@@ -277,8 +282,8 @@ def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int, ...]:
     for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
         if isinstance(one, str) and one in names:
             found.append(names.index(one))
-        elif isinstance(one, int) and not isinstance(one, bool) and -len(names) <= one < len(names):
-            found.append(one % len(names))
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -len(names) <= one < len(names):
+            found.append(int(one) % len(names))
         else:
             raise refuse(
                 f"wrt={one!r} is no parameter of the function",

@@ -47,6 +47,7 @@ CLEAN_UP: tuple[Pass, ...] = (
     propagate_copies,
     merge_common_subexpressions,
     remove_dead_code,
+    remove_dead_loops,
     merge_blocks,
 )
 
@@ -65,6 +66,7 @@ CANONICAL: tuple[Pass, ...] = (
     make_merges_binary,
     replace_boolean_phis,
     bare_headers,
+    remove_dead_loops,
     propagate_copies,
     remove_dead_code,
     merge_blocks,

@@ -1,4 +1,4 @@
-"""Remove loops that count and do nothing else.
+"""Remove loops that count and do nothing else, and loops that never run.
 
     b0:  jump b1                                b0:  jump b3
     b1:  %i = phi b0: 0, b2: %i2
@@ -8,20 +8,33 @@
          jump b1
     b3:  ...                                    b3:  ...
 
-Such loops remain where what they computed turned out to be unused. A loop that does not count may not end, and stays.
+Such loops remain where what they computed turned out to be unused. A loop that does not count may not end, and stays,
+unless its test fails at the first time, as that of `while k < 0` does after `k = 0`. (Numba sees that too, and then it
+cannot tell the types of lists that only the loop appends to.)
 """
 
 from __future__ import annotations
 
+import operator
+
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Jump, Value, operands
+from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Phi, Value, operands
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.loops import Loop, counted, loop_nest
 from zygote_py.ir.passes.dead_code import can_raise
 
+_TESTS: frozenset[ops.Op] = frozenset(
+    {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_, operator.not_}
+)
+
 
 def remove_dead_loops(function: Function) -> None:
-    """Lead control past every loop that counts, has no effect, and defines nothing that is used behind it."""
+    """Lead control past loops that never run, and past those that only count and define nothing that is used later."""
+    for loop in loop_nest(function).loops:
+        if _never_runs(loop):
+            ((_, behind),) = loop.exits
+            loop.header.terminator = Jump(behind)
+    drop_unreachable(function)
     candidates = [loop for loop in loop_nest(function).loops if _does_nothing(loop, function)]
     if not candidates:
         return
@@ -59,3 +72,28 @@ def _does_nothing(loop: Loop, function: Function) -> bool:
 
 def _inside(loop: Loop) -> list[Loop]:
     return [found for child in loop.children for found in (child, *_inside(child))]
+
+
+def _never_runs(loop: Loop) -> bool:
+    """Whether the test in the header fails when control comes from outside."""
+    branch = loop.header.terminator
+    if len(loop.exits) != 1 or loop.exits[0][0] is not loop.header or not isinstance(branch, Branch):
+        return False
+    goes_on = _at_entry(branch.condition, loop)
+    return goes_on is not None and bool(goes_on) is (branch.then not in loop)
+
+
+def _at_entry(operand: Operand, loop: Loop) -> object:
+    """What an operand of the header is at the first time, if that is known: a constant; else None."""
+    match operand:
+        case Const(value):
+            return value
+        case Phi() if operand in loop.header.phis and len(loop.entering) == 1:
+            start = operand.incoming[loop.entering[0]]
+            return None if isinstance(start, Phi) else _at_entry(start, loop)
+        case Instr(op=ops.const, args=(Const(value),)):
+            return value
+        case Instr() if operand.op in _TESTS:
+            values = [_at_entry(arg, loop) for arg in operand.args]
+            return None if any(value is None for value in values) else operand.op(*values)
+    return None

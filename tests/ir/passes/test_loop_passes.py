@@ -200,3 +200,29 @@ def test_other_loops_stay(source):
     before = shown(function)
     remove_dead_loops(function)
     assert shown(function) == before
+
+
+@pytest.mark.parametrize(
+    ("start", "comparison", "bound", "stays"), [(0, "lt", 0, False), (3, "gt", 3, False), (0, "le", 0, True)]
+)
+def test_a_loop_whose_test_fails_at_once_is_removed(start, comparison, bound, stays):
+    source = f"""
+        b0:
+          %k0 = const {start} : i64
+          jump b1
+        b1:
+          %k1: i64 = phi b0: %k0, b2: %n
+          %s0: f64 = phi b0: %x, b2: %s1
+          %c = {comparison} %k1, {bound} : bool
+          branch %c, b2, b3
+        b2:
+          %s1 = mul %s0, %y : f64
+          jump b1
+        b3:
+          return %s0
+        """
+    function = read(source)
+    wanted = interpret(function, 1.0, 2.0, 7, True)
+    remove_dead_loops(function)
+    assert ("mul" in shown(function)) == stays
+    assert interpret(function, 1.0, 2.0, 7, True) == wanted
