@@ -94,6 +94,7 @@ def test_an_iteration_that_keeps_more_values_than_numba_takes_in_a_tuple():
     total = " + ".join(f"a{i} * a{i} * x" for i in count)
     source = "\n".join(
         [
+            "import math",
             "def f(x):",
             "    s = x",
             "    while s < 20.0:",
