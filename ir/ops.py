@@ -9,9 +9,12 @@ it; `zygote_py.emit` knows the Python syntax of each.
     accumulate(x, v, i, j)    x[i, j] += v                dim(x, axis)             x.shape[axis]
     record(n, m)              np.empty((n, m), dtype)     range_length(a, b, s)    len(range(a, b, s))
     const(1.0)                1.0, a named constant       pack(a, b), pack(a)      (a, b), (a,)
+    zeros(n, m)               np.zeros((n, m), dtype)     initialize(x, v, i)      x[i] = v, the element's first
     stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
+    common_length(n, m)       the length that axes of these lengths broadcast to
 
-The dtype of a `record` is that of its instruction's type, an array. In-place operators on numbers are the plain ones.
+Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
+`record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import enum
 import math
 import operator
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -41,6 +45,11 @@ def setitem(x: Any, value: Any, *index: Any) -> None:
 def accumulate(x: Any, value: Any, *index: Any) -> None:
     """Do `x[i, j] += v`."""
     x[index[0] if len(index) == 1 else index] += value
+
+
+def initialize(x: Any, value: Any, *index: Any) -> None:
+    """Do `x[i, j] = v`, which is the first to set that element, and the only one before all have been set."""
+    setitem(x, value, *index)
 
 
 def pick(index: Any, *items: Any) -> Any:
@@ -80,6 +89,22 @@ def record(*shape: int) -> Any:
     return np.empty(shape, object)
 
 
+def zeros(*shape: int) -> Any:
+    """Make an array of zeros."""
+    return np.zeros(shape)
+
+
+def common_length(first: int, *others: int) -> int:
+    """Give the length to which axes of these lengths broadcast. Raises ValueError if they do not fit."""
+    length = first
+    for other in others:
+        if length == 1:
+            length = other
+        elif other not in (1, length):
+            raise ValueError("operands could not be broadcast together: axes of different lengths")
+    return length
+
+
 def stack() -> list[Any]:
     """Make an empty list."""
     return []
@@ -100,17 +125,22 @@ class Effect(enum.Enum):
 
     PURE = "pure"  # may be removed, repeated, merged and moved
     READ = "read"  # reads memory: may be removed and repeated while nothing writes
-    ALLOCATE = "allocate"  # makes a new object: may be removed, not merged
+    ALLOCATE = "allocate"  # makes a new object, from memory that it may read: may be removed, not merged
     WRITE = "write"  # must stay where it is
 
 
-OWN = (const, pack, getitem, setitem, accumulate, pick, select, dim, range_length, record, stack, push, pop)
+OWN = (
+    *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
+    *(record, zeros, stack, push, pop),
+)
 
 _EFFECTS: dict[Op, Effect] = {
     getitem: Effect.READ,
     setitem: Effect.WRITE,
+    initialize: Effect.WRITE,
     accumulate: Effect.WRITE,
     record: Effect.ALLOCATE,
+    zeros: Effect.ALLOCATE,
     stack: Effect.ALLOCATE,
     push: Effect.WRITE,
     pop: Effect.WRITE,
@@ -138,6 +168,8 @@ def name_of(op: Op) -> str:
         return f"math.{name}"
     if getattr(np, name, None) is op:
         return f"np.{name}"
+    if getattr(np.linalg, name, None) is op:
+        return f"np.linalg.{name}"
     return f"{module_of(op)}.{getattr(op, '__qualname__', name)}"
 
 
@@ -151,7 +183,7 @@ def named(name: str) -> Op:
     if name in _NAMED:
         return _NAMED[name]
     module, _, attribute = name.rpartition(".")
-    for prefix, namespace in (("math", math), ("np", np)):
+    for prefix, namespace in (("math", math), ("np", np), ("np.linalg", np.linalg)):
         if module == prefix and hasattr(namespace, attribute):
             found: Op = getattr(namespace, attribute)
             return found
@@ -175,15 +207,23 @@ def effect_of(op: Op) -> Effect:
     return Effect.WRITE
 
 
+_WRITING_NUMPY = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask", "save", "savetxt", "load")
 _PURE_NUMPY: frozenset[Any] = frozenset(
     {function for function in vars(np).values() if isinstance(function, np.ufunc)}
+    | {getattr(np, name) for name in np.__all__ if isinstance(getattr(np, name), FunctionType | BuiltinFunctionType)}
+    | {getattr(np, name) for name in np.__all__ if type(getattr(np, name)) is type(np.sum)}
+    | {getattr(np.linalg, name) for name in np.linalg.__all__ if type(getattr(np.linalg, name)) is type(np.sum)}
     | {np.sinc, np.where, np.clip, np.real, np.imag, np.around, np.round, np.nan_to_num}
     | {np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
     | {np.bool_, np.angle, np.isneginf, np.isposinf, np.isreal, np.iscomplex, np.isclose, np.allclose}
+) - {getattr(np, name) for name in _WRITING_NUMPY}
+# What gives another view of the memory of its first argument.
+VIEWS: frozenset[Op] = frozenset(
+    {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze}
 )
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
 
 
 def may_raise(op: Op) -> bool:
     """Whether a compiled call of `op` can raise (a division by zero, under Numba's error model `python`)."""
-    return op in _DIVIDES or effect_of(op) is Effect.WRITE
+    return op in _DIVIDES or op is common_length or effect_of(op) is Effect.WRITE

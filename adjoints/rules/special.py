@@ -14,14 +14,14 @@ there, reflection for x < 0.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 import numpy as np
 
-from zygote_py.ir import ops
+from zygote_py.ir.helpers import helper
 
 
+@helper
 def digamma(x: float) -> float:
     """The digamma function. At 0 it is -inf (inf from below), at the negative integers nan, as in SciPy."""
     reflected = 0.0
@@ -82,6 +82,7 @@ def digamma(x: float) -> float:
     return float(np.log(x) - 0.5 / x - total - shift - reflected)
 
 
+@helper
 def polygamma(n: int, x: float) -> float:
     """The n-th derivative of the digamma function, n >= 1. At 0 and the negative integers: inf for odd n, else nan."""
     sign = 1.0 if n % 2 == 1 else -1.0
@@ -140,12 +141,3 @@ def polygamma(n: int, x: float) -> float:
 
 
 HELPERS: dict[str, Callable[..., float]] = {"digamma": digamma, "polygamma": polygamma}
-
-
-def source(helper: Callable[..., float]) -> str:
-    """The source text of a helper, for an emitted module that imports `numpy as np`."""
-    return inspect.getsource(helper)
-
-
-for _name, _helper in HELPERS.items():
-    ops.declare(_helper, _name)

@@ -13,7 +13,7 @@ from numba import njit
 
 from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.__main__ import text
-from zygote_py.ir import ops
+from zygote_py.ir import helpers, ops
 
 rng = np.random.default_rng(7)
 POSITIVE = [
@@ -66,7 +66,7 @@ def test_poles_and_ends() -> None:
 @pytest.mark.parametrize("helper", special.HELPERS.values(), ids=ops.name_of)
 def test_source_stands_by_itself(helper: Callable[..., float]) -> None:
     namespace: dict[str, object] = {"np": np}
-    exec(special.source(helper), namespace)
+    exec(helpers.source(helper), namespace)
     again = namespace[helper.__name__]
     args = (2.5,) if helper is special.digamma else (2, -2.5)
     assert again(*args) == helper(*args)  # type: ignore[operator]

@@ -16,8 +16,7 @@ from types import MethodDescriptorType
 
 import numpy as np
 
-from zygote_py.adjoints.rules import special
-from zygote_py.adjoints.rules.special import HELPERS
+from zygote_py.ir import helpers
 from zygote_py.ir.core import Function, Instr
 from zygote_py.ir.ops import OWN, Op, module_of
 
@@ -91,16 +90,19 @@ class Module:
                 return (self.alias(prefix), name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
-        for helper in HELPERS.values():
-            if op is helper:
-                return (self._helper(helper),)
+        if helpers.is_helper(op):
+            return (self._helper(op),)
         return (self.value(op, name),)
 
-    def _helper(self, op: Callable[..., float]) -> str:
+    def _helper(self, op: Op) -> str:
         name = self._reserved(op.__name__)
         if name not in self.helpers:
             self._used.add("np")
-            self.helpers[name] = re.sub(rf"\b{op.__name__}\b", name, special.source(op).rstrip())
+            text = helpers.source(op)
+            for each in (*helpers.called_by(op), op):
+                alias = name if each is op else self._helper(each)
+                text = re.sub(rf"\b{each.__name__}\b", alias, text)
+            self.helpers[name] = text
         return name
 
     def imports(self) -> list[str]:

@@ -1,0 +1,46 @@
+"""Helpers: Python functions whose source is emitted along with a function that calls them.
+
+    @helper
+    def digamma(x): ...                 np.sin(digamma(x))   ->   the emitted module contains `def digamma(x)`
+
+A helper stands by itself in the subset that Numba compiles and needs `np` and other helpers only. In IR text it has its
+bare name. An emitted module compiles it like its other functions.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import TypeVar
+
+from zygote_py.ir import ops
+
+F = TypeVar("F", bound=Callable[..., object])
+
+HELPERS: dict[str, ops.Op] = {}
+
+
+def helper(function: F, effect: ops.Effect = ops.Effect.PURE) -> F:
+    """Make a function a helper, known under its name."""
+    HELPERS[function.__name__] = function
+    ops.declare(function, function.__name__, effect)
+    return function
+
+
+def is_helper(op: ops.Op) -> bool:
+    """Whether a callable is emitted along."""
+    return HELPERS.get(getattr(op, "__name__", "")) is op
+
+
+def source(op: ops.Op) -> str:
+    """The source text of a helper, for a module that imports `numpy as np`, without its decorator."""
+    lines = textwrap.dedent(inspect.getsource(op)).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("def "))
+    return "\n".join(lines[start:])
+
+
+def called_by(op: ops.Op) -> tuple[ops.Op, ...]:
+    """The other helpers that a helper calls."""
+    names = getattr(op, "__code__").co_names  # noqa: B009 (an `Op` is any callable)
+    return tuple(HELPERS[name] for name in names if name in HELPERS and HELPERS[name] is not op)

@@ -1,0 +1,200 @@
+"""Memory: what instructions do to it, and which values stand for the same of it.
+
+    %row = getitem %x, %i : f64[:]          a view of %x: it has the root of %x
+    %y = record %n : f64[:]                 a new array: a root
+    %b = phi b0: %y, b1: %x                 one of both: they share a root from now on
+
+A root stands for all the memory that a value may reach: arrays, and what is in tuples and lists. Parameters are taken
+to share none (who calls sees to it, where it matters). Nothing is known of single elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value
+from zygote_py.ir.ops import Effect
+from zygote_py.ir.types import components_of
+
+
+_MEMORY = (types.Array, types.List, types.ListType, types.Set, types.DictType, types.ClassInstanceType)
+
+
+def has_memory(type: Type) -> bool:
+    """Whether values of this type stand for memory that can be written to."""
+    if isinstance(type, types.BaseTuple):
+        return any(map(has_memory, components_of(type)))
+    return isinstance(
+        type, types.Array | types.List | types.ListType | types.Set | types.DictType | types.ClassInstanceType
+    )
+
+
+def is_view(instr: Instr) -> bool:
+    """Whether an instruction gives a view of the memory of its first argument, by its handle alone."""
+    if not isinstance(instr.type, types.Array) or not instr.args or not isinstance(instr.args[0].type, types.Array):
+        return False
+    if instr.op is ops.getitem:
+        return not any(isinstance(index.type, types.Array) for index in instr.args[1:])
+    return instr.op in ops.VIEWS
+
+
+def effect(instr: Instr) -> Effect:
+    """What an instruction may do, given the types of its arguments: arithmetic on arrays makes a new array."""
+    found = ops.effect_of(instr.op)
+    if found is Effect.READ and instr.op is ops.getitem:
+        source = instr.args[0].type
+        if is_view(instr) or isinstance(source, types.BaseTuple):
+            return Effect.PURE
+        return Effect.ALLOCATE if isinstance(instr.type, types.Array) and isinstance(source, types.Array) else found
+    if found is not Effect.PURE or instr.op in (ops.dim, ops.pick, ops.select, ops.pack, ops.const) or is_view(instr):
+        return found
+    if isinstance(instr.type, types.BaseTuple | types.Array | types.List | types.ListType) and has_memory(instr.type):
+        return Effect.ALLOCATE
+    return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else found
+
+
+def reads(instr: Instr) -> tuple[Operand, ...]:
+    """The arguments whose memory an instruction reads."""
+    if instr.op in (ops.setitem, ops.initialize, ops.accumulate):
+        array, value, *index = instr.args
+        found = (value, *index, array) if instr.op is ops.accumulate else (value, *index)
+        return tuple(arg for arg in found if has_memory(arg.type))
+    if instr.op is ops.push:
+        return ()
+    if effect(instr) is Effect.PURE:
+        return ()
+    return tuple(arg for arg in instr.args if has_memory(arg.type))
+
+
+def writes(instr: Instr) -> tuple[Operand, ...]:
+    """The arguments whose memory an instruction may write to."""
+    if effect(instr) is not Effect.WRITE:
+        return ()
+    if instr.op in (ops.setitem, ops.initialize, ops.accumulate, ops.push, ops.pop):
+        return instr.args[:1]
+    if ops.module_of(instr.op) in ("numpy.random", "numpy.random.mtrand"):
+        return ()
+    return tuple(arg for arg in instr.args if has_memory(arg.type))
+
+
+class Memory:
+    """The roots of a function, and when they are written to. It answers for the function as it was then."""
+
+    def __init__(self, function: Function) -> None:
+        self._parent: dict[Value, Value] = {}
+        self._place: dict[Value, tuple[Block, int]] = {}
+        self._writers: dict[Value, list[Instr]] = {}
+        for block in function.blocks:
+            for index, value in enumerate((*block.phis, *block.instrs)):
+                self._place[value] = block, index
+                for other in _shares(value):
+                    self._union(value, other)
+        for block in function.blocks:
+            for instr in block.instrs:
+                if isinstance(instr, Instr):
+                    for target in writes(instr):
+                        if isinstance(target, Value):
+                            self._writers.setdefault(self._find(target), []).append(instr)
+
+    def root(self, operand: Operand) -> Value | None:
+        """The root of what a value may reach; None if it has no memory."""
+        return self._find(operand) if isinstance(operand, Value) and has_memory(operand.type) else None
+
+    def may_share(self, a: Operand, b: Operand) -> bool:
+        """Whether two values may reach the same memory."""
+        root = self.root(a)
+        return root is not None and root is self.root(b)
+
+    def writers(self, operand: Operand) -> list[Instr]:
+        """The instructions that may write to what a value may reach."""
+        root = self.root(operand)
+        return [] if root is None else self._writers.get(root, [])
+
+    def is_written(self, operand: Operand) -> bool:
+        """Whether anything writes to what a value may reach."""
+        return bool(self.writers(operand))
+
+    def may_be_written_after(self, instr: Instr, targets: tuple[Operand, ...] | None = None) -> bool:
+        """Whether what `instr` reads (or `targets` reach) may be overwritten after it, in the object that it is there.
+
+        A loop in which an array is made anew in each iteration writes to another array each time.
+        """
+        return any(self._written_after(instr, target) for target in (reads(instr) if targets is None else targets))
+
+    def writes_between(self, first: Instr, last: Instr, target: Operand) -> bool:
+        """Whether anything between two instructions of one block may write to what `target` may reach."""
+        block, start = self._place[first]
+        other, end = self._place[last]
+        assert block is other
+        between = set((*block.phis, *block.instrs)[start + 1 : end])
+        return any(writer in between for writer in self.writers(target))
+
+    def _written_after(self, instr: Instr, target: Operand) -> bool:
+        writers = set(self.writers(target))
+        if not writers:
+            return False
+        fresh = self._fresh(target)
+        block, index = self._place[instr]
+        values: tuple[Value, ...] = (*block.phis, *block.instrs)
+        for value in values[index + 1 :]:
+            if value in writers:
+                return True
+            if value is fresh:
+                return False
+        pending, seen = list(block.successors), set()
+        while pending:
+            block = pending.pop()
+            if block in seen:
+                continue
+            seen.add(block)
+            for value in (*block.phis, *block.instrs):
+                if value in writers:
+                    return True
+                if value is fresh:
+                    break
+            else:
+                pending += block.successors
+        return False
+
+    def _fresh(self, target: Operand) -> Value | None:
+        """The one instruction that made what `target` reaches, if it is certain."""
+        while isinstance(target, Instr) and is_view(target):
+            target = target.args[0]
+        if isinstance(target, Instr) and effect(target) is Effect.ALLOCATE and isinstance(target.type, types.Array):
+            return target
+        return None
+
+    def _find(self, value: Value) -> Value:
+        while (above := self._parent.get(value)) is not None:
+            value = above
+        return value
+
+    def _union(self, a: Value, b: Value) -> None:
+        a, b = self._find(a), self._find(b)
+        if a is not b:
+            if isinstance(b, Param):
+                a, b = b, a
+            self._parent[b] = a
+
+
+def _shares(value: Value) -> Iterator[Value]:
+    """The operands that `value` may share memory with by its definition; what is put into a list shares with it."""
+    found: tuple[Operand, ...] = ()
+    match value:
+        case Phi():
+            found = tuple(value.incoming.values())
+        case Instr(op=ops.push | ops.setitem, args=(container, item, *_)) if not isinstance(
+            container.type, types.Array
+        ):
+            found = (container, item) if has_memory(item.type) else ()
+        case Instr() if has_memory(value.type):
+            made = effect(value) is Effect.ALLOCATE and value.op is not ops.pack
+            found = () if made and isinstance(value.type, types.Array) else value.args
+        case _:
+            return
+    for operand in found:
+        if isinstance(operand, Value) and operand is not value and has_memory(operand.type):
+            yield operand
