@@ -19,7 +19,6 @@ from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type,
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
 
-
 _MEMORY = (types.Array, types.List, types.ListType, types.Set, types.DictType, types.ClassInstanceType)
 
 

@@ -23,6 +23,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Raise, Return, Value, operands
 from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.memory import effect
 
 
 def bare_headers(function: Function) -> None:
@@ -56,7 +57,7 @@ def _used_elsewhere(function: Function, loop: Loop) -> list[Instr]:
         instr
         for instr in loop.header.instrs
         if isinstance(instr, Instr)
-        and ops.effect_of(instr.op) in (ops.Effect.PURE, ops.Effect.READ)
+        and effect(instr) in (ops.Effect.PURE, ops.Effect.READ)
         and not isinstance(instr.type, types.Integer | types.Boolean)
     ]
     if not movable:

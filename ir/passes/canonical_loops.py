@@ -56,6 +56,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.edit import joined, order_blocks, rename_incoming
 from zygote_py.ir.loops import Edge, Loop, loop_nest, returning_blocks
+from zygote_py.ir.memory import effect
 from zygote_py.ir.passes.join_edges import join_loop_edges
 from zygote_py.ir.ssa import SSABuilder
 
@@ -143,7 +144,7 @@ def _working_headers(function: Function, headers: Collection[Block]) -> set[Bloc
     for block in headers:
         numbers = 0
         for instr in reversed(block.instrs):
-            if isinstance(instr, Instr) and ops.effect_of(instr.op) in (ops.Effect.WRITE, ops.Effect.ALLOCATE):
+            if isinstance(instr, Instr) and effect(instr) in (ops.Effect.WRITE, ops.Effect.ALLOCATE):
                 found.add(block)
             if instr in wanted:
                 numbers += 1
@@ -429,7 +430,7 @@ def _kept_test(loop: Loop) -> Instr | None:
     if all(block is not loop.header for block, _ in loop.exits) or (branch.then in loop) == (branch.orelse in loop):
         return None
     for instr in loop.header.instrs:
-        if not isinstance(instr, Instr) or ops.effect_of(instr.op) is not ops.Effect.PURE or ops.may_raise(instr.op):
+        if not isinstance(instr, Instr) or effect(instr) is not ops.Effect.PURE or ops.may_raise(instr.op):
             return None
         if not isinstance(instr.type, _EXACT):
             return None

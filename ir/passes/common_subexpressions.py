@@ -4,9 +4,10 @@
     %b = mul %y, %x : f64           ->      %a = mul %x, %y : f64
     %c = add %a, %b : f64                   %c = add %a, %a : f64
 
-Pure operations only; reads of memory too in a function that writes none. Operands may be exchanged for `add` and `mul`
-of numbers. Named constants are not merged, as they have the names of different variables. Nothing is moved: the first
-result must dominate the second.
+Pure operations, and reads of memory that nothing can have written to in between: memory that is never written to, and
+in one block what no instruction between the two writes to. Operands may be exchanged for `add` and `mul` of numbers.
+Named constants are not merged, as they have the names of different variables. Nothing is moved: the first result must
+dominate the second.
 
 Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson, "Value Numbering", 1997.
 """
@@ -14,14 +15,15 @@ Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value, replace_values
 from zygote_py.ir.dominators import dominator_tree
-from zygote_py.ir.ops import Effect, effect_of
+from zygote_py.ir.memory import Memory, effect, reads, writes
+from zygote_py.ir.ops import Effect
 
 _COMMUTATIVE: frozenset[ops.Op] = frozenset({operator.add, operator.mul})
 _SCALARS = (types.Number, types.Boolean, types.UnicodeType, types.NoneType)
@@ -29,7 +31,7 @@ _SCALARS = (types.Number, types.Boolean, types.UnicodeType, types.NoneType)
 
 def merge_common_subexpressions(function: Function) -> None:
     """Replace instructions, and phis, by equal ones that dominate them."""
-    table = _Table(_mergeable_effects(function))
+    table = _Table(Memory(function))
     tree = dominator_tree(function)
     entered: list[tuple[Block, int]] = [(function.entry, 0)]
     while entered:
@@ -45,17 +47,11 @@ def merge_common_subexpressions(function: Function) -> None:
         block.instrs = [instr for instr in block.instrs if instr not in table.replaced]
 
 
-def _mergeable_effects(function: Function) -> frozenset[Effect]:
-    instrs = (instr for block in function.blocks for instr in block.instrs)
-    writes = any(isinstance(instr, Instr) and effect_of(instr.op) is Effect.WRITE for instr in instrs)
-    return frozenset({Effect.PURE} if writes else {Effect.PURE, Effect.READ})
-
-
 class _Table:
     """What has been computed on the way to a block; what is added in a subtree is forgotten after it."""
 
-    def __init__(self, effects: frozenset[Effect]) -> None:
-        self.effects = effects
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
         self.known: dict[Hashable, Value] = {}
         self.added: list[Hashable] = []
         self.replaced: dict[Value, Operand] = {}
@@ -69,12 +65,24 @@ class _Table:
         for phi in block.phis:
             incoming = frozenset((pred, self.key(operand)) for pred, operand in phi.incoming.items())
             self.look_up(phi, (block, phi.type, incoming))
+        written: dict[Value, int] = {}  # how often each root was written to in this block
         for instr in block.instrs:
-            if isinstance(instr, Instr) and effect_of(instr.op) in self.effects and instr.op is not ops.const:
+            if not isinstance(instr, Instr) or instr.op is ops.const:
+                continue
+            for target in writes(instr):
+                if (root := self.memory.root(target)) is not None:
+                    written[root] = written.get(root, 0) + 1
+            if (what := effect(instr)) in (Effect.PURE, Effect.READ):
                 args = [self.key(operand) for operand in instr.args]
                 if instr.op in _COMMUTATIVE and isinstance(instr.type, types.Number):
                     args.sort(key=lambda arg: self.order.setdefault(arg, len(self.order)))
-                self.look_up(instr, (instr.op, instr.type, instr.keywords, tuple(args)))
+                state = self.state(instr, block, written) if what is Effect.READ else ()
+                self.look_up(instr, (instr.op, instr.type, instr.keywords, tuple(args), state))
+
+    def state(self, instr: Instr, block: Block, written: Mapping[Value, int]) -> Hashable:
+        """What distinguishes the contents of the memory that `instr` reads from what they are elsewhere."""
+        roots = [root for arg in reads(instr) if (root := self.memory.root(arg)) is not None]
+        return tuple((block, written.get(root, 0)) if self.memory.is_written(root) else None for root in roots)
 
     def look_up(self, value: Phi | Instr, key: Hashable) -> None:
         first = self.known.setdefault(key, value)

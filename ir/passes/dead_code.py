@@ -9,25 +9,31 @@
       %s2 = add %s, %a : f64
       ...
 
-Here %s is used by %s2 and %s2 by %s, and by nothing else. A division that can raise is kept, under Numba's error model
+Here %s is used by %s2 and %s2 by %s, and by nothing else. What is written to memory that the function made itself is
+needed only if something that is needed reads it. A division that can raise is kept, under Numba's error model
 `python`, even if its result is not used. Loops that compute nothing stay: they may not end.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 
 from numba import types
 
+from zygote_py.ir import ops
 from zygote_py.ir.core import CameFrom, Const, Function, Instr, Operand, Phi, Value, operands
 from zygote_py.ir.edit import drop_unreachable
-from zygote_py.ir.ops import Effect, effect_of, may_raise
+from zygote_py.ir.memory import Memory, effect, reads
+from zygote_py.ir.ops import Effect, may_raise
 
 
 def remove_dead_code(function: Function) -> None:
     """Mark from the effects and the terminators, and sweep."""
     drop_unreachable(function)
     python_errors = function.options.get("error_model", "python") == "python"
+    memory = Memory(function)
+    visible = {memory.root(param) for param in function.params}
     needed: set[Value] = set()
     pending: list[Value] = []
 
@@ -36,22 +42,42 @@ def remove_dead_code(function: Function) -> None:
             needed.add(operand)
             pending.append(operand)
 
+    def look_into(operand: Operand) -> None:
+        """What an operand reaches is read: what is written there matters."""
+        root = memory.root(operand)
+        if root is not None and root not in visible:
+            visible.add(root)
+            for writer in memory.writers(root):
+                mark(writer)
+
     for block in function.blocks:
         for instr in block.instrs:
-            if isinstance(instr, Instr) and _acts(instr, python_errors):
+            if isinstance(instr, Instr) and _acts(instr, python_errors) and not _is_local(instr, memory, visible):
                 mark(instr)
         for operand in operands(block.terminator):
             mark(operand)
+            look_into(operand)
     while pending:
-        for operand in operands(pending.pop()):
+        value = pending.pop()
+        for operand in operands(value):
             mark(operand)
+        for operand in reads(value) if isinstance(value, Instr) else ():
+            look_into(operand)
     for block in function.blocks:
         block.phis = [phi for phi in block.phis if phi in needed]
         block.instrs = [instr for instr in block.instrs if instr in needed]
 
 
+def _is_local(instr: Instr, memory: Memory, visible: Collection[Value | None]) -> bool:
+    """Whether all that an instruction does is to write to memory that nothing is known to read (so far)."""
+    if instr.op not in (ops.setitem, ops.initialize, ops.accumulate, ops.push):
+        return False
+    root = memory.root(instr.args[0])
+    return root is not None and root not in visible
+
+
 def _acts(instr: Instr, python_errors: bool) -> bool:
-    return effect_of(instr.op) is Effect.WRITE or (python_errors and can_raise(instr))
+    return effect(instr) is Effect.WRITE or (python_errors and can_raise(instr))
 
 
 def can_raise(instr: Instr) -> bool:

@@ -21,6 +21,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Phi, Value, operands
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.loops import Loop, counted, loop_nest
+from zygote_py.ir.memory import effect
 from zygote_py.ir.passes.dead_code import can_raise
 
 _TESTS: frozenset[ops.Op] = frozenset(
@@ -62,9 +63,7 @@ def _does_nothing(loop: Loop, function: Function) -> bool:
         return False
     python_errors = function.options.get("error_model", "python") == "python"
     return all(
-        isinstance(instr, Instr)
-        and ops.effect_of(instr.op) is not ops.Effect.WRITE
-        and not (python_errors and can_raise(instr))
+        isinstance(instr, Instr) and effect(instr) is not ops.Effect.WRITE and not (python_errors and can_raise(instr))
         for block in loop.order
         for instr in block.instrs
     )

@@ -36,7 +36,8 @@ from zygote_py.ir.core import (
 )
 from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.loops import Loop, LoopNest, loop_nest
-from zygote_py.ir.ops import Effect, effect_of, may_raise
+from zygote_py.ir.memory import effect
+from zygote_py.ir.ops import Effect, may_raise
 
 # By an instruction or a terminator, or by a phi as the operand of a predecessor; and in which block.
 _Users = dict[Value, list[tuple[Value | Terminator | Block, Block]]]
@@ -206,12 +207,12 @@ def _ends_with(block: Block, test: set[Instr]) -> bool:
         rest = [other for other in block.instrs[index + 1 :] if other not in test]
         if any(instr in operands(other) for other in rest):
             return False
-        effects = {effect_of(other.op) for other in rest if isinstance(other, Instr)}
-        if effect_of(instr.op) is Effect.WRITE and (
+        effects = {effect(other) for other in rest if isinstance(other, Instr)}
+        if effect(instr) is Effect.WRITE and (
             effects - {Effect.PURE} or any(isinstance(other, Instr) and may_raise(other.op) for other in rest)
         ):
             return False
-        if (effect_of(instr.op) is not Effect.PURE or may_raise(instr.op)) and Effect.WRITE in effects:
+        if (effect(instr) is not Effect.PURE or may_raise(instr.op)) and Effect.WRITE in effects:
             return False
     return True
 

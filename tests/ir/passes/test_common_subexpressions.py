@@ -100,7 +100,34 @@ def test_reads_are_merged_where_nothing_writes():
         """,
         header="function f(%a: f64[:]) -> f64",
     )
-    source = READS.format("setitem %a, %w, 1\n          ")
+
+
+def test_a_write_between_two_reads_keeps_both():
+    source = """
+    b0:
+      %u = getitem %a, 0 : f64
+      setitem %a, 2.0, 0
+      %v = getitem %a, 0 : f64
+      %w = add %u, %v : f64
+      return %w
+    """
+    check(merge_common_subexpressions, source, source, header="function f(%a: f64[:]) -> f64")
+
+
+def test_reads_of_what_another_block_writes_to_are_kept():
+    source = """
+    b0:
+      %u = getitem %a, 0 : f64
+      jump b1
+    b1:
+      %v = getitem %a, 0 : f64
+      %w = add %u, %v : f64
+      setitem %a, %w, 0
+      %c = lt %w, 1.0 : bool
+      branch %c, b1, b2
+    b2:
+      return %w
+    """
     check(merge_common_subexpressions, source, source, header="function f(%a: f64[:]) -> f64")
 
 
