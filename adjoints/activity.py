@@ -1,4 +1,4 @@
-"""Activity analysis: which values depend on the parameters asked for and reach the result, both differentiably.
+"""Which values of a primal need an adjoint: those that depend on what was asked for and that matter for the result.
 
 Only active values get an adjoint. In
 
@@ -8,8 +8,8 @@ Only active values get an adjoint. In
         b = math.cos(x)     # not active: it does not reach the result
         return a * k
 
-`a` and the product are active. Here too what cannot be differentiated is refused: an operation on an active value that
-has no rule, and anything that may write to memory.
+`a` and the product are active. Of memory, all that may be the same is active or not as one (see `adjoints.flows`). Here
+too what cannot be differentiated is refused: an operation that passes derivatives on and has no rule.
 """
 
 from __future__ import annotations
@@ -21,189 +21,147 @@ from types import MappingProxyType
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.flows import EMPTY, STORES, Flows
+from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, is_array, is_number
 from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Return, Type, Value
-from zygote_py.ir.types import components_of
+from zygote_py.ir.core import Function, Instr, Operand, Param, Return, Value
+from zygote_py.ir.memory import Memory, effect, is_view, writes
+from zygote_py.ir.ops import Effect
 
-# Instructions that give a part of an array, or one of several arrays: what they give shares memory with an argument.
-SELECTING: frozenset[ops.Op] = frozenset({ops.getitem, ops.pick, ops.select})
+# Instructions whose pullback is not that of a rule.
+_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, *STORES, *EMPTY})
 
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """The active values, and the arrays that need a shadow: the active ones and what they are merged with."""
+    """The active values, and the arrays that need a shadow.
+
+    `nodes` are what derivatives flow through (see `Flows`), `asked` the parameters asked for, and their parts.
+    """
 
     values: frozenset[Value]
     shadowed: frozenset[Value]
-    asked: frozenset[Value]  # the parameters asked for, and their parts
+    asked: frozenset[Value]
+    nodes: frozenset[Value]
+    flows: Flows
 
     def __contains__(self, operand: Operand) -> bool:
         return isinstance(operand, Value) and operand in self.values
 
 
-def is_float(type: Type) -> bool:
-    """Whether a value of this type is a real floating-point number."""
-    return isinstance(type, types.Float)
-
-
-def is_float_array(type: Type) -> bool:
-    """Whether a value of this type is an array of real floating-point numbers."""
-    return isinstance(type, types.Array) and isinstance(type.dtype, types.Float)
-
-
-# What has no derivative by nature. A type that is not listed may carry one: a list of floats, say.
-_DISCRETE = (
-    types.Integer,
-    types.Boolean,
-    types.NoneType,
-    types.UnicodeType,
-    types.Literal,
-    types.SliceType,
-    types.EllipsisType,
-    types.DType,
-    types.NumberClass,
-    types.Function,
-    types.Module,
-)
-
-
-def carries_adjoint(type: Type) -> bool:
-    """Whether values of this type may have an adjoint: everything but integers, truth values, strings and the like."""
-    match type:
-        case types.BaseTuple():
-            return any(carries_adjoint(item) for item in components_of(type))
-        case types.Array():
-            return carries_adjoint(type.dtype)
-        case _:
-            return not isinstance(type, _DISCRETE)
-
-
-def _has_adjoint(type: Type) -> bool:
-    """Whether values of this type can be given an adjoint."""
-    if isinstance(type, types.BaseTuple):
-        return all(_has_adjoint(item) for item in components_of(type) if carries_adjoint(item))
-    return is_float(type) or is_float_array(type)
-
-
 def find_active(
-    function: Function, wrt: Collection[Param], parts: Mapping[Value, tuple[Instr, ...]] = MappingProxyType({})
+    function: Function,
+    wrt: Collection[Param],
+    parts: Mapping[Value, tuple[Instr, ...]] = MappingProxyType({}),
+    results: Collection[Param] = (),
 ) -> Activity:
-    """Find the active values of a primal. Raises DifferentiationError for what cannot be differentiated."""
+    """Find the active values of a primal. Raises DifferentiationError for what cannot be differentiated.
+
+    `results` are the parameters whose contents at the end are results too.
+    """
+    memory = Memory(function)
+    flows = Flows(memory)
     asked = frozenset(wrt).union(*(parts[whole] for whole in parts))
-    users = _users(function)
-    varied = _varied(function, wrt, users)
-    _refuse_writes(function)
-    useful = _useful(function, varied)
-    values = frozenset(varied & useful)
+    forward: dict[Value, list[Value]] = {}
+    backward: dict[Value, list[Value]] = {}
     for value in function.values():
-        if value in values:
-            _check(value)
-    return Activity(values, _shadowed(values, asked), asked)
-
-
-def differentiable_inputs(value: Value) -> Iterator[Operand]:
-    """The operands that an instruction or a phi passes a derivative through to its result."""
-    if not carries_adjoint(value.type):
-        return
-    match value:
-        case Phi():
-            yield from value.incoming.values()
-        case Instr(op=ops.getitem):
-            yield value.args[0]
-        case Instr(op=ops.pick | ops.select):
-            yield from value.args[1:]
-        case Instr():
-            rule = rule_for(value)
-            for index, argument in enumerate(value.args):
-                # Without a rule: taken as depending on everything, to be refused if the result matters.
-                if rule is None or rule.passes(index):
-                    yield argument
-
-
-def _users(function: Function) -> dict[Value, list[Value]]:
-    users: dict[Value, list[Value]] = {}
-    for value in function.values():
-        for operand in differentiable_inputs(value):
-            if isinstance(operand, Value):
-                users.setdefault(operand, []).append(value)
-    return users
-
-
-def _varied(function: Function, wrt: Collection[Param], users: dict[Value, list[Value]]) -> set[Value]:
-    """What depends on the parameters asked for."""
-    pending: list[Value] = [param for param in function.params if param in wrt and carries_adjoint(param.type)]
-    varied = set(pending)
-    while pending:
-        for user in users.get(pending.pop(), ()):
-            if user not in varied:
-                varied.add(user)
-                pending.append(user)
-    return varied
-
-
-def _useful(function: Function, varied: set[Value]) -> set[Value]:
-    """What the result depends on."""
-    pending: list[Operand] = []
+        for source, target in flows.edges(value):
+            forward.setdefault(source, []).append(target)
+            backward.setdefault(target, []).append(source)
+    varied = _reached(filter(None, map(flows.node, asked)), forward)
+    ends = [value for block in function.blocks for value in _returned(block.terminator)]
+    useful = _reached(filter(None, map(flows.node, (*ends, *_reachable(results, parts)))), backward)
+    nodes = frozenset(varied & useful)
+    values = frozenset(value for value in function.values() if flows.node(value) in nodes)
     for block in function.blocks:
-        if isinstance(block.terminator, Return):
-            pending += block.terminator.values
-    useful: set[Value] = set()
+        for instr in block.instrs:
+            if isinstance(instr, Instr):
+                _check(instr, flows, nodes)
+    for value in values:
+        if not isinstance(value, Instr):
+            _check_type(value, value.hint or "a value")
+    shadowed = frozenset(value for value in (*function.values(), *asked) if is_array(value.type))
+    return Activity(values, shadowed & (values | asked), asked, nodes, flows)
+
+
+def _returned(terminator: object) -> tuple[Operand, ...]:
+    return terminator.values if isinstance(terminator, Return) else ()
+
+
+def _reachable(values: Collection[Value], parts: Mapping[Value, tuple[Instr, ...]]) -> Iterator[Value]:
+    """The values, and all parts of those that are tuples."""
+    for value in values:
+        yield value
+        yield from _reachable(parts.get(value, ()), parts)
+
+
+def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set[Value]:
+    pending = list(starts)
+    found = set(pending)
     while pending:
-        value = pending.pop()
-        if not isinstance(value, Value) or value in useful or value not in varied:
-            continue
-        useful.add(value)
-        pending += differentiable_inputs(value)
-    return useful
+        for value in edges.get(pending.pop(), ()):
+            if value not in found:
+                found.add(value)
+                pending.append(value)
+    return found
 
 
-def _shadowed(active: frozenset[Value], asked: frozenset[Value]) -> frozenset[Value]:
-    """The arrays that need a shadow: where an active array is chosen among several, all of them do."""
-    pending = [value for value in active | asked if is_float_array(value.type)]
-    shadowed = set(pending)
-    while pending:
-        for operand in differentiable_inputs(pending.pop()):
-            if isinstance(operand, Value) and is_float_array(operand.type) and operand not in shadowed:
-                shadowed.add(operand)
-                pending.append(operand)
-    return frozenset(shadowed)
-
-
-def _check(value: Value) -> None:
-    """Refuse an active value that cannot have an adjoint, or whose operation has no rule."""
-    if not isinstance(value, Instr):
-        _check_type(value, value.hint or "a value")
+def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
+    """Refuse an instruction that passes derivatives on in a way that is not known."""
+    known = instr.op in _STRUCTURAL or effect(instr) is not Effect.WRITE
+    if not known and any(flows.node(target) in nodes for target in writes(instr)):
+        _refuse(instr)
+    if not any(source in nodes and target in nodes for source, target in _within(instr, flows)):
         return
-    instr = value
-    name = ops.name_of(instr.op)
-    if instr.op is ops.getitem:
+    if instr.op in STORES:
+        _check_store(instr)
+    elif instr.op is ops.getitem:
         _check_index(instr)
-    elif instr.op in REFUSED and rule_for(instr) is None:
+    elif instr.op not in _STRUCTURAL and not is_view(instr) and rule_for(instr) is None and opaque_for(instr) is None:
+        _refuse(instr)
+    if flows.node(instr) in nodes:
+        _check_type(instr, f"the result of {ops.name_of(instr.op)}")
+
+
+def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:
+    """The flows of an instruction, and its own node: what selects from memory flows within one node."""
+    yield from flows.edges(instr)
+    if (node := flows.node(instr)) is not None and (is_view(instr) or instr.op in (ops.getitem, ops.pick, ops.select)):
+        yield node, node
+
+
+def _refuse(instr: Instr) -> None:
+    name = ops.name_of(instr.op)
+    if instr.op in REFUSED:
         reason, hint = REFUSED[instr.op]
         raise refuse(f"{name} is not differentiated: {reason}", instr.loc, hint)
-    elif instr.op not in SELECTING and rule_for(instr) is None:
-        raise refuse(
-            f"no derivative is known of {name}({', '.join(str(arg.type) for arg in instr.args)})",
-            instr.loc,
-            hint="write it with operations that have one (scalar arithmetic, math, NumPy's scalar functions, x[i])",
-        )
-    _check_type(instr, f"the result of {name}")
-    if is_float_array(instr.type) and instr.op not in SELECTING:
-        raise refuse(
-            f"{name} on arrays is not differentiated yet: arrays can be read by element",
-            instr.loc,
-            hint="write the operation as a loop over the elements",
-        )
+    raise refuse(
+        f"no derivative is known of {name}({', '.join(str(arg.type) for arg in instr.args)})",
+        instr.loc,
+        hint="write it with operations that have one: arithmetic, loops, the functions of math and NumPy in docs/numpy.md",
+    )
 
 
 def _check_type(value: Value, what: str) -> None:
-    if not _has_adjoint(value.type):
+    if carries_adjoint(value.type) and not can_have_adjoint(value.type):
         raise refuse(
             f"{what} is of type {value.type}, which cannot carry a derivative",
             value.loc,
-            hint="use real floating-point numbers, arrays of them, or tuples of both",
+            hint="use floating-point numbers, arrays of them, or tuples of both",
+        )
+
+
+def _check_store(instr: Instr) -> None:
+    """Only numbers are stored by now, one at a time."""
+    array, item, *index = instr.args
+    if not isinstance(array.type, types.Array) or not is_number(item.type) or len(index) != array.type.ndim:
+        raise refuse(
+            f"writing a value of type {item.type} into one of type {array.type} is not differentiated",
+            instr.loc,
+            hint="write the elements in a loop",
         )
 
 
@@ -214,29 +172,7 @@ def _check_index(instr: Instr) -> None:
         kind = index.type
         if not isinstance(kind, types.Integer | types.Boolean | types.SliceType | types.EllipsisType | types.NoneType):
             raise refuse(
-                f"reading an array by an index of type {kind} is not differentiated yet",
+                f"reading an array by an index of type {kind} is not differentiated",
                 instr.loc,
                 hint="index with integers and slices, in a loop over the elements",
             )
-
-
-def _refuse_writes(function: Function) -> None:
-    """Anything that may write to memory that other operations read is refused, active or not."""
-    for block in function.blocks:
-        for instr in block.instrs:
-            if not isinstance(instr, Instr) or ops.effect_of(instr.op) is not ops.Effect.WRITE:
-                continue
-            if instr.op is not ops.setitem and not any(_is_mutable(arg.type) for arg in instr.args):
-                continue
-            what = "writing to an array" if instr.op is ops.setitem else f"calling {ops.name_of(instr.op)} on an array"
-            raise refuse(
-                f"{what} is not differentiated yet: arrays can only be read",
-                instr.loc,
-                hint="keep the value in scalar variables, or compute it without the array",
-            )
-
-
-def _is_mutable(type: Type) -> bool:
-    if isinstance(type, types.BaseTuple):
-        return any(_is_mutable(item) for item in components_of(type))
-    return isinstance(type, types.Array | types.List | types.Set | types.DictType | types.ListType)

@@ -10,8 +10,16 @@ came into b1 from b2. How either is had is not decided here (see `adjoints.joint
 
 Adjoints are variables that start at zero: a use of a value adds to its adjoint, its definition takes the adjoint and
 leaves zero, and SSA construction over the inverted graph puts in the phis. At the end of a block the adjoint of a value
-can differ from zero only if the value is live there, so it is looked for only then. Arrays have no such variable: what
-the read of an element contributes is accumulated in their shadow.
+can differ from zero only if the value is live there, so it is looked for only then. Arrays have no such variable: their
+adjoint is in their shadow, to which the read of an element adds and from which a write to an element takes:
+
+    %v = getitem %a, %i                         accumulate @da, %dv, @i
+    setitem %a, %v, %i                          %d = getitem @da, @i
+                                                setitem @da, 0.0, @i
+                                                %dv2 = add %dv1, %d
+
+The memory of the primal is left alone: where the contents of an array are needed whole and may have been overwritten
+since, the primal keeps a copy (`snapshots`).
 
 M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
 """
@@ -20,11 +28,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
 from numba import types
 
-from zygote_py.adjoints.activity import Activity, carries_adjoint, differentiable_inputs, is_float, is_float_array
+from zygote_py.adjoints.activity import Activity
+from zygote_py.adjoints.flows import STORES, sources
+from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
 from zygote_py.adjoints.rules import expand, rule_for
+from zygote_py.adjoints.rules.expand import CASTS
+from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,
@@ -46,35 +60,44 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ssa import SSABuilder
+from zygote_py.ir.types import components_of
 
 NONE = Const(None, types.none)
 
 
-def make_adjoint(
-    primal: Function, activity: Activity, shadows: Mapping[Value, Value], parts: Mapping[Value, tuple[Instr, ...]]
-) -> Function:
-    """The adjoint of a primal in canonical form: a function of the result's adjoint that returns the parameters'.
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A primal in canonical form with all that has to be known for its adjoint.
 
-    `shadows` are those of `add_shadows`, `parts` those of `expose_leaves`. Parameters that were not asked for, and
-    those that can have no adjoint, have None.
+    `shadows` are those of `add_shadows`, `parts` those of `expose_leaves`, `kept` the copies of `keep_contents`. The
+    contents of the parameters `seeded` are results too, at the end, and have adjoints of their own.
     """
-    return _Builder(primal, activity, shadows, parts).build()
+
+    primal: Function
+    activity: Activity
+    shadows: Mapping[Value, Value]
+    parts: Mapping[Value, tuple[Instr, ...]]
+    kept: Mapping[tuple[Value, Value], Value]
+    seeded: tuple[Param, ...] = ()
+
+
+def make_adjoint(prepared: Prepared) -> Function:
+    """The adjoint of a primal: a function of the adjoints of its results that returns those of its parameters.
+
+    Parameters that were not asked for, and those that can have no adjoint, have None.
+    """
+    return _Builder(prepared).build()
 
 
 class _Builder:
     """Fills the blocks of the adjoint in an order in which each comes after the blocks that lead to it."""
 
-    def __init__(
-        self,
-        primal: Function,
-        activity: Activity,
-        shadows: Mapping[Value, Value],
-        parts: Mapping[Value, tuple[Instr, ...]],
-    ) -> None:
-        self.primal = primal
-        self.activity = activity
-        self.shadows = shadows
-        self.parts = parts
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.primal = primal = prepared.primal
+        self.activity = activity = prepared.activity
+        self.shadows = prepared.shadows
+        self.parts = parts = prepared.parts
         self.leaves: set[Value] = {part for whole in parts.values() for part in whole}
         self.tree = dominator_tree(primal)
         self.preds = predecessors(primal)
@@ -101,7 +124,7 @@ class _Builder:
 
     def build(self) -> Function:
         for value in self.activity.values:
-            if is_float(value.type):
+            if is_number(value.type):
                 self.ssa.declare(value, value.type, f"d{value.hint or 't'}", zero(value.type))
         position = {block: number for number, block in enumerate(self.order)}
         for number, block in enumerate(self.order):
@@ -121,14 +144,11 @@ class _Builder:
         self.block, self.written = block, set()
         mirror = self.mirror[block]
         if isinstance(block.terminator, Return):
-            (result,) = block.terminator.values
-            seed = Param(result.type, "dy")
-            self.adjoint.params.append(seed)
-            self._add(result, seed)
+            self._seed(block.terminator.values)
         for operand, d in self.from_phis.pop(block, ()):
             self._add(operand, d)
         for instr in reversed(block.instrs):
-            if isinstance(instr, Instr) and instr in self.activity and instr not in self.leaves:
+            if isinstance(instr, Instr) and self._works(instr):
                 self._pull_back(instr)
         self._pull_back_phis(block)
         match self.back[block]:
@@ -140,6 +160,40 @@ class _Builder:
                 question = CameFrom(block, chosen)
                 mirror.instrs.append(question)
                 mirror.terminator = Branch(question, self.mirror[chosen], self.mirror[other])
+
+    def _seed(self, results: tuple[Operand, ...]) -> None:
+        """Begin with the adjoints of the results, which are the adjoint's parameters."""
+        for result in results:
+            if not carries_adjoint(result.type):
+                continue
+            seed = Param(result.type, "dy")
+            self.adjoint.params.append(seed)
+            self._add_seed(result, seed)
+        for param in self.prepared.seeded:
+            seed = Param(param.type, f"d{param.hint}_seed")
+            self.adjoint.params.append(seed)
+            self._add_seed(param, seed)
+
+    def _add_seed(self, result: Operand, seed: Operand) -> None:
+        """Add a seed, or its items, to the adjoint of a result."""
+        if isinstance(result, Instr) and result.op is ops.pack:
+            for number, item in enumerate(result.args):
+                if carries_adjoint(item.type):
+                    part = self._emit(ops.getitem, (seed, Const(number, types.int64)), item.type)
+                    self._add_seed(item, part)
+        elif is_array(result.type):
+            if isinstance(result, Value) and result in self.shadows:
+                self._emit(ops.accumulate, (Alpha(self.shadows[result]), seed), types.none)
+        else:
+            self._add(result, seed)
+
+    def _works(self, instr: Instr) -> bool:
+        """Whether there is anything to do for an instruction in the reverse sweep."""
+        if instr.op in STORES:
+            return instr.args[0] in self.activity
+        if instr not in self.activity or instr in self.leaves or instr.op is ops.pack:
+            return False
+        return is_number(instr.type) or opaque_for(instr) is not None
 
     def _back_edges(self, block: Block) -> list[Block]:
         """Where control goes from the adjoint of a block: back to its predecessors, of a loop's header the latch first.
@@ -161,7 +215,7 @@ class _Builder:
         while pending:
             block = pending.pop()
             if self._has_active_phi(block) or any(
-                instr in self.activity and is_float(instr.type) for instr in block.instrs
+                isinstance(instr, Instr) and self._works(instr) for instr in block.instrs
             ):
                 return True
             for pred in self.preds[block]:
@@ -171,11 +225,11 @@ class _Builder:
         return False
 
     def _has_active_phi(self, block: Block) -> bool:
-        return any(phi in self.activity and is_float(phi.type) for phi in block.phis)
+        return any(phi in self.activity and is_number(phi.type) for phi in block.phis)
 
     def _pull_back_phis(self, block: Block) -> None:
         """Pass the adjoint of each phi to the value of the edge taken, in the block that the edge is reversed to."""
-        phis = [phi for phi in block.phis if phi in self.activity and is_float(phi.type)]
+        phis = [phi for phi in block.phis if phi in self.activity and is_number(phi.type)]
         adjoints = [self._current(phi) for phi in phis]  # all of them are read before any is passed on
         for phi in phis:
             self._write(phi, zero(phi.type))
@@ -189,13 +243,20 @@ class _Builder:
 
     def _pull_back(self, instr: Instr) -> None:
         """The pullback of one instruction: from its adjoint to contributions to the adjoints of its arguments."""
-        if not is_float(instr.type):
-            return  # an array: its adjoint is in its shadow, which its base's shadow shares
+        self.origin = instr
+        if instr.op in STORES:
+            self._take(instr)
+        elif (rule := opaque_for(instr)) is not None:
+            self._apply(instr, rule)
+        elif not _is_item(instr):  # the adjoints of a tuple's items are looked for where the tuple was made
+            self._pull_back_number(instr)
+        self.origin = None
+
+    def _pull_back_number(self, instr: Instr) -> None:
         dy = self._current(instr)
         self._write(instr, zero(instr.type))
         if _is_zero(dy):
             return
-        self.origin = instr
         if instr.op is ops.getitem:
             self._accumulate(instr, dy)
         elif instr.op is ops.pick:
@@ -218,7 +279,83 @@ class _Builder:
             for number, argument in enumerate(instr.args):
                 if argument in self.activity and rule.passes(number):
                     self._add(argument, expand(rule, number, instr, dy, self._emit, _alpha))
-        self.origin = None
+
+    def _take(self, instr: Instr) -> None:
+        """The pullback of x[i] = v and of x[i] += v: what is in the shadow there belongs to v."""
+        array, item, *index = instr.args
+        assert isinstance(array, Value)
+        at = tuple(map(_alpha, index))
+        shadow = Alpha(self.shadows[array])
+        assert isinstance(array.type, types.Array)
+        element = array.type.dtype
+        d = self._emit(ops.getitem, (shadow, *at), element) if item in self.activity else None
+        if instr.op is ops.setitem:
+            self._emit(ops.setitem, (shadow, zero(element), *at), types.none)
+        if d is not None:
+            self._add(item, self._cast(d, item.type))
+
+    def _cast(self, d: Operand, type: Type) -> Operand:
+        """An adjoint as one of another type of number."""
+        if d.type == type:
+            return d
+        if isinstance(d.type, types.Complex) and isinstance(type, types.Float):
+            d = self._emit(np.real, (d,), d.type.underlying_float)
+        return d if d.type == type else self._emit(CASTS[type], (d,), type)
+
+    def _apply(self, instr: Instr, rule: OpaqueRule) -> None:
+        """The pullback of an operation on whole arrays: a contribution to the adjoint of each argument."""
+        given: dict[str, Operand] = {}
+        for number, name in enumerate(rule.names[: len(instr.args)]):
+            given[name] = self._contents(instr.args[number], instr)
+        if isinstance(instr.type, types.BaseTuple):
+            items = self._items(instr)
+            for number, type in enumerate(components_of(instr.type)):
+                item = items.get(number)
+                given[f"y{number}"] = NONE if item is None else self._contents(item, instr)
+                given[f"dy{number}"] = self._adjoint_of(item, type)
+        else:
+            given["y"] = self._contents(instr, instr)
+            given["dy"] = self._adjoint_of(instr, instr.type)
+            if _is_zero(given["dy"]):
+                return
+        for number, adjoint in rule.adjoints.items():
+            argument = instr.args[number]
+            if argument in self.activity:
+                needed = tuple(given[name] for name in adjoint.needs)
+                contribution = self._emit(adjoint.function, needed, argument.type)
+                if is_array(argument.type):
+                    assert isinstance(argument, Value)
+                    self._emit(ops.accumulate, (Alpha(self.shadows[argument]), contribution), types.none)
+                else:
+                    self._add(argument, contribution)
+
+    def _contents(self, operand: Operand, instr: Instr) -> Operand:
+        """An operand of an operation with what it held then."""
+        if isinstance(operand, Value):
+            return Alpha(self.prepared.kept.get((instr, operand), operand))
+        return operand
+
+    def _items(self, instr: Instr) -> dict[int, Instr]:
+        """The items that were taken out of the tuple that an operation gave."""
+        found: dict[int, Instr] = {}
+        for block in self.primal.blocks:
+            for user in block.instrs:
+                match user:
+                    case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is instr:
+                        found[number] = user
+        return found
+
+    def _adjoint_of(self, result: Instr | None, type: Type) -> Operand:
+        """The adjoint of a result: an array, or a number, which is set to zero; None for what has none."""
+        if result is not None and result in self.shadows:
+            return Alpha(self.shadows[result])
+        if not is_number(type):
+            return NONE
+        if result is None or result not in self.activity:
+            return zero(type)
+        d = self._current(result)
+        self._write(result, zero(type))
+        return d
 
     def _accumulate(self, instr: Instr, dy: Operand) -> None:
         """The pullback of x[i]: its adjoint is added to the element of the shadow that it was read from."""
@@ -258,7 +395,7 @@ class _Builder:
         """What the adjoint returns for a parameter, or for a part of one."""
         if value not in self.activity.asked or not carries_adjoint(value.type):
             return NONE
-        if is_float_array(value.type):
+        if is_array(value.type):
             return Alpha(self.shadows[value])
         if value in self.parts:
             items = tuple(map(self._gradient, self.parts[value]))
@@ -280,13 +417,13 @@ def _live_at_ends(order: tuple[Block, ...], activity: Activity) -> dict[Block, s
         defined[block].update(block.phis, block.instrs)
         inputs: list[Operand] = []
         for instr in block.instrs:
-            if instr in activity:
-                inputs += differentiable_inputs(instr)
+            if instr in activity or (isinstance(instr, Instr) and instr.op in STORES and instr.args[0] in activity):
+                inputs += sources(instr)
         if isinstance(block.terminator, Return):
             inputs += block.terminator.values
         for after in block.successors:
             inputs += [phi.incoming[block] for phi in after.phis if phi in activity]
-        used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_float(v.type))
+        used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_number(v.type))
     at_start = {block: used[block] - defined[block] for block in order}
     at_end: dict[Block, set[Value]] = {block: set() for block in order}
     changed = True
@@ -299,6 +436,11 @@ def _live_at_ends(order: tuple[Block, ...], activity: Activity) -> dict[Block, s
                 at_start[block] |= live - defined[block]
                 changed = True
     return at_end
+
+
+def _is_item(instr: Instr) -> bool:
+    """Whether an instruction takes an item out of a tuple."""
+    return instr.op is ops.getitem and isinstance(instr.args[0].type, types.BaseTuple)
 
 
 def _alpha(operand: Operand) -> Operand:

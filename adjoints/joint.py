@@ -46,18 +46,20 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.memory import Memory, effect, has_memory
 from zygote_py.ir.ssa import SSABuilder
 
 
-def join(adjoint: Function, wrt: Collection[int], *, bare: bool, with_value: bool) -> Function:
+def join(adjoint: Function, wrt: Collection[int], *, bare: bool, with_value: bool, seeded: bool = False) -> Function:
     """Make the joint function of an adjoint and its primal.
 
     It returns the gradients of the parameters numbered in `wrt`: one of them if `bare`, else a tuple; with the value
-    before it if `with_value`.
+    before it if `with_value`. The adjoint of the result is 1, or, if `seeded`, a further argument, as are those of the
+    other results.
     """
     if adjoint.primal is None:
         raise InternalError("joint: an adjoint without its primal")
-    return _Join(adjoint, adjoint.primal).build(list(wrt), bare, with_value)
+    return _Join(adjoint, adjoint.primal).build(list(wrt), bare, with_value, seeded)
 
 
 class _Join:
@@ -71,7 +73,7 @@ class _Join:
         self.reverse_tree = dominator_tree(self.reverse.function)
         self.joint = Function(primal.name, self.forward.function.params, [], "joint", None, primal.loc, primal.options)
 
-    def build(self, wrt: list[int], bare: bool, with_value: bool) -> Function:
+    def build(self, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> Function:
         forward, reverse = self.forward.function, self.reverse.function
         self._lift()
         self.nest = loop_nest(forward)
@@ -89,12 +91,12 @@ class _Join:
         }
         last = next(block for block in forward.blocks if isinstance(block.terminator, Return))
         assert isinstance(last.terminator, Return)
-        (value,) = last.terminator.values
+        value = last.terminator.values[0]
         last.terminator = Jump(reverse.entry)
         self.joint.blocks = [*forward.blocks, *reverse.blocks]
         self._start_slots(last)
         index = self._count_down(questions)
-        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()))
+        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), Memory(forward))
         sweeps = Sweeps(
             self.nest,
             self.trips,
@@ -110,7 +112,7 @@ class _Join:
         self._demand(answers)
         self.alphas.place()
         self._substitute(answers)
-        self._return(value, wrt, bare, with_value)
+        self._return(value, wrt, bare, with_value, seeded)
         self.ssa.finish()
         return self.joint
 
@@ -139,7 +141,7 @@ class _Join:
             block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
 
     def _needs_no_adjoint(self, instr: Instr) -> bool:
-        if instr.origin is None or ops.effect_of(instr.op) not in (ops.Effect.PURE, ops.Effect.READ):
+        if instr.origin is None or effect(instr) is not ops.Effect.PURE or has_memory(instr.type):
             return False
         return all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
 
@@ -326,10 +328,9 @@ class _Join:
             return self.alphas.operand(operand, block)
         return operand
 
-    def _return(self, value: Operand, wrt: list[int], bare: bool, with_value: bool) -> None:
-        """Replace the seed by 1, and return what was asked for."""
+    def _return(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
+        """Replace the seed by 1, or take it as a parameter, and return what was asked for."""
         reverse = self.reverse.function
-        (seed,) = reverse.params
         last = next(block for block in reverse.blocks if isinstance(block.terminator, Return))
         assert isinstance(last.terminator, Return)
         gradients = tuple(last.terminator.values[number] for number in wrt)
@@ -337,7 +338,10 @@ class _Join:
         if with_value:
             result = _pack(last, (value, result))
         last.terminator.values = (result,)
-        replace_values(self.joint, {seed: Const(1.0, seed.type)})
+        if seeded:
+            self.joint.params += reverse.params
+        else:
+            replace_values(self.joint, {seed: Const(1.0, seed.type) for seed in reverse.params})
 
 
 def _pack(block: Block, items: tuple[Operand, ...]) -> Instr:

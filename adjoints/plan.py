@@ -32,6 +32,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import Loop, LoopNest
+from zygote_py.ir.memory import Memory, effect
 
 
 class Way(enum.Enum):
@@ -73,11 +74,16 @@ _CHEAP_CALLS: frozenset[object] = frozenset(
 class Plan:
     """The way of every node that is needed, directly or to recompute another."""
 
-    def __init__(self, nest: LoopNest, home: dict[Value, Block], free: Collection[Value]) -> None:
-        """`home` gives the block of each value; `free` are values that are computed once anyway, in either sweep."""
+    def __init__(self, nest: LoopNest, home: dict[Value, Block], free: Collection[Value], memory: Memory) -> None:
+        """`home` gives the block of each value; `free` are values that are computed once anyway, in either sweep.
+
+        `memory` is that of the forward sweep.
+        """
         self._nest = nest
         self._home = home
         self._free = free
+        self._memory = memory
+        self._repeatable: dict[Instr, bool] = {}
         self.ways: dict[Node, Way] = {}
 
     def node(self, value: Value, block: Block) -> Node:
@@ -154,7 +160,16 @@ class Plan:
             return False  # what an inner loop left behind
         if isinstance(value, Phi):
             return value.type == types.int64 and self._counter(value)[1] != 0
-        return isinstance(value, Instr) and ops.effect_of(value.op) in (ops.Effect.PURE, ops.Effect.READ)
+        return isinstance(value, Instr) and self._is_repeatable(value)
+
+    def _is_repeatable(self, instr: Instr) -> bool:
+        """Whether an instruction gives the same in the reverse sweep: what it reads is not overwritten by then."""
+        if instr not in self._repeatable:
+            what = effect(instr)
+            self._repeatable[instr] = what is ops.Effect.PURE or (
+                what is ops.Effect.READ and not self._memory.may_be_written_after(instr)
+            )
+        return self._repeatable[instr]
 
     def _cost_of_storing(self, node: Node) -> int:
         type = node.value.type

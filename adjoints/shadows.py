@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from zygote_py.adjoints.activity import SELECTING, Activity, is_float_array
+from zygote_py.adjoints.activity import Activity
+from zygote_py.adjoints.kinds import is_array
+from zygote_py.ir import ops
 from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Undef, Value
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.memory import is_view
 
 
 def add_shadows(function: Function, activity: Activity) -> dict[Value, Value]:
@@ -48,9 +51,11 @@ def add_shadows(function: Function, activity: Activity) -> dict[Value, Value]:
 
 def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
     """The shadow of what an instruction gives: the same selection of the arguments' shadows, or zeros."""
-    if instr.op not in SELECTING or not any(is_float_array(arg.type) for arg in instr.args):
-        return _zeros_like(instr)  # an array out of a tuple, or one that does not share memory with another
-    args = tuple(_mapped(arg, shadows) if is_float_array(arg.type) else arg for arg in instr.args)
+    if instr.op in (ops.record, ops.zeros):  # their shape is known without a look at them
+        return Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)
+    if not is_view(instr) and not (instr.op in (ops.pick, ops.select) and is_array(instr.type)):
+        return _zeros_like(instr)  # a new array, or one out of a tuple
+    args = tuple(_mapped(arg, shadows) if is_array(arg.type) else arg for arg in instr.args)
     return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
 
 

@@ -4,8 +4,9 @@
     %y = record %n : f64[:]                 a new array: a root
     %b = phi b0: %y, b1: %x                 one of both: they share a root from now on
 
-A root stands for all the memory that a value may reach: arrays, and what is in tuples and lists. Parameters are taken
-to share none (who calls sees to it, where it matters). Nothing is known of single elements.
+A root stands for all the memory that a value may reach: arrays, and what is in tuples and lists. Parameters, and the
+items of those that are tuples, are taken to share none (who calls sees to it, where it matters). Nothing is known of
+single elements.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Type, Value
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
 
@@ -74,7 +75,7 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
         return ()
     if instr.op in (ops.setitem, ops.initialize, ops.accumulate, ops.push, ops.pop):
         return instr.args[:1]
-    if ops.module_of(instr.op) in ("numpy.random", "numpy.random.mtrand"):
+    if instr.op is print or ops.module_of(instr.op) in ("numpy.random", "numpy.random.mtrand"):
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
 
@@ -84,13 +85,18 @@ class Memory:
 
     def __init__(self, function: Function) -> None:
         self._parent: dict[Value, Value] = {}
+        self._parts: dict[tuple[Value, object], Value] = {}  # the items of parameters that are tuples, by number
+        self._same_part: dict[Value, Value] = {}
         self._place: dict[Value, tuple[Block, int]] = {}
         self._writers: dict[Value, list[Instr]] = {}
+        self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
         for block in function.blocks:
             for index, value in enumerate((*block.phis, *block.instrs)):
                 self._place[value] = block, index
-                for other in _shares(value):
+                shared = _shares(value) if not self._is_part(value) else ()
+                for other in shared:
                     self._union(value, other)
+        self.outside = {self._find(value) for value in self.outside}
         for block in function.blocks:
             for instr in block.instrs:
                 if isinstance(instr, Instr):
@@ -130,6 +136,20 @@ class Memory:
         assert block is other
         between = set((*block.phis, *block.instrs)[start + 1 : end])
         return any(writer in between for writer in self.writers(target))
+
+    def _is_part(self, value: Value) -> bool:
+        """Whether a value is an item of a parameter that is a tuple: the items share no memory."""
+        match value:
+            case Instr(op=ops.getitem, args=(Value() as whole, Const(value=number))) if has_memory(value.type):
+                base = whole if isinstance(whole, Param) else self._same_part.get(whole)
+                if base is None or not isinstance(whole.type, types.BaseTuple):
+                    return False
+                same = self._same_part[value] = self._parts.setdefault((base, number), value)
+                if same is not value:
+                    self._union(same, value)
+                self.outside.add(value)
+                return True
+        return False
 
     def _written_after(self, instr: Instr, target: Operand) -> bool:
         writers = set(self.writers(target))

@@ -15,10 +15,12 @@ from functools import cached_property
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.activity import Activity, carries_adjoint, find_active, is_float
-from zygote_py.adjoints.adjoint import make_adjoint
+from zygote_py.adjoints.activity import Activity, find_active
+from zygote_py.adjoints.adjoint import Prepared, make_adjoint
+from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join
+from zygote_py.adjoints.kinds import carries_adjoint, is_float
 from zygote_py.adjoints.leaves import expose_leaves
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.emit import Emitted, emit, load
@@ -108,12 +110,13 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     _check_result(request, lowered.result_type)
     primal = lowered.function
     passes.run(primal, passes.CLEAN_UP)
-    passes.run(primal, passes.CANONICAL)
+    passes.run(primal, (*passes.CANONICAL, passes.recognise_accumulations))
     asked = [primal.params[number] for number in wrt]
     parts = expose_leaves(primal, asked)
     activity = find_active(primal, asked, parts)
+    kept = keep_contents(primal, activity)
     shadows = add_shadows(primal, activity)
-    adjoint = make_adjoint(primal, activity, shadows, parts)
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept))
     joint = join(adjoint, wrt, bare=request.bare, with_value=request.with_value)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)

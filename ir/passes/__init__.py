@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from zygote_py.ir.core import Function
+from zygote_py.ir.passes.accumulations import recognise_accumulations
 from zygote_py.ir.passes.bare_headers import bare_headers
 from zygote_py.ir.passes.binary_merges import make_merges_binary
 from zygote_py.ir.passes.boolean_phis import replace_boolean_phis
@@ -87,6 +88,7 @@ __all__ = [
     "merge_common_subexpressions",
     "merge_returns",
     "propagate_copies",
+    "recognise_accumulations",
     "remove_dead_code",
     "remove_dead_loops",
     "remove_redundant_phis",

@@ -33,7 +33,7 @@ def remove_dead_code(function: Function) -> None:
     drop_unreachable(function)
     python_errors = function.options.get("error_model", "python") == "python"
     memory = Memory(function)
-    visible = {memory.root(param) for param in function.params}
+    visible = set(memory.outside)
     needed: set[Value] = set()
     pending: list[Value] = []
 
@@ -68,7 +68,7 @@ def remove_dead_code(function: Function) -> None:
         block.instrs = [instr for instr in block.instrs if instr in needed]
 
 
-def _is_local(instr: Instr, memory: Memory, visible: Collection[Value | None]) -> bool:
+def _is_local(instr: Instr, memory: Memory, visible: Collection[Value]) -> bool:
     """Whether all that an instruction does is to write to memory that nothing is known to read (so far)."""
     if instr.op not in (ops.setitem, ops.initialize, ops.accumulate, ops.push):
         return False

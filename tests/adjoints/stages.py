@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from numba import typeof
 
 from zygote_py.adjoints.activity import Activity, find_active
-from zygote_py.adjoints.adjoint import make_adjoint
+from zygote_py.adjoints.adjoint import Prepared, make_adjoint
+from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.joint import join
 from zygote_py.adjoints.leaves import expose_leaves
 from zygote_py.adjoints.shadows import add_shadows
@@ -42,14 +43,15 @@ def stages(func, *args, wrt=None) -> Stages:
     """All stages for the types of `args`, each verified."""
     primal = lower(func, tuple(map(typeof, args))).function
     passes.run(primal, passes.CLEAN_UP)
-    passes.run(primal, passes.CANONICAL)
+    passes.run(primal, (*passes.CANONICAL, passes.recognise_accumulations))
     numbers = tuple(range(len(args))) if wrt is None else wrt
     asked = [primal.params[number] for number in numbers]
     parts = expose_leaves(primal, asked)
     activity = find_active(primal, asked, parts)
+    kept = keep_contents(primal, activity)
     shadows = add_shadows(primal, activity)
     verify(primal)
-    adjoint = make_adjoint(primal, activity, shadows, parts)
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept))
     verify(adjoint)
     joint = join(adjoint, numbers, bare=False, with_value=False)
     verify(joint)

@@ -1,0 +1,73 @@
+"""Copies of the contents of arrays that the reverse sweep needs whole and that may be overwritten before it.
+
+    %y = np.dot %a, %x : f64[:]                 %x_kept = np.copy %x : f64[:]
+    setitem %x, 0.0, 0                  ->      %y = np.dot %a, %x : f64[:]
+                                                setitem %x, 0.0, 0
+
+Single elements need no copy: what was read is kept as a number, where it has to be kept (see `adjoints.plan`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.activity import Activity
+from zygote_py.adjoints.rules.opaque import opaque_for
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Function, Instr, Operand, Value
+from zygote_py.ir.memory import Memory
+
+Kept = dict[tuple[Value, Value], Value]
+
+
+def keep_contents(function: Function, activity: Activity) -> Kept:
+    """Add the copies to a primal; give, for an operation and an array that it needs later, the copy."""
+    memory = Memory(function)
+    kept: Kept = {}
+    before: dict[Instr, list[Instr]] = {}
+    behind: dict[Instr, list[Instr]] = {}
+    for block in function.blocks:
+        for instr in block.instrs:
+            if not isinstance(instr, Instr):
+                continue
+            for operand, made_by in _needed(instr, activity, function):
+                if (instr, operand) in kept or not memory.may_be_written_after(made_by or instr, (operand,)):
+                    continue
+                assert isinstance(operand.type, types.Array)
+                kind = types.Array(operand.type.dtype, operand.type.ndim, "C")
+                copy = Instr(np.copy, (operand,), kind, f"{operand.hint or 't'}_kept", instr.loc)
+                kept[instr, operand] = copy
+                if made_by is None:
+                    before.setdefault(instr, []).append(copy)
+                else:
+                    behind.setdefault(made_by, []).append(copy)
+    for block in function.blocks:
+        block.instrs = [
+            new
+            for old in block.instrs
+            for new in (*before.get(old, ()), old, *behind.get(old, ()))  # type: ignore[call-overload]
+        ]
+    return kept
+
+
+def _needed(instr: Instr, activity: Activity, function: Function) -> list[tuple[Value, Instr | None]]:
+    """The arrays that the pullback of an operation needs: arguments, and results with what made them."""
+    rule = opaque_for(instr)
+    if rule is None:
+        return []
+    names = {
+        name for number, adjoint in rule.adjoints.items() if instr.args[number] in activity for name in adjoint.needs
+    }
+    found: list[tuple[Operand, Instr | None]] = [
+        (argument, None) for name, argument in zip(rule.names, instr.args, strict=False) if name in names
+    ]
+    if "y" in names:
+        found.append((instr, instr))
+    for block in function.blocks:
+        for user in block.instrs:
+            match user:
+                case Instr(op=ops.getitem, args=(whole, Const(value=number))) if whole is instr:
+                    if f"y{number}" in names:
+                        found.append((user, user))
+    return [(v, by) for v, by in found if isinstance(v, Value) and isinstance(v.type, types.Array)]
