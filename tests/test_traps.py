@@ -1,0 +1,445 @@
+"""Traps: what other tools are documented to differentiate wrongly, or slowly, or not at all.
+
+Each is a few lines that a user would write. What is expected stands beside it as a formula, or comes from central
+differences or the complex step; each runs compiled, compiled a second time, and in plain Python (`tests.traps`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import timeit
+
+import numba
+import numpy as np
+import pytest
+from numba.core.runtime import _nrt_python, rtsys
+
+from tests.plain import plain
+from tests.traps import steepest, trap
+from zygote_py import gradient
+
+rng = np.random.default_rng(11)
+
+# Loops
+
+
+def test_a_product_over_a_dynamic_loop():
+    def f(x, n):
+        r = 1.0
+        for i in range(n):
+            r *= x[i]
+        return r
+
+    x = np.array([1.5, -2.0, 0.5, 3.0])
+    trap(f, x, 3, expected=([-1.0, 0.75, -3.0, 0.0],))
+    trap(f, np.array([2.0, 0.0, 3.0]), 3, expected=([0.0, 6.0, 0.0],))  # a product divided by a factor would be NaN
+    trap(f, np.array([0.0, 0.0, 3.0]), 3, expected=([0.0, 0.0, 0.0],))
+    trap(f, x, 0, expected=([0.0, 0.0, 0.0, 0.0],))
+
+
+def test_a_product_kept_in_an_array():
+    def f(x, n):
+        r = np.ones(1)
+        for i in range(n):
+            r[0] = r[0] * x[i]
+        return r[0]
+
+    trap(f, np.array([1.5, -2.0, 0.5]), 3, expected=([-1.0, 0.75, -3.0],))
+    trap(f, np.array([2.0, 0.0, 3.0]), 3, expected=([0.0, 6.0, 0.0],))
+
+
+def test_an_element_is_added_to_in_a_loop():
+    def f(x, n):
+        v = np.zeros(3)
+        for k in range(n):
+            for i in range(3):
+                v[i] = v[i] + x * (i + k)
+        return v[0] * v[1] * v[2]
+
+    # v = x * (6, 10, 14) after 4 rounds
+    trap(f, 0.5, 4, expected=(3 * 0.5**2 * 6 * 10 * 14,))
+
+
+def test_an_element_is_squared_in_a_loop():
+    def f(v, n):
+        for _ in range(n):
+            v[0] = v[0] * v[0]
+            v[1] += v[0] * v[1]
+        return v[0] + v[1]
+
+    trap(f, np.array([0.9, 0.3]), 4)
+
+
+def test_a_loop_left_by_break_after_a_write():
+    def f(x, limit):
+        v = np.zeros(6)
+        s = 0.0
+        for i in range(6):
+            v[i] = x * (i + 1)
+            if v[i] > limit:
+                break
+            v[i] = v[i] * v[i]
+            s += v[i]
+        return s + v[2] + v[5]
+
+    # rounds 0 and 1 are squared, round 2 is written and left: s = x^2 + 4 x^2, v[2] = 3 x, v[5] = 0
+    trap(f, 0.5, 1.2, expected=(10 * 0.5 + 3.0, 0.0))
+
+
+def test_a_return_in_a_loop_after_a_write():
+    def f(v, n):
+        for i in range(len(v)):
+            v[i] = v[i] * v[0]
+            if i == n:
+                return v[i] * v[0]
+        return v[0] * v[1]
+
+    trap(f, np.array([1.5, 2.0, -0.5]), 1)
+    trap(f, np.array([1.5, 2.0, -0.5]), 9)
+
+
+def test_a_loop_that_the_data_end():
+    def f(v, x):
+        i = 0
+        while v[i % 3] < 10.0:
+            v[i % 3] *= x
+            v[(i + 1) % 3] += 0.5 * v[i % 3]
+            i += 1
+        return v[0] + 2.0 * v[1] + 3.0 * v[2]
+
+    trap(f, np.array([0.5, 0.7, 0.2]), 1.5)
+
+
+def test_a_recurrence_through_an_array():
+    def f(a, b, n):
+        v = np.empty(n)
+        v[0], v[1] = a, b
+        for i in range(2, n):
+            v[i] = v[i - 1] * v[i - 2] + math.sin(v[i - 1])
+        return v[n - 1]
+
+    trap(f, 0.4, 0.7, 7)
+
+
+# Overwriting
+
+
+def test_multiplied_and_divided_in_place_after_it_was_read():
+    def f(a, x):
+        b = a * a
+        a *= x
+        s = a[0] * a[1]
+        a /= b
+        return s + a[0] + 2.0 * a[1]
+
+    a, x = np.array([2.0, -0.5]), 3.0
+    # s = x^2 a0 a1, then a = x / a0 of the start
+    expected = [x**2 * a[1] - x / a[0] ** 2, x**2 * a[0] - 2 * x / a[1] ** 2]
+    trap(f, a, x, expected=(expected, 2 * x * a[0] * a[1] + 1 / a[0] + 2 / a[1]))
+
+
+def test_a_slice_multiplied_by_another_of_the_same_array():
+    def f(a):
+        a[:3] *= a[2:]
+        a[1:4] /= a[2]
+        a[2:] -= a[:3] * a[0]
+        return np.sum(a * a)
+
+    a = np.array([1.1, -0.7, 0.9, 1.3, 0.4])
+    trap(f, a, expected=steepest(f, a))
+
+
+def test_overwritten_after_it_was_read():
+    def f(v):
+        s = 0.0
+        for i in range(len(v)):
+            s += math.sin(v[i])
+            v[i] = 100.0
+        return s
+
+    v = np.array([0.3, 1.2, -0.7])
+    trap(f, v, expected=(np.cos(v),))
+
+
+def test_the_whole_array_overwritten_after_it_was_read():
+    def f(v):
+        w = np.exp(v)
+        s = np.sum(w * v)
+        v[:] = 0.0
+        w[:] = -1.0
+        return s + np.sum(w)
+
+    v = np.array([0.3, 1.2, -0.7])
+    trap(f, v, expected=(np.exp(v) * (1 + v),))
+
+
+def test_overwritten_before_it_is_read():
+    def f(v, x):
+        v[0] = x
+        v[1] = 2.0
+        return v[0] * v[1] * v[2]
+
+    trap(f, np.array([5.0, 6.0, 7.0]), 3.0, expected=([0.0, 0.0, 6.0], 14.0))
+
+
+def test_an_element_stored_to_itself():
+    def f(v):
+        for i in range(3):
+            v[i] = v[i]
+        v[:] = v
+        v[0] = v[1]
+        return v[0] * v[1] * v[2]
+
+    trap(f, np.array([5.0, 6.0, 7.0]), expected=([0.0, 84.0, 36.0],))
+
+
+def test_elements_swapped():
+    def f(v, n):
+        for i in range(n):
+            v[i], v[i + 1] = v[i + 1], v[i]
+        return v[0] + v[1] ** 2 + v[2] ** 3 + v[3] ** 4
+
+    a, b, c, d = 1.5, -0.5, 0.8, 1.1
+    trap(f, np.array([a, b, c, d]), 3, expected=([4 * a**3, 1.0, 2 * c, 3 * d**2],))
+
+
+def test_a_scratch_array_reused_in_each_iteration():
+    def f(x):
+        scratch = np.empty(2)
+        s = 0.0
+        for i in range(len(x)):
+            scratch[0] = x[i] * x[i]
+            scratch[1] = math.sin(scratch[0])
+            scratch[0] *= scratch[1]
+            s += scratch[0] * scratch[1]
+        return s
+
+    x = np.array([0.3, 1.2, -0.7])
+    q = x * x
+    expected = 2 * x * (np.sin(q) ** 2 + 2 * q * np.sin(q) * np.cos(q))  # of x^2 sin(x^2)^2
+    trap(f, x, expected=(expected,))
+
+
+def test_a_scratch_array_made_anew_in_each_iteration():
+    def f(x):
+        s = 0.0
+        for i in range(len(x)):
+            scratch = np.zeros(3)
+            for k in range(3):
+                scratch[k] += x[i] * (k + 1)
+            scratch[1] *= scratch[0]
+            s += scratch[1] * scratch[2]
+        return s
+
+    x = np.array([0.3, 1.2, -0.7])
+    trap(f, x, expected=(18 * x**2,))  # x * 2 x * 3 x
+
+
+def test_a_scratch_array_that_keeps_what_the_last_iteration_left():
+    def f(x, n):
+        scratch = np.zeros(2)
+        s = 0.0
+        for _ in range(n):
+            s += scratch[0] * scratch[1]
+            scratch[0] += x
+            scratch[1] = scratch[0] * x
+        return s
+
+    # in round k: k x * k x^2
+    trap(f, 0.7, 4, expected=(3 * 0.7**2 * (1 + 4 + 9),))
+
+
+def test_a_mixture_model_with_scratch_arrays_filled_anew():
+    def f(points, means, weights):
+        total = 0.0
+        for i in range(points.shape[0]):
+            terms = np.empty(means.shape[0])
+            difference = np.empty(points.shape[1])
+            for k in range(means.shape[0]):
+                for d in range(points.shape[1]):
+                    difference[d] = points[i, d] - means[k, d]
+                terms[k] = weights[k] - 0.5 * np.sum(difference * difference)
+            largest = np.max(terms)
+            total += largest + math.log(np.sum(np.exp(terms - largest)))
+        return total
+
+    points, means, weights = rng.normal(size=(5, 2)), rng.normal(size=(3, 2)), rng.normal(size=3)
+    difference = points[:, None] - means[None]
+    p = np.exp(weights - 0.5 * np.sum(difference**2, axis=2))
+    p /= p.sum(axis=1, keepdims=True)
+    flow = p[:, :, None] * difference
+    trap(f, points, means, weights, expected=(-flow.sum(axis=1), flow.sum(axis=0), p.sum(axis=0)))
+
+
+def test_ping_pong_buffers():
+    def f(x, c, n):
+        a, b = x.copy(), np.empty_like(x)
+        for _ in range(n):
+            for i in range(1, len(a) - 1):
+                b[i] = a[i] + c * (a[i - 1] - 2.0 * a[i] + a[i + 1]) * a[i]
+            b[0], b[-1] = a[0], a[-1]
+            a, b = b, a
+        return np.sum(a * a)
+
+    x = np.array([1.0, 0.3, -0.4, 0.8, 0.1])
+    for n in (0, 1, 4, 5):
+        trap(f, x, 0.2, n)
+
+
+def test_ping_pong_between_arguments():
+    def f(a, b, n):
+        for _ in range(n):
+            for i in range(len(a)):
+                b[i] = a[i] * a[i] + b[i]
+            a, b = b, a
+        return a[0] + 2.0 * b[1]
+
+    for n in (0, 1, 2, 3):
+        trap(f, np.array([0.5, 0.7]), np.array([-0.3, 0.2]), n)
+
+
+# Dead branches, lists
+
+
+def test_where_with_an_infinite_dead_branch():
+    def f(x):
+        return np.sum(np.where(x > 0.0, np.log(x), x))
+
+    def g(x):
+        return np.sum(np.where(x > 0.0, np.sqrt(x) * 2.0, 0.0))
+
+    def h(x):
+        return np.sum(np.where(x == 0.0, 1.0, np.sin(x) / x))
+
+    x = np.array([0.0, 4.0, -1.0])
+    trap(f, x, expected=([1.0, 0.25, 1.0],))
+    trap(g, x, expected=([0.0, 0.5, 0.0],))
+    trap(h, x[:2], expected=([0.0, (4 * math.cos(4.0) - math.sin(4.0)) / 16],))
+
+
+def test_where_with_a_mask_and_an_infinite_dead_branch():
+    def f(x, mask):
+        return np.sum(np.where(mask, np.log(x), x * x)) + np.sum(np.where(mask, 1.0, 1.0 / (x - 0.5)))
+
+    x, mask = np.array([0.0, 4.0, 0.5]), np.array([False, True, True])
+    # dead: log and its slope at 0, and 1 / 0 at 0.5
+    trap(f, x, mask, expected=([-1 / 0.25, 0.25, 2.0],))
+
+
+def test_a_dead_branch_kept_in_an_array():
+    def f(x):
+        logs = np.log(x)
+        chosen = np.where(x > 0.0, logs, x)
+        return np.sum(chosen)
+
+    def g(x):
+        return np.where(x > 0.0, math.sqrt(abs(x)), 0.0) + x
+
+    trap(f, np.array([0.0, 4.0]), expected=([1.0, 0.25],))
+    trap(g, 0.0, expected=(1.0,))
+
+
+def test_a_dropped_append():
+    def f(x, n):
+        kept = [x]
+        for i in range(n):
+            if i % 3 != 1:
+                kept.append(kept[-1] * x)
+        dropped = [x * x]
+        dropped.append(x)
+        dropped.pop()
+        s = 0.0
+        for v in kept:
+            s += v
+        return s + dropped[0] * len(dropped)
+
+    # rounds 0, 2, 3, 5 append: x + ... + x^5, and x^2
+    x = 0.7
+    trap(f, x, 6, expected=(1 + 2 * x + 3 * x**2 + 4 * x**3 + 5 * x**4 + 2 * x,))
+
+
+# Costs
+
+
+def many_reads(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += x[i] * x[len(x) - 1 - i]
+    return s
+
+
+def many_writes(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        y[i] = x[i] * x[i]
+        y[i // 2] += y[i] * x[0]
+    return y[0] + y[len(x) - 1]
+
+
+@pytest.mark.parametrize("f", [many_reads, many_writes])
+def test_an_element_read_costs_the_same_in_an_array_of_any_length(f):
+    """Lines run and bytes allocated in plain Python are linear in n; the allocations of compiled code are constant."""
+    emitted = plain(gradient(f).source(np.zeros(1)))
+    lines = allocated = 0
+
+    def count(frame, event, arg):
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    class Counting:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+    def counted(name):
+        def make(*args, **keywords):
+            nonlocal allocated
+            made = getattr(np, name)(*args, **keywords)
+            allocated += made.nbytes
+            return made
+
+        return staticmethod(make)
+
+    for name in ("empty", "zeros", "empty_like", "zeros_like", "full", "ones"):
+        setattr(Counting, name, counted(name))
+    emitted.__globals__["np"] = Counting()
+    costs = []
+    for n in (500, 1000):
+        lines = allocated = 0
+        traced = sys.gettrace()
+        sys.settrace(count)
+        try:
+            emitted(np.full(n, 0.5))
+        finally:
+            sys.settrace(traced)
+        costs.append((lines, allocated))
+    assert costs[1][0] <= 2.1 * costs[0][0]
+    assert costs[0][1] > 0
+    assert costs[1][1] <= 2.1 * costs[0][1]
+
+    df = gradient(f)
+    sizes = (10_000, 100_000)
+    counts = []
+    _nrt_python.memsys_enable_stats()
+    for n in sizes:
+        x = np.full(n, 0.5)
+        df(x)
+        before = rtsys.get_allocation_stats().alloc
+        df(x)
+        counts.append(rtsys.get_allocation_stats().alloc - before)
+    assert counts[0] == counts[1] < 20
+    inputs = [np.full(n, 0.5) for n in sizes]
+    times = [min(timeit.repeat("df(x)", globals={"df": df, "x": x}, number=1, repeat=5)) for x in inputs]
+    assert times[1] < 50 * times[0]  # ten times the elements; a cost of O(n^2) would be 100
+
+
+def test_the_gradient_of_many_reads_is_right_at_length():
+    x = rng.normal(size=100_000)
+    np.testing.assert_allclose(gradient(many_reads)(x), 2 * x[::-1])
+    assert gradient(many_reads)(x).dtype == np.float64
+
+
+def test_a_primal_that_numba_can_compile():
+    """The functions above are Numba's own language: the traps are not what it refuses."""
+    assert numba.njit(many_writes)(np.ones(3)) == pytest.approx(many_writes(np.ones(3)))
