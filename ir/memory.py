@@ -75,7 +75,7 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
         return ()
     if instr.op in (ops.setitem, ops.initialize, ops.accumulate, ops.push, ops.pop):
         return instr.args[:1]
-    if instr.op is print or ops.module_of(instr.op) in ("numpy.random", "numpy.random.mtrand"):
+    if instr.op in ops.WRITES_NOTHING or ops.module_of(instr.op) in ("numpy.random", "numpy.random.mtrand"):
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
 

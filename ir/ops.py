@@ -20,6 +20,7 @@ Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, 
 from __future__ import annotations
 
 import builtins
+import cmath
 import enum
 import math
 import operator
@@ -183,7 +184,7 @@ def named(name: str) -> Op:
     if name in _NAMED:
         return _NAMED[name]
     module, _, attribute = name.rpartition(".")
-    for prefix, namespace in (("math", math), ("np", np), ("np.linalg", np.linalg)):
+    for prefix, namespace in (("math", math), ("cmath", cmath), ("np", np), ("np.linalg", np.linalg)):
         if module == prefix and hasattr(namespace, attribute):
             found: Op = getattr(namespace, attribute)
             return found
@@ -202,7 +203,8 @@ def effect_of(op: Op) -> Effect:
     """What `op` may do; a callable that is not known here may do anything (`WRITE`)."""
     if op in _EFFECTS:
         return _EFFECTS[op]
-    if op in _NAMES or op in _PURE_NUMPY or getattr(math, getattr(op, "__name__", ""), None) is op:
+    name = getattr(op, "__name__", "")
+    if op in _NAMES or op in _PURE_NUMPY or op in (getattr(math, name, None), getattr(cmath, name, None)):
         return Effect.PURE
     return Effect.WRITE
 
@@ -215,12 +217,25 @@ _PURE_NUMPY: frozenset[Any] = frozenset(
     | {getattr(np.linalg, name) for name in np.linalg.__all__ if type(getattr(np.linalg, name)) is type(np.sum)}
     | {np.sinc, np.where, np.clip, np.real, np.imag, np.around, np.round, np.nan_to_num}
     | {np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64}
-    | {np.bool_, np.angle, np.isneginf, np.isposinf, np.isreal, np.iscomplex, np.isclose, np.allclose}
+    | {
+        np.complex64,
+        np.complex128,
+        np.bool_,
+        np.angle,
+        np.isneginf,
+        np.isposinf,
+        np.isreal,
+        np.iscomplex,
+        np.isclose,
+        np.allclose,
+    }
 ) - {getattr(np, name) for name in _WRITING_NUMPY}
 # What gives another view of the memory of its first argument.
 VIEWS: frozenset[Op] = frozenset(
     {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze}
 )
+# What acts and yet writes to no memory that anybody reads.
+WRITES_NOTHING: set[Op] = {print}
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
 
 

@@ -8,6 +8,15 @@ def df(x, y): ...
 
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.api import GradientFunction, gradient, value_and_gradient
+from zygote_py.pullback import Pullback, pullback
 
-__all__ = ["DifferentiationError", "GradientFunction", "__version__", "gradient", "value_and_gradient"]
+__all__ = [
+    "DifferentiationError",
+    "GradientFunction",
+    "Pullback",
+    "__version__",
+    "gradient",
+    "pullback",
+    "value_and_gradient",
+]
 __version__ = "0.1.0"

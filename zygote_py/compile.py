@@ -8,7 +8,7 @@ inspection. What Numba does with the emitted function is not its business (see `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,15 +20,25 @@ from zygote_py.adjoints.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join
-from zygote_py.adjoints.kinds import carries_adjoint, is_float
+from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
 from zygote_py.adjoints.leaves import expose_leaves
 from zygote_py.adjoints.shadows import add_shadows
+from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import passes
+from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Function, Instr, Loc, Param, Type, replace_values
+from zygote_py.ir.memory import Memory
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
+
+try:
+    from zygote_py.ir.arrays import expand_arrays
+except ImportError:
+
+    def expand_arrays(function: Function) -> None:
+        """Nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +75,7 @@ class Compiled:
     @cached_property
     def function(self) -> Callable[..., object]:
         """The emitted function, as a plain Python function."""
-        try:
-            loaded = load(self.emitted)
-        except (SyntaxError, RecursionError) as error:  # Python allows a hundred levels of indentation, twenty of loops
-            raise refuse(
-                f"the branches and loops of the gradient nest too deeply for Python ({error.args[0]})",
-                self.lowered.function.loc,
-                hint="let a loop over an array take the place of a long chain of branches",
-            ) from None
-        return numba_adapter.py_func_of(loaded)
+        return _loaded(self.emitted, self.lowered)
 
     @property
     def primal_text(self) -> str:
@@ -84,6 +86,35 @@ class Compiled:
     def adjoint_text(self) -> str:
         """The adjoint's IR."""
         return text(self.adjoint)
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPullback(Compiled):
+    """A pullback: `emitted` takes the arguments, the captured values and behind them the seeds; `forward` the value.
+
+    There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names.
+    """
+
+    forward: Emitted
+    result_type: Type
+    written: tuple[str, ...]
+
+    @cached_property
+    def value(self) -> Callable[..., object]:
+        """The function itself as a plain Python function of the arguments and the captured values."""
+        return _loaded(self.forward, self.lowered)
+
+
+def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]:
+    try:
+        loaded = load(emitted)
+    except (SyntaxError, RecursionError) as error:  # Python allows a hundred levels of indentation, twenty of loops
+        raise refuse(
+            f"the branches and loops of the gradient nest too deeply for Python ({error.args[0]})",
+            lowered.function.loc,
+            hint="let a loop over an array take the place of a long chain of branches",
+        ) from None
+    return numba_adapter.py_func_of(loaded)
 
 
 class MoreCaptured(Exception):
@@ -100,29 +131,62 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
     MoreCaptured if it needs others too.
     """
-    given = tuple(map(_without_default, argument_types))
-    wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
-    taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
-    lowered = lower(request.func, taken, request.options)
+    given, wrt, lowered = _lowered(request, argument_types)
     known = {capture.key for capture in hidden}
     if new := tuple(capture for capture in lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _check_result(request, lowered.result_type)
-    primal = lowered.function
-    passes.run(primal, passes.CLEAN_UP)
-    passes.run(primal, (*passes.CANONICAL, passes.recognise_accumulations))
-    asked = [primal.params[number] for number in wrt]
-    parts = expose_leaves(primal, asked)
-    activity = find_active(primal, asked, parts)
-    kept = keep_contents(primal, activity)
-    shadows = add_shadows(primal, activity)
-    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept))
+    activity, adjoint = _differentiate(lowered.function, wrt, ())
     joint = join(adjoint, wrt, bare=request.bare, with_value=request.with_value)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
     passes.run(joint, passes.CLEAN_UP)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=request.defaults)
     return Compiled(lowered, activity, adjoint, emitted)
+
+
+def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> CompiledPullback:
+    """Run all stages for the pullback of a function, with respect to all parameters, for one signature."""
+    given, wrt, lowered = _lowered(request, argument_types)
+    primal = lowered.function
+    forward = clone(primal).function
+    emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
+    memory = Memory(primal)
+    parameters = primal.params[: lowered.argument_count]
+    written = [param for param in parameters if is_array(param.type) and memory.is_written(param)]
+    activity, adjoint = _differentiate(primal, wrt, written)
+    joint = join(adjoint, wrt, bare=False, with_value=False, seeded=True)
+    _take_integers(joint, given)
+    passes.run(joint, passes.CLEAN_UP)
+    emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
+    names = tuple(param.hint for param in written)
+    return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names)
+
+
+def _lowered(
+    request: Request, argument_types: tuple[Type, ...]
+) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
+    """The argument types, the numbers of the parameters asked for, and the primal in canonical form."""
+    given = tuple(map(_without_default, argument_types))
+    wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
+    taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
+    lowered = lower(request.func, taken, request.options)
+    primal = lowered.function
+    passes.run(primal, passes.CLEAN_UP)
+    expand_arrays(primal)
+    passes.run(primal, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
+    return given, wrt, lowered
+
+
+def _differentiate(primal: Function, wrt: tuple[int, ...], written: Collection[Param]) -> tuple[Activity, Function]:
+    """The active values of a primal in canonical form, and its adjoint; `written` are parameters that are results too."""
+    asked = [primal.params[number] for number in wrt]
+    parts = expose_leaves(primal, asked)
+    refuse_shared_arguments(primal)
+    activity = find_active(primal, asked, parts, written)
+    kept = keep_contents(primal, activity)
+    shadows = add_shadows(primal, activity)
+    return activity, make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written)))
 
 
 def _without_default(type: Type) -> Type:

@@ -1,0 +1,74 @@
+"""A check that arguments do not share memory, where one of them is written to.
+
+    def f(x, out):                          refuse_shared(x, out, "the arguments `x` and `out` share memory, ...")
+        out[0] = x[0] * x[0]        ->      out[0] = x[0] * x[0]
+        return out[0] + x[1]                return out[0] + x[1]
+
+The adjoint takes the memory of two parameters to be apart, and with it their shadows. Where nothing is written to that
+is no assumption: the same array for both is two arguments of the same value.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Function, Instr, Value
+from zygote_py.ir.helpers import helper
+from zygote_py.ir.memory import Memory
+
+
+def refuse_shared(x, y, message):  # type: ignore[no-untyped-def]
+    """Raise ValueError if the memory from the first to the last element of one array overlaps with the other's."""
+    if x.size > 0 and y.size > 0:
+        low_x = x.ctypes.data
+        high_x = low_x + x.itemsize
+        for axis in range(x.ndim):
+            extent = (x.shape[axis] - 1) * x.strides[axis]
+            low_x += min(extent, 0)
+            high_x += max(extent, 0)
+        low_y = y.ctypes.data
+        high_y = low_y + y.itemsize
+        for axis in range(y.ndim):
+            extent = (y.shape[axis] - 1) * y.strides[axis]
+            low_y += min(extent, 0)
+            high_y += max(extent, 0)
+        if low_x < high_y and low_y < high_x:
+            raise ValueError(message)
+
+
+helper(refuse_shared, ops.Effect.WRITE)
+ops.WRITES_NOTHING.add(refuse_shared)
+
+
+def refuse_shared_arguments(function: Function) -> None:
+    """Add the checks that are needed to the start of a primal."""
+    memory = Memory(function)
+    arrays = list(_array_arguments(function, memory))
+    checks: list[Instr] = []
+    for (x, x_name), (y, y_name) in combinations(arrays, 2):
+        if memory.is_written(x) or memory.is_written(y):
+            message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
+            args = (x, y, Const(message, types.unicode_type))
+            checks.append(Instr(refuse_shared, args, types.none, "", function.loc))
+    defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(arrays)), default=0)
+    function.entry.instrs[defined:defined] = checks
+
+
+def _array_arguments(function: Function, memory: Memory) -> list[tuple[Value, str]]:
+    """The arrays among the parameters and the items of those that are tuples, with their names."""
+    found: list[tuple[Value, str]] = []
+    names: dict[Value, str] = {param: param.hint for param in function.params}
+    for param in function.params:
+        if isinstance(param.type, types.Array):
+            found.append((param, param.hint))
+    for instr in function.entry.instrs:
+        match instr:
+            case Instr(op=ops.getitem, args=(Value() as whole, Const(value=number))) if whole in names:
+                if isinstance(whole.type, types.BaseTuple):
+                    names[instr] = f"{names[whole]}[{number}]"
+                    if isinstance(instr.type, types.Array):
+                        found.append((instr, names[instr]))
+    return found
