@@ -110,7 +110,15 @@ class Const:
 
 def zero(type: Type) -> Const:
     """The zero of a number type; False for truth values."""
-    return Const(False if isinstance(type, types.Boolean) else 0 if isinstance(type, types.Integer) else 0.0, type)
+    match type:
+        case types.Boolean():
+            return Const(False, type)
+        case types.Integer():
+            return Const(0, type)
+        case types.Complex():
+            return Const(0j, type)
+        case _:
+            return Const(0.0, type)
 
 
 @dataclass(frozen=True, slots=True)

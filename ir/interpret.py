@@ -18,10 +18,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,
     Block,
@@ -43,7 +45,7 @@ from zygote_py.ir.text import names_of, text
 
 LIMIT = 1_000_000
 
-_PYTHON = frozenset({types.float64, types.int64, types.boolean, types.none, types.unicode_type})
+_PYTHON = frozenset({types.float64, types.complex128, types.int64, types.boolean, types.none, types.unicode_type})
 
 
 class StepLimitError(RuntimeError):
@@ -197,7 +199,7 @@ class _Machine:
             return self.matching().came_from(instr)
         args = [self.read(operand) for operand in instr.args]
         if not instr.keywords:
-            return instr.op(*args)
+            return _call(instr, args)
         first = len(args) - len(instr.keywords)
         return instr.op(*args[:first], **dict(zip(instr.keywords, args[first:], strict=True)))
 
@@ -208,6 +210,22 @@ class _Machine:
 
     def fault(self, message: str) -> InternalError:
         return InternalError(message, "interpret", text(self.function))
+
+
+def _call(instr: Instr, args: list[Any]) -> object:
+    """The result of an instruction: of those that make arrays, the type says of what."""
+    type = instr.type
+    if isinstance(type, types.Array):
+        dtype = np.dtype(str(type.dtype))
+        if instr.op in (ops.record, ops.zeros):
+            return (np.empty if instr.op is ops.record else np.zeros)(args, dtype)
+        if instr.op is np.copy:
+            return args[0].astype(dtype)
+        if instr.op in (np.reshape, np.broadcast_to, np.transpose) and len(args) > 1:
+            return instr.op(args[0], tuple(args[1:]))
+        # Numba takes a float beside an array of float32 for what it is, a float64.
+        args = [np.float64(arg) if isinstance(arg, float) else arg for arg in args]
+    return instr.op(*args)
 
 
 def _scalar(value: object, type: Type) -> object:

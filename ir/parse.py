@@ -368,7 +368,9 @@ def _constant(s: str) -> Const:
         return Const(int(s), types.int64)
     if found := re.fullmatch(r"(\w+)\((.*)\)", s):
         type = parse_type(found[1])
-        return Const(float(found[2]) if isinstance(type, types.Float) else ast.literal_eval(found[2]), type)
+        if isinstance(type, types.Float | types.Complex):
+            return Const((float if isinstance(type, types.Float) else complex)(found[2]), type)
+        return Const(ast.literal_eval(found[2]), type)
     return Const(float(s), types.float64)
 
 

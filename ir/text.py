@@ -326,6 +326,8 @@ def _literal(constant: Const) -> str:
             shown = repr(float(number))
         case types.Integer(), int() as number:
             shown = repr(int(number))
+        case types.Complex(), (int() | float() | complex()) as number:
+            shown = repr(complex(number)).strip("()")
         case _, None:
             shown = "none"
         case _, value:

@@ -5,8 +5,8 @@
     uses(rule, k)                                      the arguments, and `y`, that it reads
     expand(rule, k, instr, dy, emit, alpha)            its instructions
 
-A callable without derivative by nature (a comparison, `floor`, `int`) has a rule whose adjoints are all None. Only real
-scalars have rules here; arrays do not.
+A callable without derivative by nature (a comparison, `floor`, `int`) has a rule whose adjoints are all None. Only
+scalars, real and complex, have rules here; arrays do not.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numba import types
 
 from zygote_py.adjoints.rules import functions, selection  # noqa: F401 (they fill the table)
 from zygote_py.adjoints.rules.arithmetic import is_number
+from zygote_py.adjoints.rules.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.expand import expand
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
 from zygote_py.ir.core import Instr
@@ -25,21 +26,26 @@ __all__ = ["Rule", "expand", "rule_for", "uses"]
 def rule_for(instr: Instr) -> Rule | None:
     """The rule of an instruction, by its callable, its arguments and their types; None if there is none.
 
-    Only float arguments have adjoints, and only those of an instruction whose result is a float.
+    Only float and complex arguments have adjoints, and only those of an instruction whose result is such a number.
     """
     found = _row(instr)
     if found is None:
         return None
-    if not isinstance(instr.type, types.Float):
+    if not isinstance(instr.type, _CONTINUOUS):
         adjoints: tuple[str | None, ...] = (None,) * len(instr.args)
         return Rule(found.names, adjoints) if _is_flat(instr) else None
     if not all(is_number(arg.type) for arg in instr.args):
         return None
     kept = zip(found.adjoints, instr.args, strict=True)
-    return Rule(found.names, tuple(text if isinstance(arg.type, types.Float) else None for text, arg in kept))
+    return Rule(found.names, tuple(text if isinstance(arg.type, _CONTINUOUS) else None for text, arg in kept))
+
+
+_CONTINUOUS = (types.Float, types.Complex)
 
 
 def _row(instr: Instr) -> Rule | None:
+    if isinstance(instr.type, _CONTINUOUS) and has_complex(instr):
+        return complex_row(instr)
     if instr.op in STRUCTURAL:
         return STRUCTURAL[instr.op](instr)
     rows = ROWS.get(instr.op, [])

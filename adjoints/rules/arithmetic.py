@@ -65,7 +65,7 @@ def power(instr: Instr) -> Rule | None:
     exponent = constant_value(instr.args[1])
     if exponent is None:
         return row(x=_BASE, p=_EXPONENT)
-    return row(x=_power_by(exponent), p=None)
+    return row(x=power_by(exponent), p=None)
 
 
 def constant_value(operand: Operand) -> int | float | None:
@@ -81,7 +81,7 @@ def constant_value(operand: Operand) -> int | float | None:
             return None
 
 
-def _power_by(n: int | float) -> str | None:
+def power_by(n: int | float) -> str | None:
     """The adjoint of x in x**n.
 
     x**0 -> no gradient, x**1 -> dy, x**2 -> 2*x, x**-1 -> -y*y, x**0.5 -> 0.5/y, x**1.5 -> 1.5*sqrt(x),
@@ -117,5 +117,5 @@ def _chain(n: int) -> str:
 
 
 def is_number(type: types.Type) -> bool:
-    """Whether a value of the type is a real scalar."""
-    return isinstance(type, types.Float | types.Integer | types.Boolean)
+    """Whether a value of the type is a scalar."""
+    return isinstance(type, types.Number | types.Boolean)

@@ -7,6 +7,14 @@ All arithmetic is in the float type of the result `y`: float32 stays float32, li
 where they enter, and the outcome is cast to the type of the argument it belongs to. A sub-expression that occurs twice
 is emitted once.
 
+An expression with complex numbers in it is in the complex type of that float type where one of its operands is complex.
+A row of an operation with a complex result is a statement about functions, `y' = cos(x) * dy`; the adjoint is its
+conjugate transpose, `conj(row(conj(dy)))`, which `terms.transposed` writes down. Products and quotients with one real
+operand are taken part by part, and so is what ends in a real part:
+
+    mul(%a, %b), "dy * b"       %t  = np.conjugate @b : c128
+                                %da = mul %dy, %t : c128
+
 Nothing is simplified but what is exact for every float, NaN and infinity included: `1 * a -> a`.
 """
 
@@ -20,7 +28,17 @@ from numba import types
 
 from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.rule import Rule
-from zygote_py.adjoints.rules.terms import COMPARISONS, LOGIC, PREDICATES, Call, Number, Term, parse
+from zygote_py.adjoints.rules.terms import (
+    COMPARISONS,
+    LOGIC,
+    PARTS,
+    PREDICATES,
+    Call,
+    Number,
+    Term,
+    parse,
+    transposed,
+)
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type, Value
 
@@ -40,11 +58,12 @@ def expand(
     assert expression is not None, (rule, index)
     values = dict(zip(rule.names, instr.args, strict=True))
     expansion = _Expansion(instr, values, dy, emit, alpha)
-    return expansion.cast(expansion.number(parse(expression)), instr.args[index].type)
+    term = transposed(expression) if isinstance(instr.type, types.Complex) else parse(expression)
+    return expansion.of_type(term, instr.args[index].type)
 
 
 class _Expansion:
-    """One use of an expression. `type` is the type that it computes in."""
+    """One use of an expression. `type` is the type that it computes in, `complex` that of its complex numbers."""
 
     def __init__(
         self,
@@ -54,7 +73,8 @@ class _Expansion:
         emit: Emit,
         alpha: Callable[[Operand], Operand],
     ) -> None:
-        self.type: Type = instr.type
+        self.type: Type = _PARTS_OF.get(instr.type, instr.type)
+        self.complex: Type = types.complex64 if self.type == types.float32 else types.complex128
         self.instr = instr
         self.values = values
         self.dy = dy
@@ -87,8 +107,16 @@ class _Expansion:
             case _:
                 return self.alpha(self.values[name])
 
+    def of_type(self, term: Term, type: Type) -> Operand:
+        """The operand of a term as a number of a type; of a complex one, for a real type, the real part."""
+        if isinstance(type, types.Complex):
+            return self.cast(self.number(term), type)
+        return self.cast(self.part(np.real, term), type)
+
     def number(self, term: Term) -> Operand:
-        """The operand of a term as a number of the working type."""
+        """The operand of a term as a number of the working type, complex where the term is."""
+        if self.is_complex(term):
+            return self.complex_number(term)
         match term:
             case str():
                 return self.cast(self.read(term), self.type)
@@ -105,8 +133,114 @@ class _Expansion:
                 return self.cast(self.emit(op, tuple(map(self.double, args)), types.float64), self.type)
             case Call(op, args) if op in COMPARISONS or op in LOGIC or op in PREDICATES:
                 return self.cast(self.truth(term), self.type)
+            case Call(np.conjugate, (inner,)):
+                return self.number(inner)
+            case Call((np.real | np.imag) as part, (inner,)):
+                return self.part(part, inner)
             case Call(op, args):
                 return self.emit(op, tuple(map(self.number, args)), self.type)
+
+    def is_complex(self, term: Term) -> bool:
+        """Whether a term is a complex number."""
+        match term:
+            case str():
+                return isinstance(self.read(term).type, types.Complex)
+            case Number(value):
+                return isinstance(value, complex)
+            case Call(op, args):
+                if op is ops.select:
+                    args = args[1:]
+                elif op is complex:
+                    return True
+                elif op in PARTS or op in COMPARISONS or op in LOGIC or op in PREDICATES:
+                    return False
+                return any(map(self.is_complex, args))
+
+    def complex_number(self, term: Term) -> Operand:
+        """The operand of a complex term."""
+        match term:
+            case str():
+                return self.cast(self.read(term), self.complex)
+            case Number(value):
+                return constant(value, self.complex)
+            case Call(op, (Number(1), factor)) | Call(op, (factor, Number(1))) if op is operator.mul:
+                return self.number(factor)  # 1*x -> x
+            case Call(op, (condition, then, orelse)) if op is ops.select:
+                arms = (self.of_type(then, self.complex), self.of_type(orelse, self.complex))
+                return self.emit(op, (self.truth(condition), *arms), self.complex)
+            case Call(op) if op is complex or self.by_parts(term):
+                return self.emit(complex, (self.part(np.real, term), self.part(np.imag, term)), self.complex)
+            case Call(op, args):
+                return self.emit(op, tuple(self.of_type(arg, self.complex) for arg in args), self.complex)
+
+    def by_parts(self, term: Call) -> bool:
+        """Whether a term is a product with a real or imaginary number or a quotient by one.
+
+        As complex numbers they would take more operations, and make `inf * 0` of the part that is not there.
+        """
+        match term:
+            case Call(operator.mul, (a, b)):
+                return not self.is_complex(a) or not self.is_complex(b) or is_imaginary(a)
+            case Call(np.divide, (_, b)):
+                return not self.is_complex(b)
+            case _:
+                return False
+
+    def part(self, part: Op, term: Term) -> Operand:
+        """The real or the imaginary part (np.real, np.imag) of a term, the other one not computed where it can be."""
+        if not self.is_complex(term):
+            return self.number(term) if part is np.real else constant(0.0, self.type)
+        match term:
+            case Number(value):
+                return constant(part(value), self.type)
+            case Call(op, (a, b)) if op is complex:
+                return self.number(a if part is np.real else b)
+            case Call(np.conjugate, (inner,)):
+                found = self.part(part, inner)
+                return found if part is np.real else self.emit(operator.neg, (found,), self.type)
+            case Call(operator.neg, (inner,)):
+                return self.emit(operator.neg, (self.part(part, inner),), self.type)
+            case Call((operator.add | operator.sub) as op, (a, b)) if self.is_complex(a) and self.is_complex(b):
+                return self.emit(op, (self.part(part, a), self.part(part, b)), self.type)
+            case Call(operator.mul, (Number(complex(imag=imag)) as a, b)) if is_imaginary(a):
+                factor, other = (-imag, np.imag) if part is np.real else (imag, np.real)
+                return self.scaled(factor, self.part(other, b))
+            case Call(operator.mul, (a, b)) if not self.is_complex(a):
+                return self.emit(operator.mul, (self.number(a), self.part(part, b)), self.type)
+            case Call(operator.mul, (a, b)) if not self.is_complex(b):
+                return self.emit(operator.mul, (self.part(part, a), self.number(b)), self.type)
+            case Call(operator.mul, (a, b)):
+                return self.part_of_product(part, a, b)
+            case Call(np.divide, (a, b)) if not self.is_complex(b):
+                return self.emit(np.divide, (self.part(part, a), self.number(b)), self.type)
+            case Call(ops.select, (condition, then, orelse)):
+                args = (self.truth(condition), self.part(part, then), self.part(part, orelse))
+                return self.emit(ops.select, args, self.type)
+            case _:
+                number = self.own(term)
+                if isinstance(number, Const):
+                    return constant(part(number.value), self.type)
+                return self.cast(self.emit(part, (number,), _PARTS_OF[number.type]), self.type)
+
+    def scaled(self, factor: float, operand: Operand) -> Operand:
+        """A multiple of a real number."""
+        if factor == 1.0:
+            return operand
+        if factor == -1.0:
+            return self.emit(operator.neg, (operand,), self.type)
+        return self.emit(operator.mul, (constant(factor, self.type), operand), self.type)
+
+    def part_of_product(self, part: Op, a: Term, b: Term) -> Operand:
+        """The real or the imaginary part of the product of two complex numbers."""
+        pairs, sign = (
+            (((np.real, np.real), (np.imag, np.imag)), operator.sub)
+            if part is np.real
+            else (((np.real, np.imag), (np.imag, np.real)), operator.add)
+        )
+        products = (
+            self.emit(operator.mul, (self.part(left, a), self.part(right, b)), self.type) for left, right in pairs
+        )
+        return self.emit(sign, tuple(products), self.type)
 
     def truth(self, term: Term) -> Operand:
         """The operand of a term as a condition."""
@@ -117,6 +251,8 @@ class _Expansion:
                 operand = self.read(name)
                 return self.emit(op, (operand, Const(value, operand.type)), types.boolean)
             case Call(op, args) if op in COMPARISONS or op in PREDICATES:
+                if any(map(self.is_complex, args)):
+                    return self.emit(op, tuple(self.of_type(arg, self.complex) for arg in args), types.boolean)
                 return self.emit(op, tuple(map(self.number, args)), types.boolean)
             case _:
                 return self.cast(self.own(term), types.boolean)
@@ -147,13 +283,26 @@ def constant(value: object, type: Type) -> Const:
             return Const(float(value), type)  # type: ignore[arg-type]
         case types.float32:
             return Const(float(np.float32(value)), type)  # type: ignore[arg-type]
+        case types.complex128:
+            return Const(complex(value), type)  # type: ignore[call-overload]
+        case types.complex64:
+            return Const(complex(np.complex64(value)), type)  # type: ignore[arg-type]
         case types.boolean:
             return Const(bool(value), type)
         case _:
             return Const(int(value), type)  # type: ignore[call-overload]
 
 
+def is_imaginary(term: Term) -> bool:
+    """Whether a term is a multiple of the imaginary unit, written as such."""
+    return isinstance(term, Number) and isinstance(term.value, complex) and term.value.real == 0.0
+
+
+# The type of the real and the imaginary part.
+_PARTS_OF: dict[Type, Type] = {types.complex128: types.float64, types.complex64: types.float32}
 CASTS: dict[Type, Op] = {
+    types.complex128: np.complex128,
+    types.complex64: np.complex64,
     types.float64: np.float64,
     types.float32: np.float32,
     types.boolean: bool,

@@ -67,22 +67,21 @@ rule(math.radians, np.radians, np.deg2rad, x=f"{math.pi / 180.0} * dy")
 rule(math.ldexp, np.ldexp, x="ldexp(dy, i)", i=None)
 
 
-def _sinc() -> str:
-    """The derivative of sin(pi x) / (pi x): by its series near 0, where cos(pi x) - y cancels.
+def sinc(far: str) -> str:
+    """The derivative of sin(pi x) / (pi x): by its series near 0, where cos(pi x) - y cancels, and else as given.
 
-    The series is the sum of (-1)^k 2k pi^2k x^(2k-1) / (2k+1)!, in Horner's form. Elsewhere the argument of the cosine
-    is reduced before it is multiplied by pi.
+    The series is the sum of (-1)^k 2k pi^2k x^(2k-1) / (2k+1)!, in Horner's form.
     """
     near = "(x if abs(x) < 0.3 else 0.0)"  # far from 0 the series would overflow, for nothing
     series = "0.0"
     for k in range(9, 0, -1):
         coefficient = (-1) ** k * 2 * k * math.pi ** (2 * k) / math.factorial(2 * k + 1)
         series = f"({series} * ({near} * {near}) + {coefficient})" if k < 9 else f"{coefficient}"
-    far = f"(cos({math.pi} * (x - 2 * rint(0.5 * x))) - y) / (1.0 if abs(x) < 0.3 else x)"
     return f"({series} * {near} if abs(x) < 0.3 else {far}) * dy"
 
 
-rule(np.sinc, x=_sinc())
+# The argument of the cosine is reduced before it is multiplied by pi.
+rule(np.sinc, x=sinc(f"(cos({math.pi} * (x - 2 * rint(0.5 * x))) - y) / (1.0 if abs(x) < 0.3 else x)"))
 
 rule(math.gamma, x="(y * digamma(x)) * dy")
 rule(math.lgamma, x="digamma(x) * dy")

@@ -13,7 +13,6 @@ from collections.abc import Callable
 import numpy as np
 
 _STEPS = "it is a property of the number format, not a function of a real variable"
-_COMPLEX = "complex numbers have no rules"
 _PAIR = "its result is a pair, which has no rule"
 
 REFUSED: dict[Callable[..., object], tuple[str, str]] = {
@@ -23,7 +22,4 @@ REFUSED: dict[Callable[..., object], tuple[str, str]] = {
     math.frexp: (_PAIR, "write `e = math.frexp(x)[1]` and `m = math.ldexp(x, -e)`"),
     divmod: (_PAIR, "write `a // b` and `a % b`"),
     np.divmod: (_PAIR, "write `np.floor_divide(a, b)` and `np.remainder(a, b)`"),
-    complex: (_COMPLEX, "keep the real and the imaginary part in two floats"),
-    np.complex64: (_COMPLEX, "keep the real and the imaginary part in two floats"),
-    np.complex128: (_COMPLEX, "keep the real and the imaginary part in two floats"),
 }

@@ -1,9 +1,10 @@
 """The expressions of the rules, parsed once from text into terms.
 
-The text is Python: numbers, names, `+ - * / **`, unary `-`, comparisons, `&`, `|`, `not`, `a if c else b`, and calls
-of NumPy functions and of the helpers of `special` by their bare name.
+The text is Python: numbers, `1j`, names, `+ - * / **`, unary `-`, comparisons, `&`, `|`, `not`, `a if c else b`, and
+calls of NumPy functions, of `complex` and of the helpers of `special` by their bare name.
 
     parse("cos(x) * dy")   Call(operator.mul, (Call(numpy.cos, ("x",)), "dy"))
+    transposed("...")      Call(operator.mul, (Call(numpy.cos, (Call(numpy.conjugate, ("x",)),)), "dy"))
 
 A division `a / b` is `numpy.divide`, which follows IEEE and does not raise on zero, in plain Python as well as
 compiled. `**` has no place here: its variants differ in when they raise, so `power` is written out.
@@ -37,7 +38,7 @@ class Call:
 class Number:
     """A literal: an `int` where the text has no point, which counts as a float in float arithmetic."""
 
-    value: int | float
+    value: int | float | complex
 
 
 Term = Call | Number | str
@@ -60,7 +61,9 @@ _COMPARE: dict[type[ast.cmpop], Op] = {
 }
 COMPARISONS: frozenset[Op] = frozenset(_COMPARE.values())
 LOGIC: frozenset[Op] = frozenset({operator.and_, operator.or_, operator.not_})
-PREDICATES: frozenset[Op] = frozenset({np.isnan, np.isfinite, np.isinf, np.signbit})
+PREDICATES: frozenset[Op] = frozenset({np.isnan, np.isfinite, np.isinf, np.signbit, np.less, np.greater})
+# Functions of complex numbers whose value is real.
+PARTS: frozenset[Op] = frozenset({np.real, np.imag, np.abs, np.angle, np.hypot})
 
 
 @functools.cache
@@ -73,7 +76,7 @@ def _term(node: ast.expr) -> Term:
     match node:
         case ast.Name(name):
             return name
-        case ast.Constant(int() | float() as value):
+        case ast.Constant(int() | float() | complex() as value):
             return Number(value)
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
             return Number(-value)
@@ -94,6 +97,8 @@ def _term(node: ast.expr) -> Term:
 
 
 def _function(name: str) -> Op:
+    if name == "complex":
+        return complex
     function: Op = special.HELPERS[name] if name in special.HELPERS else getattr(np, name)
     return function
 
@@ -107,3 +112,63 @@ def names_in(term: Term) -> frozenset[str]:
             return frozenset().union(*map(names_in, args))
         case _:
             return frozenset()
+
+
+@functools.cache
+def transposed(text: str) -> Term:
+    """The conjugate of an expression in which `dy` is conjugated, pushed down to the names.
+
+    If the expression is a derivative applied to `dy`, this is its conjugate transpose applied to `dy`. The functions of
+    rules are real on the real axis, so that the conjugate of `cos(x)` is `cos` of the conjugate of `x`; signed zeros
+    keep to their side of a branch cut.
+    """
+    return _conjugate(parse(text))
+
+
+def _conjugate(term: Term) -> Term:
+    match term:
+        case "dy":
+            return term
+        case str():
+            return Call(np.conjugate, (term,))
+        case Number(complex() as value):
+            return Number(value.conjugate())
+        case Number():
+            return term
+        case Call(np.conjugate, (inner,)):
+            return _conjugate_seed(inner)
+        case Call(op, (a, b)) if op is complex:
+            return Call(op, (_conjugate_seed(a), _negated(_conjugate_seed(b))))
+        case Call(op) if op in PARTS:
+            return _conjugate_seed(term)
+        case Call(ops.select, (condition, then, orelse)):
+            return Call(ops.select, (condition, _conjugate(then), _conjugate(orelse)))
+        case Call(op, args):
+            return Call(op, tuple(map(_conjugate, args)))
+
+
+def _conjugate_seed(term: Term) -> Term:
+    """The term with the conjugate of `dy` in place of `dy`."""
+    match term:
+        case "dy":
+            return Call(np.conjugate, (term,))
+        case Call(np.real, ("dy",)):
+            return term
+        case Call(np.imag, ("dy",)):
+            return Call(operator.neg, (term,))
+        case Call(np.conjugate, ("dy",)):
+            return "dy"
+        case Call(op, args):
+            return Call(op, tuple(map(_conjugate_seed, args)))
+        case _:
+            return term
+
+
+def _negated(term: Term) -> Term:
+    match term:
+        case Call(operator.neg, (inner,)):
+            return inner
+        case Number(value):
+            return Number(-value)
+        case _:
+            return Call(operator.neg, (term,))

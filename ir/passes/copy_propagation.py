@@ -21,7 +21,7 @@ from zygote_py.ir.core import Function, Instr, Operand, Value, replace_values
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
 
 _CASTS: tuple[ops.Op, ...] = (
-    *(float, int, bool, complex, builtins.round, np.bool_, np.float32, np.float64),
+    *(float, int, bool, complex, builtins.round, np.bool_, np.float32, np.float64, np.complex64, np.complex128),
     *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
 )
 CASTS = frozenset(_CASTS)

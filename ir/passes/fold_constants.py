@@ -34,6 +34,10 @@ _BITWISE: frozenset[ops.Op] = frozenset({operator.and_, operator.or_, operator.x
 _COMPARISONS: frozenset[ops.Op] = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt}
 )
+# Of complex numbers; a product of theirs may be rounded once or twice.
+_COMPLEX: frozenset[ops.Op] = frozenset(
+    {operator.add, operator.sub, operator.neg, operator.pos, np.conjugate, np.real, np.imag, complex}
+)
 _NEVER_OF_EQUALS: frozenset[ops.Op] = frozenset({operator.lt, operator.gt, operator.ne})
 
 
@@ -102,6 +106,8 @@ def _fold(instr: Instr, args: tuple[Operand, ...]) -> Const | None:
 def _is_exact(instr: Instr, operands: list[Type]) -> bool:
     """Whether NumPy and Numba agree to the last bit on this operation for these types."""
     op, result = instr.op, instr.type
+    if any(isinstance(t, types.Complex) for t in (result, *operands)):
+        return _is_exact_of_complex(op, result, operands)
     if not all(isinstance(t, types.Integer | types.Float | types.Boolean) for t in (result, *operands)):
         return False
     if op in CASTS:
@@ -121,9 +127,20 @@ def _is_exact(instr: Instr, operands: list[Type]) -> bool:
             return op in _BITWISE
 
 
+def _is_exact_of_complex(op: ops.Op, result: Type, operands: list[Type]) -> bool:
+    if not all(isinstance(t, types.Complex | types.Float) for t in (result, *operands)):
+        return False
+    if op in CASTS and len(operands) == 1:
+        return True
+    of_parts = op in (complex, np.real, np.imag)
+    return op in _COMPLEX and (of_parts or all(operand == result for operand in operands))
+
+
 def _number(value: object, type: Type) -> object:
     """A constant as what the arithmetic of its type is defined on: floats of NumPy, and ints and bools of Python."""
     match type:
+        case types.Complex(bitwidth=bits):
+            return np.complex64(value) if bits == 64 else np.complex128(value)  # type: ignore[arg-type]
         case types.Float(bitwidth=bits):
             return np.float32(value) if bits == 32 else np.float64(value)  # type: ignore[arg-type]
         case _:
@@ -135,6 +152,8 @@ def _constant(value: object, type: Type) -> Const:
     match type:
         case types.Float(bitwidth=bits):
             return Const(float(np.float32(value) if bits == 32 else np.float64(value)), type)  # type: ignore[arg-type]
+        case types.Complex(bitwidth=bits):
+            return Const(complex(np.complex64(value) if bits == 64 else np.complex128(value)), type)  # type: ignore[arg-type]
         case types.Integer():
             number = int(value)  # type: ignore[call-overload]
             if not type.minval <= number <= type.maxval:
@@ -142,6 +161,9 @@ def _constant(value: object, type: Type) -> Const:
             return Const(number, type)
         case _:
             return Const(bool(value), type)
+
+
+_REAL = (types.Integer, types.Float)
 
 
 def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
@@ -156,8 +178,8 @@ def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
         case ops.select | ops.pick, _:
             return None
     match instr.op, args:
-        case operator.pow, (x, Const(1 | 1.0)) if x.type == instr.type and isinstance(x.type, types.Number):
-            return x  # x**1 -> x, for an exponent of any type
+        case operator.pow, (x, Const(1 | 1.0)) if x.type == instr.type and isinstance(x.type, _REAL):
+            return x  # x**1 -> x, for an exponent of any type; a complex one is rounded on its way through polar form
     if instr.keywords or not args or any(arg.type != args[0].type for arg in args):
         return None
     if instr.op in _COMPARISONS and isinstance(args[0].type, types.Integer) and args[0] == args[1]:

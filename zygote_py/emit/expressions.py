@@ -88,12 +88,14 @@ class Expressions:
         """The statement that executes `instr`."""
         target = self.of[instr].name
         match instr.op, instr.args:
-            case (ops.setitem | operator.setitem) as op, args:
-                array, value, *index = args if op is ops.setitem else (args[0], args[2], args[1])
-                return ast.Assign([self._subscript(array, index)], self.operand(value))
+            case (ops.setitem | ops.initialize | operator.setitem) as op, args:
+                array, value, *index = args if op is not operator.setitem else (args[0], args[2], args[1])
+                return ast.Assign([self._stored(array, index)], self.operand(value))
             case ops.accumulate, (array, value, *index):
                 sign, value = self._signed(operator.add, value)
-                return ast.AugAssign(self._subscript(array, index), _BINARY[sign](), self.operand(value))
+                whole = not index and getattr(array.type, "ndim", 0) > 0
+                to = self.operand(array) if whole else self._subscript(array, index)
+                return ast.AugAssign(to, _BINARY[sign](), self.operand(value))
             case op, (first, second) if op in AUGMENTED and _is_number(instr.type):
                 if self._is(first, instr):
                     op, second = self._signed(op, second)
@@ -151,10 +153,23 @@ class Expressions:
                 return ast.Subscript(ast.Tuple([self.operand(item) for item in items]), self.operand(index))
             case ops.dim, (array, axis):
                 return self._dimension(array, axis)
+            case (np.real | np.imag) as op, (number,) if _is_number(number.type):
+                return ast.Attribute(self.operand(number), op.__name__)
+            case np.conjugate, (number,) if _is_number(number.type):
+                return ast.Call(ast.Attribute(self.operand(number), "conjugate"), [], [])
             case ops.range_length, bounds:
                 return self.call(len, self.call(range, *map(self.operand, bounds)))
-            case ops.record, shape:
-                return self._empty(instr.type, [self.operand(length) for length in shape])
+            case (ops.record | ops.zeros) as op, shape:
+                return self._new(op, instr.type, [self.operand(length) for length in shape])
+            case ops.common_length, lengths:
+                return self.call(ops.common_length, *map(self.operand, lengths))
+            case np.copy, (array,):
+                return self._copy(array, instr.type)
+            case (np.reshape | np.broadcast_to | np.transpose) as op, (array, *numbers) if numbers:
+                taken = list(map(self.operand, numbers))
+                return self.call(op, self.operand(array), taken[0] if len(taken) == 1 else ast.Tuple(taken))
+            case np.transpose, (array,):
+                return ast.Attribute(self.operand(array), "T")
             case ops.stack, ():
                 return ast.List([])
             case ops.push, (values, value):
@@ -195,6 +210,14 @@ class Expressions:
         """Whether `operand` too would be written without its cast."""
         return isinstance(operand, Instr) and operand in self.inlined and operand.op is float
 
+    def _stored(self, array: Operand, index: list[Operand]) -> ast.expr:
+        """What is assigned to: without an index all of an array, for which the index is of one axis, if there is any."""
+        if index or getattr(array.type, "ndim", 0) == 0:
+            return self._subscript(array, index)
+        if array in self.inlined:
+            return self.operand(array)
+        return ast.Subscript(self.operand(array), ast.Slice(None, None, None))
+
     def _subscript(self, array: Operand, index: list[Operand]) -> ast.Subscript:
         items = [self._index(item) for item in index]
         return ast.Subscript(self.operand(array), items[0] if len(items) == 1 else ast.Tuple(items))
@@ -216,10 +239,26 @@ class Expressions:
             return self.call(len, self.operand(array))
         return ast.Subscript(ast.Attribute(self.operand(array), "shape"), ast.Constant(axis.value))
 
-    def _empty(self, type: Type, shape: list[ast.expr]) -> ast.expr:
-        if not isinstance(type, types.Array):
+    def _new(self, op: ops.Op, type: Type, shape: list[ast.expr]) -> ast.expr:
+        """A new array of a type: one in Fortran order is the transpose of one in C order."""
+        if not isinstance(type, types.Array) or type.layout == "A":
             raise InternalError(f"emit: a record is no {type}")
-        return self.call(np.empty, shape[0] if len(shape) == 1 else ast.Tuple(shape), self._dtype(type.dtype))
+        transposed = type.layout == "F"
+        lengths = shape[::-1] if transposed else shape
+        function = np.zeros if op is ops.zeros else np.empty
+        made = self.call(function, lengths[0] if len(lengths) == 1 else ast.Tuple(lengths), self._dtype(type.dtype))
+        return ast.Attribute(made, "T") if transposed else made
+
+    def _copy(self, array: Operand, type: Type) -> ast.expr:
+        """A new array of the elements of another, of this type."""
+        assert isinstance(type, types.Array)
+        assert isinstance(array.type, types.Array)
+        source, dtype, layout = self.operand(array), array.type.dtype, array.type.layout
+        if dtype != type.dtype:
+            cast = ast.Call(ast.Attribute(source, "astype"), [self._dtype(type.dtype)], [])
+            # `astype` keeps Fortran order.
+            return cast if (layout == "F") == (type.layout == "F") else _reordered(cast, type)
+        return self.call(np.copy, source) if (layout, type.layout) == ("C", "C") else _reordered(source, type)
 
     def _dtype(self, type: Type) -> ast.expr:
         attribute = "bool_" if type == types.boolean else str(type)
@@ -235,6 +274,9 @@ class Expressions:
             case types.Float() if isinstance(value, int | float | np.number):
                 written = self._real(float(value))
                 return written if type == types.float64 else ast.Call(self._dtype(type), [written], [])
+            case types.Complex() if isinstance(value, int | float | complex | np.number):
+                written = self._complex(complex(value))
+                return written if type == types.complex128 else ast.Call(self._dtype(type), [written], [])
             case types.Integer() if isinstance(value, int | np.integer):
                 written = signed(ast.Constant(abs(int(value))), int(value) < 0)
                 return written if type == types.int64 else ast.Call(self._dtype(type), [written], [])
@@ -242,7 +284,7 @@ class Expressions:
                 items = [self.constant(item, item_type) for item, item_type in zip(value, _items(type), strict=True)]
                 if not hasattr(value, "_fields"):
                     return ast.Tuple(items)
-        if value is None or isinstance(value, str | bytes):
+        if value is None or value is Ellipsis or isinstance(value, str | bytes):
             return ast.Constant(value)
         if callable(value):
             first, *rest = self.module.callable(value)
@@ -257,19 +299,29 @@ class Expressions:
             return signed(ast.Attribute(name(self.module.alias("np")), "inf"), negative)
         return signed(ast.Constant(abs(value)), negative)
 
+    def _complex(self, value: complex) -> ast.expr:
+        """`2j`, `1.0 - 2j`, or `complex(a, b)` where the sum would lose the sign of a zero, or an infinity."""
+        real, imag = value.real, value.imag
+        part = complex(0.0, abs(imag))
+        is_finite = math.isfinite(real) and math.isfinite(imag)
+        if is_finite and repr(part) == repr(value):
+            return ast.Constant(part)
+        negative = imag < 0.0
+        if is_finite and imag and repr(real - part if negative else real + part) == repr(value):
+            return ast.BinOp(self._real(real), ast.Sub() if negative else ast.Add(), ast.Constant(part))
+        return self.call(complex, self._real(real), self._real(imag))
+
     def zero(self, type: Type) -> ast.expr:
         """Something of this type, for a variable that nobody reads before it is assigned."""
         match type:
-            case types.Boolean() | types.Float() | types.Integer():
+            case types.Boolean() | types.Number():
                 return self.constant(False if type == types.boolean else 0, type)
             case types.Array():
-                empty = self._empty(type, [ast.Constant(0)] * type.ndim)
-                if type.layout == "F":
-                    return ast.Attribute(empty, "T")
                 if type.layout == "A":
-                    every_other = ast.Slice(None, None, ast.Constant(2))
-                    return ast.Subscript(empty, ast.Tuple([every_other] * type.ndim) if type.ndim > 1 else every_other)
-                return empty
+                    contiguous = self._new(ops.record, type.copy(layout="C"), [ast.Constant(0)] * type.ndim)
+                    every_other: list[ast.expr] = [ast.Slice(None, None, ast.Constant(2))] * type.ndim
+                    return ast.Subscript(contiguous, every_other[0] if type.ndim == 1 else ast.Tuple(every_other))
+                return self._new(ops.record, type, [ast.Constant(0)] * type.ndim)
             case types.List():
                 return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
             case types.BaseTuple():
@@ -288,6 +340,13 @@ def name(identifier: str) -> ast.Name:
 def signed(value: ast.expr, negative: bool) -> ast.expr:
     """`value` or `-value`. A negative number is an operation, so that astor puts it in parentheses where it must."""
     return ast.UnaryOp(ast.USub(), value) if negative else value
+
+
+def _reordered(array: ast.expr, type: types.Array) -> ast.expr:
+    """A copy of an array in C or Fortran order. Numba's method `copy` gives the former."""
+    if type.layout == "C":
+        return ast.Call(ast.Attribute(array, "copy"), [], [])
+    return ast.Attribute(ast.Call(ast.Attribute(ast.Attribute(array, "T"), "copy"), [], []), "T")
 
 
 def _items(type: Type) -> tuple[Type, ...]:
