@@ -141,7 +141,7 @@ def _refuse(instr: Instr) -> None:
     raise refuse(
         f"no derivative is known of {name}({', '.join(str(arg.type) for arg in instr.args)})",
         instr.loc,
-        hint="write it with operations that have one: arithmetic, loops, the functions of math and NumPy in docs/numpy.md",
+        hint="write it with operations that have one: arithmetic, loops, the functions listed in docs/numpy.md",
     )
 
 

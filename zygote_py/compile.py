@@ -179,7 +179,7 @@ def _lowered(
 
 
 def _differentiate(primal: Function, wrt: tuple[int, ...], written: Collection[Param]) -> tuple[Activity, Function]:
-    """The active values of a primal in canonical form, and its adjoint; `written` are parameters that are results too."""
+    """The active values of a primal in canonical form, and its adjoint; `written` are parameters that are results."""
     asked = [primal.params[number] for number in wrt]
     parts = expose_leaves(primal, asked)
     refuse_shared_arguments(primal)
