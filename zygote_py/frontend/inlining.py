@@ -7,18 +7,23 @@
                               12: goto 2
 
 What a callee captures is added to what the caller captures. Which callables have a body that can be put in, Numba's
-adapter says; for the others, and for recursive functions, it does nothing.
+adapter says, and `zygote_py.library` for functions of NumPy; their bodies are at the place of the call. For other
+callables it does nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator
 
+import numpy as np
 from numba import types
 
+from zygote_py import library, numba_adapter
 from zygote_py import statements as st
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 
 Rename = Callable[[st.Variable], st.Variable]
@@ -27,6 +32,19 @@ Rename = Callable[[st.Variable], st.Variable]
 def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
     """The function with the bodies of the functions that it calls."""
     return _Inliner(typed).run()
+
+
+# Methods of arrays that change the array, unlike NumPy's function of the same name.
+_IN_PLACE = frozenset({"sort", "partition"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Inlined:
+    """A body to put in the place of a call: with calls inlined itself; `call.types` are its parameters' types."""
+
+    function: st.TypedFunction
+    signature: inspect.Signature
+    call: st.Call
 
 
 class _Inliner:
@@ -41,6 +59,7 @@ class _Inliner:
         self._blocks: dict[st.Label, st.TypedBlock] = {}
         self._label = max(typed.blocks)
         self._calls = 0
+        self._methods: dict[st.Variable, st.Attribute] = {}  # by the variable that holds the method of an array
 
     def run(self) -> st.TypedFunction:
         lasts = {label: self._block(label, block) for label, block in self._typed.blocks.items()}
@@ -65,15 +84,16 @@ class _Inliner:
         """Copy a block with the calls in it; gives the label of the block that ends like it."""
         done: list[st.Statement] = []
         for statement in block.statements:
-            callee = self._callee(statement)
-            if callee is None:
+            inlined = self._inlined(statement)
+            if inlined is None:
                 done.append(statement)
+                done += self._keep_self(statement)
                 continue
             assert isinstance(statement, st.Assign)
-            assert isinstance(statement.value, st.Call)
+            callee = inlined.function
             self._calls += 1
             prefix = f"{self._calls}:"
-            done += self._pass_arguments(statement.value, callee, prefix, statement.loc)
+            done += self._pass_arguments(inlined, prefix, statement.loc)
             renamed = [_renamed(each, prefix) for each in callee.blocks.values()]
             if len(renamed) == 1 and isinstance(renamed[0].ending, st.Leave):
                 done += renamed[0].statements
@@ -94,16 +114,67 @@ class _Inliner:
         self._label += 1
         return self._label
 
-    def _callee(self, statement: st.Statement) -> st.TypedFunction | None:
+    def _inlined(self, statement: st.Statement) -> _Inlined | None:
         match statement:
-            case st.Assign(_, st.Call(callee, types=argument_types)):
-                found = self._typed.callee_of(self._types[callee], argument_types)
-                return None if found is None else inline_calls(found)
+            case st.Assign(_, st.Call(callee, types=argument_types) as call):
+                own = self._types[callee]
+                found = self._typed.callee_of(own, argument_types)
+                if found is not None:
+                    return _Inlined(inline_calls(found), self._typed.signature_of(own), call)
+                return self._from_library(call, statement)
             case _:
                 return None
 
-    def _pass_arguments(self, call: st.Call, callee: st.TypedFunction, prefix: str, loc: Loc) -> Iterator[st.Statement]:
+    def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:
+        """What our library has in the place of a call, if numbers are differentiated through it."""
+        method = self._methods.get(call.callee)
+        if method is None:
+            function = numba_adapter.object_of(self._types[call.callee])
+        else:
+            name = method.name if method.name in _IN_PLACE else ""
+            function = getattr(np.ndarray, name, None) or getattr(np, method.name, None)
+            call = dataclasses.replace(call, args=(method.value, *call.args))
+        if not callable(function) or function not in library.implemented():
+            return None
+        star = () if call.star is None else components_of(self._types[call.star])
+        positional = (*(self._types[arg] for arg in call.args), *star)
+        keywords = {name: self._types[arg] for name, arg in call.keywords}
+        result = self._types[statement.target]
+        if not any(map(library.is_differentiable, (*positional, *keywords.values()))):
+            return None
+        if not (library.is_differentiable(result) or isinstance(result, types.NoneType)):
+            return None
+        implementation = library.implementation_of(function, positional, keywords)
+        if implementation is None:
+            return None
+        signature = inspect.signature(implementation)
+        bound = signature.bind(*positional, **keywords).arguments
+        taken = tuple(
+            bound[name] if name in bound else types.Omitted(parameter.default)
+            for name, parameter in signature.parameters.items()
+        )
+        typed = numba_adapter.typed_implementation(implementation, taken)
+        if not _holds(result, typed.return_type):
+            raise InternalError(f"{function}{taken} gives {typed.return_type}, and Numba's gives {result}")
+        return _Inlined(_moved(inline_calls(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
+
+    def _keep_self(self, statement: st.Statement) -> Iterator[st.Statement]:
+        """Remember of a method which array it is of, in a variable that nothing else assigns."""
+        match statement:
+            case st.Assign(target, st.Attribute(value, name)) if isinstance(self._types[value], types.Array):
+                if isinstance(self._types[target], types.BoundFunction):
+                    kept = f"{target}:self"
+                    self._types[kept] = self._types[value]
+                    self._methods[target] = st.Attribute(kept, name)
+                    yield st.Assign(kept, st.Copy(value), statement.loc)
+            case st.Assign(target, st.Copy(source)) if source in self._methods:
+                self._methods[target] = self._methods[source]
+            case _:
+                pass
+
+    def _pass_arguments(self, inlined: _Inlined, prefix: str, loc: Loc) -> Iterator[st.Statement]:
         """Take over the callee's variables, and assign to its parameters."""
+        call, callee = inlined.call, inlined.function
         for name, type_ in callee.types.items():
             self._types[prefix + name] = type_
         for name, in_source in callee.names.items():
@@ -117,7 +188,7 @@ class _Inliner:
                 self._types[item] = part
                 positional.append(item)
                 yield st.Assign(item, st.Item(call.star, None, index), loc)
-        bound = self._typed.signature_of(self._types[call.callee]).bind(*positional, **dict(call.keywords)).arguments
+        bound = inlined.signature.bind(*positional, **dict(call.keywords)).arguments
         for index, (name, type_) in enumerate(zip(callee.parameters, callee.parameter_types, strict=True)):
             variable = _parameter(prefix, index)
             self._types[variable] = type_
@@ -176,6 +247,33 @@ class _Inliner:
         yield st.Assign(call.target, st.Copy(result), call.loc)
 
 
+def _holds(type: Type, own: Type) -> bool:
+    """Whether a variable of a type can hold values of another: arrays must not be less contiguous than promised."""
+    if isinstance(type, types.BaseTuple) and isinstance(own, types.BaseTuple):
+        parts, own_parts = components_of(type), components_of(own)
+        return len(parts) == len(own_parts) and all(map(_holds, parts, own_parts))
+    if isinstance(type, types.Array) and isinstance(own, types.Array):
+        return (type.dtype, type.ndim) == (own.dtype, own.ndim) and type.layout in ("A", own.layout)
+    scalars = types.Number | types.Boolean
+    both = isinstance(types.unliteral(type), scalars) and isinstance(types.unliteral(own), scalars)
+    return both or types.unliteral(type) == types.unliteral(own)
+
+
+def _moved(function: st.TypedFunction, loc: Loc) -> st.TypedFunction:
+    """A function with all of it at one place in the source: what a call of a library's function does is the call's."""
+    return dataclasses.replace(
+        function,
+        blocks={
+            label: st.TypedBlock(
+                tuple(dataclasses.replace(statement, loc=loc) for statement in block.statements),
+                dataclasses.replace(block.ending, loc=loc),
+                loc,
+            )
+            for label, block in function.blocks.items()
+        },
+    )
+
+
 def _parameter(prefix: str, index: int) -> st.Variable:
     """The variable that holds an argument of a call."""
     return f"{prefix}parameter{index}"
@@ -205,6 +303,8 @@ def _renamed(block: st.TypedBlock, prefix: str) -> st.TypedBlock:
         match statement:
             case st.Assign(target, value, loc):
                 statements.append(st.Assign(new(target), _renamed_expression(value, new), loc))
+            case st.Store(array, at, value, type_, loc):
+                statements.append(st.Store(new(array), new(at), new(value), type_, loc))
             case st.Act(kind, args, loc):
                 statements.append(st.Act(kind, tuple(map(new, args)), loc))
     ending = block.ending

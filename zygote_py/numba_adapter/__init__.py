@@ -10,6 +10,7 @@ Nothing here knows of differentiation.
 
 from __future__ import annotations
 
+from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, item_type, result_type
 from zygote_py.numba_adapter.dispatch import (
     asm_text,
     is_compile_time,
@@ -23,12 +24,14 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
-from zygote_py.numba_adapter.inference import typed_function
+from zygote_py.numba_adapter.inference import typed_function, typed_implementation
 
 __all__ = [
+    "EMPTY_INFERRED",
     "asm_text",
     "is_compile_time",
     "is_dispatcher",
+    "item_type",
     "jit_is_disabled",
     "llvm_text",
     "make_dispatcher",
@@ -36,6 +39,8 @@ __all__ = [
     "options_of",
     "py_func_of",
     "register_as_dispatcher",
+    "result_type",
     "typed_function",
+    "typed_implementation",
     "typeof",
 ]

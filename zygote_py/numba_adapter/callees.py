@@ -32,10 +32,14 @@ _numbers = itertools.count()
 
 
 class Session:
-    """The typing of one function and of the functions that it calls; `active` are those being typed right now."""
+    """The typing of one function and of the functions that it calls; `active` are those being typed right now.
 
-    def __init__(self, typer: Typer) -> None:
+    Where all captured values are constants, as those of our own library are, they are `frozen`.
+    """
+
+    def __init__(self, typer: Typer, frozen: bool = False) -> None:
         self.typer = typer
+        self.frozen = frozen
         self.active: list[CodeType] = []
         self.number = next(_numbers)
 
@@ -142,3 +146,15 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
 def signature_of(type: Any) -> inspect.Signature:
     """The parameters of a function that is to be inlined."""
     return inspect.signature(type.func if isinstance(type, CalleeType) else type.dispatcher.py_func)
+
+
+def constant_key(value: Any) -> object:
+    """What tells a function from others of the same code: the values that it captures, all of them constants."""
+    if isinstance(value, FunctionType):
+        cells = tuple(constant_key(cell.cell_contents) for cell in value.__closure__ or ())
+        return value.__code__, cells, repr(value.__defaults__)
+    if isinstance(value, tuple):
+        return tuple(map(constant_key, value))
+    if isinstance(value, int | float | complex | str | None):
+        return type(value), repr(value)  # 1, 1.0 and True are equal, nan is not equal to itself
+    return value

@@ -105,7 +105,7 @@ def _check_builtin(value: Any) -> None:
 def _take(state: Any, assign: Any, capture: st.Capture) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     captures: Captures = state.captures
-    if not _varies(capture.value):
+    if state.session.frozen or not _varies(capture.value):
         captures.frozen.setdefault(capture.key, capture)
         callee = callee_for(capture.value, state.session, loc_of(assign.loc))
         if callee is not None:

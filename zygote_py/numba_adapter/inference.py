@@ -5,6 +5,7 @@ typed = typed_function(f, (types.float64, types.int64), {})     # typed statemen
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,7 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
-from zygote_py.numba_adapter.callees import Session
+from zygote_py.numba_adapter.callees import Session, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
@@ -84,6 +85,19 @@ def typed_function(
     return translation.function(
         func, tuple(state.args), len(argument_types), state.return_type, state.captures, options, session
     )
+
+
+_library: dict[object, st.TypedFunction] = {}
+
+
+def typed_implementation(implementation: Callable[..., object], argument_types: Sequence[Type]) -> st.TypedFunction:
+    """A function of our own library, typed. What it captures is constant, so that equal ones are typed only once."""
+    key = constant_key(implementation), tuple(argument_types)
+    if key not in _library:
+        session = Session(lambda session, func, types_: typed_function(func, types_, {}, session), frozen=True)
+        typed = typed_function(implementation, argument_types, {}, session)
+        _library[key] = dataclasses.replace(typed, frozen=())
+    return _library[key]
 
 
 @contextmanager
