@@ -16,10 +16,12 @@ from pathlib import Path
 import numba
 
 from benchmarks import report
+from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.code_size import code_sizes
 from benchmarks.compile_time import compile_times
 from benchmarks.measure import Times, time_in_processes
+from benchmarks.memory import peak_in_process
 
 
 def main() -> None:
@@ -44,8 +46,11 @@ def main() -> None:
         for fastmath in {"off": (False,), "on": (True,), "both": (False, True)}[options.fastmath]:
             print(f"{name}, fastmath {'on' if fastmath else 'off'} ...", file=sys.stderr, flush=True)
             results[name, fastmath] = time_in_processes(name, fastmath, processes, rounds, seconds)
+    peaks = {name: peak_in_process(name) for name in ARRAY_CASES if name in wanted}
     if results:
         print(report.speed_table(results), *report.notes(results), sep="\n", end="\n\n", flush=True)
+    if peaks:
+        print(report.memory_table(peaks), end="\n\n", flush=True)
     compiled = sizes = None
     if "compile" in wanted:
         compiled = compile_times(3 if options.quick else 7)
@@ -54,7 +59,7 @@ def main() -> None:
         sizes = code_sizes()
         print(report.size_table(sizes), flush=True)
     if options.json:
-        report.write_json(options.json, results, compiled, sizes)
+        report.write_json(options.json, results, compiled, sizes, peaks)
 
 
 def _processor() -> str:

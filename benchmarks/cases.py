@@ -5,38 +5,21 @@
     interleaved(case.runs, rounds=10)
 
 What a `run` times is a call large enough for the cost of calling compiled code from Python not to matter; small
-functions are called from a compiled loop over many inputs. A case does not time itself.
+functions are called from a compiled loop over many inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numba
 import numpy as np
 
 from benchmarks import programs
+from benchmarks.array_cases import ARRAY_CASES
+from benchmarks.case import Case
 from zygote_py import gradient
-
-
-@dataclass(frozen=True)
-class Case:
-    """One benchmark.
-
-    `function(*arguments)` is the primal, `gradients` give its gradient for the arguments numbered `wrt` in the same
-    form each; `runs` are what is timed, `calls` calls at a time; `step` is that of the differences it is checked by.
-    """
-
-    name: str
-    function: Callable[..., float]
-    arguments: tuple[object, ...]
-    wrt: tuple[int, ...]
-    gradients: Mapping[str, Callable[..., object]]
-    runs: Mapping[str, Callable[[], object]]
-    calls: int = 1
-    step: float = 1e-5
 
 
 def sincos(fastmath: bool) -> Case:
@@ -126,6 +109,7 @@ CASES: Mapping[str, Callable[[bool], Case]] = {
     "evalpoly": evalpoly,
     "evalpoly16": partial(evalpoly, terms=16),
     "stack": stack,
+    **ARRAY_CASES,
 }
 
 

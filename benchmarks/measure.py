@@ -18,7 +18,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
-from benchmarks.cases import CASES, Case
+from benchmarks.case import Case
+from benchmarks.cases import CASES
 
 Times = dict[str, list[float]]
 
@@ -42,7 +43,7 @@ def check(case: Case, directions: int = 3) -> None:
 
 
 def _flat(values: object) -> np.ndarray:
-    return np.concatenate([np.atleast_1d(value) for value in (values if isinstance(values, tuple) else (values,))])
+    return np.concatenate([np.ravel(value) for value in (values if isinstance(values, tuple) else (values,))])
 
 
 def _slope(case: Case, direction: np.ndarray) -> float:

@@ -1,7 +1,7 @@
 """The tables that are printed, in Markdown, and the JSON file.
 
     print(speed_table(results))
-    write_json("out.json", results, compile_times, sizes)
+    write_json("out.json", results, compile_times, sizes, peaks)
 
 The file is one of pyperf (`python -m pyperf show out.json`) with one more key, `zygote_py`, for the ratios.
 """
@@ -92,6 +92,23 @@ def per_value(times: Times, variant: str) -> float:
     return (min(times[variant]) - min(times["no record"])) / STACK_VALUES * 1e9
 
 
+def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
+    """The most bytes that a gradient takes at any time, its result included."""
+    rows = (
+        (name, size(found["gradient"]), size(found["by hand"]), f"{found['gradient'] / found['by hand']:.2f}")
+        for name, found in peaks.items()
+    )
+    return _table(("peak of memory", "gradient", "by hand", "/ hand"), rows)
+
+
+def size(count: int) -> str:
+    """`1.23 MB`, with three digits."""
+    for unit, number in (("MB", 1e6), ("kB", 1e3)):
+        if count >= number:
+            return f"{count / number:.3g} {unit}"
+    return f"{count} B"
+
+
 def compile_table(compile_times: Mapping[str, Times]) -> str:
     """First gradient against Numba's compilation of the function."""
     rows = (
@@ -117,7 +134,11 @@ def size_table(sizes: Mapping[str, Sizes]) -> str:
 
 
 def write_json(
-    path: Path, results: Results, compile_times: Mapping[str, Times] | None, sizes: Mapping[str, Sizes] | None
+    path: Path,
+    results: Results,
+    compile_times: Mapping[str, Times] | None,
+    sizes: Mapping[str, Sizes] | None,
+    peaks: Mapping[str, Mapping[str, int]],
 ) -> None:
     """All samples as pyperf benchmarks, and the ratios."""
     samples = {
@@ -149,6 +170,7 @@ def write_json(
             }
             for (name, fastmath), times in results.items()
         ],
+        "peak_bytes": {name: dict(found) for name, found in peaks.items()},
         "compile": {name: ratio(times, "gradient", "numba") for name, times in (compile_times or {}).items()},
         "lines": {family: list(points.values()) for family, points in (sizes or {}).items()},
     }

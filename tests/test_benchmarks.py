@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from benchmarks.cases import CASES
 from benchmarks.code_size import FAMILIES, code_sizes, growth
 from benchmarks.measure import check, interleaved
 
+ROOT = Path(__file__).parent.parent
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_agree_with_those_by_hand_and_with_differences(name):
     check(CASES[name](False))
+
+
+def test_the_peak_of_memory():
+    """In a process of its own: the allocator stays another one."""
+    program = """
+import numba, numpy as np
+from benchmarks.memory import peak
+
+@numba.njit
+def f(n):
+    a = np.ones(n)
+    b = a + 1.0
+    a = b * 2.0
+    kept = [a[0]]
+    for i in range(n):
+        kept.append(b[i])
+    return a, kept[-1]
+
+print(peak(lambda: f(100_000)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert 3 * 800_000 <= int(done.stdout) <= 4 * 800_000  # two or three arrays, and a list that grows by parts
 
 
 def test_variants_are_timed_turn_about():

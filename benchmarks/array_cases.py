@@ -1,0 +1,85 @@
+"""The cases on arrays: as in `benchmarks.cases`, which lists them with the others.
+
+    case = ARRAY_CASES["mixture"](fastmath=True)
+
+Of these the memory is measured too (`benchmarks.memory`), so a gradient by hand allocates what it needs by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numba
+import numpy as np
+
+from benchmarks import array_programs, programs
+from benchmarks.case import Case
+from zygote_py import gradient
+
+
+def _case(
+    name: str, function: Callable[..., float], by_hand: Callable[..., object], arguments: tuple[object, ...], wrt: int
+) -> Case:
+    """A case whose first `wrt` arguments get a gradient."""
+    names = function.py_func.__code__.co_varnames[:wrt]  # type: ignore[attr-defined]
+    gradients = {"gradient": gradient(function, wrt=names if wrt > 1 else names[0]), "by hand": by_hand}
+    runs = {variant: partial(f, *arguments) for variant, f in (("primal", function), *gradients.items())}
+    return Case(name, function, arguments, tuple(range(wrt)), gradients, runs)
+
+
+def logsumexp_numpy(fastmath: bool) -> Case:
+    """LogSumExp by NumPy calls over 10,000 elements."""
+    jit = numba.njit(fastmath=fastmath)
+    x = np.random.default_rng(0).normal(size=10_000)
+    return _case("logsumexp_numpy", jit(array_programs.logsumexp), jit(programs.logsumexp_by_hand), (x,), 1)
+
+
+def logistic(fastmath: bool) -> Case:
+    """The loss of a logistic regression of 1000 samples of 100 features, for the weights."""
+    jit = numba.njit(fastmath=fastmath)
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(1000, 100)), rng.normal(size=100)
+    y = np.where(x @ w + rng.normal(size=1000) > 0.0, 1.0, -1.0)
+    return _case("logistic", jit(array_programs.logistic), jit(array_programs.logistic_by_hand), (0.5 * w, x, y), 1)
+
+
+def perceptron(fastmath: bool) -> Case:
+    """The cross entropy of a perceptron with 784, 32 and 10 units for a batch of 128, for its weights."""
+    jit = numba.njit(fastmath=fastmath)
+    rng = np.random.default_rng(2)
+    w1, b1 = rng.normal(size=(784, 32)) / 28.0, 0.1 * rng.normal(size=32)
+    w2, b2 = rng.normal(size=(32, 10)) / 6.0, 0.1 * rng.normal(size=10)
+    arguments = (w1, b1, w2, b2, rng.uniform(size=(128, 784)), rng.integers(0, 10, 128))
+    return _case("perceptron", jit(array_programs.perceptron), jit(array_programs.perceptron_by_hand), arguments, 4)
+
+
+def nbody(fastmath: bool) -> Case:
+    """100 leapfrog steps of 8 bodies that attract each other, for their places, velocities and masses."""
+    jit = numba.njit(fastmath=fastmath)
+    accelerate, accelerate_back = jit(array_programs.accelerate), jit(array_programs.accelerate_back)
+    function = jit(array_programs.nbody_with(accelerate))
+    by_hand = jit(array_programs.nbody_by_hand_with(accelerate, accelerate_back))
+    rng = np.random.default_rng(3)
+    arguments = (rng.normal(size=(8, 3)), rng.normal(size=(8, 3)), rng.uniform(0.5, 1.5, 8), 100)
+    return _case("nbody", function, by_hand, arguments, 3)
+
+
+def mixture(fastmath: bool) -> Case:
+    """ADBench's mixture of 25 Gaussians over 1000 points of 10 dimensions, for all its parameters."""
+    jit = numba.njit(fastmath=fastmath)
+    rng = np.random.default_rng(4)
+    d, components, n = 10, 25, 1000
+    factors = rng.normal(size=(components, d * (d + 1) // 2))
+    parameters = rng.normal(size=components), rng.uniform(size=(components, d)), factors
+    arguments = (*parameters, rng.normal(size=(n, d)), 1.0, 0)
+    return _case("mixture", jit(array_programs.mixture), jit(array_programs.mixture_by_hand), arguments, 3)
+
+
+ARRAY_CASES: Mapping[str, Callable[[bool], Case]] = {
+    "logsumexp_numpy": logsumexp_numpy,
+    "logistic": logistic,
+    "perceptron": perceptron,
+    "nbody": nbody,
+    "mixture": mixture,
+}

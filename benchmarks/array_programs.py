@@ -1,0 +1,281 @@
+"""The functions of arrays that are timed, and their gradients written by hand, side by side.
+
+    logistic, logistic_by_hand        the functions and gradients of `benchmarks.array_cases`
+
+The functions are as users write them: NumPy calls, loops, arrays that are written to. The gradients by hand do no work
+that is not needed: products go through BLAS, what a sweep needs is kept once, buffers are used again, and a loop whose
+rounds do not depend on each other is differentiated round by round, so that nothing is kept from one to the next.
+Nothing here imports zygote_py, and nothing is compiled here.
+
+The mixture model is the objective of ADBench (Srajer, Kukelova and Fitzgibbon, "A benchmark of selected algorithmic
+differentiation tools on some problems in computer vision and machine learning", 2018): the log likelihood of points
+under a mixture of Gaussians with the weights `softmax(alphas)`, the means, and inverse covariances `Q.T @ Q`, with a
+Wishart prior on these. A row of `factors` has the logarithms of the diagonal of a lower triangular Q, then the entries
+below the diagonal, column by column.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def logsumexp(x):
+    """By NumPy calls; by hand it is `benchmarks.programs.logsumexp_by_hand`."""
+    largest = np.max(x)
+    return largest + np.log(np.sum(np.exp(x - largest)))
+
+
+def logistic(w, x, y):
+    """The mean loss of a logistic regression without intercept; the classes `y` are -1 and 1."""
+    return np.mean(np.log1p(np.exp(-y * (x @ w))))
+
+
+def logistic_by_hand(w, x, y):
+    z = np.dot(x, w)
+    n = len(z)
+    for i in range(n):
+        z[i] = -y[i] / (n * (1.0 + math.exp(y[i] * z[i])))
+    return np.dot(z, x)
+
+
+def perceptron(w1, b1, w2, b2, x, labels):
+    """The mean cross entropy of a perceptron with one hidden layer."""
+    hidden = np.tanh(x @ w1 + b1)
+    scores = hidden @ w2 + b2
+    loss = 0.0
+    for i in range(len(labels)):
+        row = scores[i]
+        largest = np.max(row)
+        loss += largest + np.log(np.sum(np.exp(row - largest))) - row[labels[i]]
+    return loss / len(labels)
+
+
+def perceptron_by_hand(w1, b1, w2, b2, x, labels):
+    """Scores become their adjoints in place, and so do the hidden units."""
+    n, classes = len(labels), len(b2)
+    hidden = np.dot(x, w1)
+    for i in range(n):
+        for j in range(len(b1)):
+            hidden[i, j] = math.tanh(hidden[i, j] + b1[j])
+    d2 = np.dot(hidden, w2)
+    db2 = np.zeros_like(b2)
+    for i in range(n):
+        largest = d2[i, 0] + b2[0]
+        for j in range(classes):
+            d2[i, j] += b2[j]
+            largest = max(largest, d2[i, j])
+        total = 0.0
+        for j in range(classes):
+            d2[i, j] = math.exp(d2[i, j] - largest)
+            total += d2[i, j]
+        scale = 1.0 / (n * total)
+        for j in range(classes):
+            d2[i, j] *= scale
+        d2[i, labels[i]] -= 1.0 / n
+        for j in range(classes):
+            db2[j] += d2[i, j]
+    dw2 = np.dot(hidden.T, d2)
+    d1 = np.dot(d2, w2.T)
+    db1 = np.zeros_like(b1)
+    for i in range(n):
+        for j in range(len(b1)):
+            d1[i, j] *= 1.0 - hidden[i, j] * hidden[i, j]
+            db1[j] += d1[i, j]
+    return np.dot(x.T, d1), db1, dw2, db2
+
+
+DT, SOFTENING = 0.01, 0.05
+
+
+def accelerate(q, mass, a):
+    """The accelerations of bodies that attract each other, into `a`."""
+    a[:] = 0.0
+    for i in range(len(mass)):
+        for j in range(i + 1, len(mass)):
+            x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
+            square = x * x + y * y + z * z + SOFTENING
+            pull = 1.0 / (square * math.sqrt(square))
+            a[i, 0] += mass[j] * pull * x
+            a[i, 1] += mass[j] * pull * y
+            a[i, 2] += mass[j] * pull * z
+            a[j, 0] -= mass[i] * pull * x
+            a[j, 1] -= mass[i] * pull * y
+            a[j, 2] -= mass[i] * pull * z
+
+
+def nbody_with(accelerate):
+    """The leapfrog method with a compiled `accelerate`."""
+
+    def nbody(q, v, mass, steps):
+        """The sum of the squares of all places and velocities after some steps."""
+        q, v = q.copy(), v.copy()
+        a = np.empty_like(q)
+        accelerate(q, mass, a)
+        for _ in range(steps):
+            v += 0.5 * DT * a
+            q += DT * v
+            accelerate(q, mass, a)
+            v += 0.5 * DT * a
+        return np.sum(q * q) + np.sum(v * v)
+
+    return nbody
+
+
+def accelerate_back(q, mass, da, dq, dmass):
+    """Add to `dq` and `dmass` what the accelerations' adjoints `da` give; the pulls are worked out anew."""
+    for i in range(len(mass)):
+        for j in range(i + 1, len(mass)):
+            x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
+            square = x * x + y * y + z * z + SOFTENING
+            inverse = 1.0 / square
+            pull = inverse / math.sqrt(square)
+            onto_i = da[i, 0] * x + da[i, 1] * y + da[i, 2] * z
+            onto_j = da[j, 0] * x + da[j, 1] * y + da[j, 2] * z
+            dmass[j] += pull * onto_i
+            dmass[i] -= pull * onto_j
+            bend = -3.0 * pull * inverse * (mass[j] * onto_i - mass[i] * onto_j)
+            dx = pull * (mass[j] * da[i, 0] - mass[i] * da[j, 0]) + bend * x
+            dy = pull * (mass[j] * da[i, 1] - mass[i] * da[j, 1]) + bend * y
+            dz = pull * (mass[j] * da[i, 2] - mass[i] * da[j, 2]) + bend * z
+            dq[i, 0] -= dx
+            dq[i, 1] -= dy
+            dq[i, 2] -= dz
+            dq[j, 0] += dx
+            dq[j, 1] += dy
+            dq[j, 2] += dz
+
+
+def nbody_by_hand_with(accelerate, accelerate_back):
+    """Keeps the places of each step: the accelerations depend on nothing else."""
+
+    def nbody_by_hand(q, v, mass, steps):
+        n = len(mass)
+        v = v.copy()
+        places = np.empty((steps + 1, n, 3))
+        places[0] = q
+        a = np.empty((n, 3))
+        accelerate(places[0], mass, a)
+        for k in range(steps):
+            for i in range(n):
+                for c in range(3):
+                    v[i, c] += 0.5 * DT * a[i, c]
+                    places[k + 1, i, c] = places[k, i, c] + DT * v[i, c]
+            accelerate(places[k + 1], mass, a)
+            for i in range(n):
+                for c in range(3):
+                    v[i, c] += 0.5 * DT * a[i, c]
+        dq, dv, dmass = 2.0 * places[steps], v, np.zeros(n)
+        da = a
+        for i in range(n):
+            for c in range(3):
+                dv[i, c] *= 2.0
+                da[i, c] = 0.5 * DT * dv[i, c]
+        for k in range(steps, 0, -1):
+            accelerate_back(places[k], mass, da, dq, dmass)
+            half = 0.5 * DT if k == 1 else DT  # the acceleration between two steps counts in both
+            for i in range(n):
+                for c in range(3):
+                    dv[i, c] += DT * dq[i, c]
+                    da[i, c] = half * dv[i, c]
+        accelerate_back(places[0], mass, da, dq, dmass)
+        return dq, dv, dmass
+
+    return nbody_by_hand
+
+
+def mixture(alphas, means, factors, x, gamma, m):
+    n, d = x.shape
+    components = len(alphas)
+    diagonals = np.exp(factors[:, :d])
+    log_determinants = np.sum(factors[:, :d], axis=1)
+    centered, scaled, terms = np.empty(d), np.empty(d), np.empty(components)
+    likelihood = 0.0
+    for i in range(n):
+        for k in range(components):
+            for j in range(d):
+                centered[j] = x[i, j] - means[k, j]
+                scaled[j] = diagonals[k, j] * centered[j]
+            at = d
+            for j in range(d):
+                for l in range(j + 1, d):  # noqa: E741
+                    scaled[l] += factors[k, at] * centered[j]
+                    at += 1
+            square = 0.0
+            for j in range(d):
+                square += scaled[j] * scaled[j]
+            terms[k] = alphas[k] + log_determinants[k] - 0.5 * square
+        largest = np.max(terms)
+        likelihood += largest + np.log(np.sum(np.exp(terms - largest)))
+    largest = np.max(alphas)
+    likelihood -= n * (largest + np.log(np.sum(np.exp(alphas - largest))) + 0.5 * d * math.log(2.0 * math.pi))
+    freedom = d + m + 1
+    constant = freedom * d * (math.log(gamma) - 0.5 * math.log(2.0)) - 0.25 * d * (d - 1) * math.log(math.pi)
+    for j in range(d):
+        constant -= math.lgamma(0.5 * (freedom - j))
+    squares = np.sum(diagonals * diagonals) + np.sum(factors[:, d:] ** 2)
+    prior = 0.5 * gamma * gamma * squares - m * np.sum(log_determinants) - components * constant
+    return likelihood + prior
+
+
+def mixture_by_hand(alphas, means, factors, x, gamma, m):
+    """Point by point; of a point the centred and scaled differences to each mean are kept."""
+    n, d = x.shape
+    components = len(alphas)
+    diagonals, log_determinants = np.empty((components, d)), np.zeros(components)
+    for k in range(components):
+        for j in range(d):
+            diagonals[k, j] = math.exp(factors[k, j])
+            log_determinants[k] += factors[k, j]
+    dalphas, dmeans, dfactors = np.zeros_like(alphas), np.zeros_like(means), np.zeros_like(factors)
+    centered, scaled = np.empty((components, d)), np.empty((components, d))
+    terms, flow = np.empty(components), np.empty(d)
+    for i in range(n):
+        largest = -math.inf
+        for k in range(components):
+            for j in range(d):
+                centered[k, j] = x[i, j] - means[k, j]
+                scaled[k, j] = diagonals[k, j] * centered[k, j]
+            at = d
+            for j in range(d):
+                for l in range(j + 1, d):  # noqa: E741
+                    scaled[k, l] += factors[k, at] * centered[k, j]
+                    at += 1
+            square = 0.0
+            for j in range(d):
+                square += scaled[k, j] * scaled[k, j]
+            terms[k] = alphas[k] + log_determinants[k] - 0.5 * square
+            largest = max(largest, terms[k])
+        total = 0.0
+        for k in range(components):
+            terms[k] = math.exp(terms[k] - largest)
+            total += terms[k]
+        for k in range(components):
+            weight = terms[k] / total
+            dalphas[k] += weight
+            for j in range(d):
+                flow[j] = -weight * scaled[k, j]
+            at = d
+            for j in range(d):
+                dfactors[k, j] += flow[j] * centered[k, j]  # of the diagonal itself until the end
+                back = diagonals[k, j] * flow[j]
+                for l in range(j + 1, d):  # noqa: E741
+                    dfactors[k, at] += flow[l] * centered[k, j]
+                    back += factors[k, at] * flow[l]
+                    at += 1
+                dmeans[k, j] -= back
+    largest, total = -math.inf, 0.0
+    for k in range(components):
+        largest = max(largest, alphas[k])
+    for k in range(components):
+        terms[k] = math.exp(alphas[k] - largest)
+        total += terms[k]
+    for k in range(components):
+        for j in range(d):
+            own = (dfactors[k, j] + gamma * gamma * diagonals[k, j]) * diagonals[k, j]
+            dfactors[k, j] = own + dalphas[k] - m
+        for j in range(d, factors.shape[1]):
+            dfactors[k, j] += gamma * gamma * factors[k, j]
+        dalphas[k] -= n * terms[k] / total
+    return dalphas, dmeans, dfactors
