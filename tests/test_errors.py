@@ -147,18 +147,6 @@ def keyword_parameters(x, **rest):
     return x
 
 
-@refused(F8, VECTOR, says="writing to an array", hint="scalar", at="[0] = x")
-def store(x, values):
-    values[0] = x
-    return values[0]
-
-
-@refused(F8, VECTOR, says="writing to an array", hint="new name", at="+= x")
-def in_place(x, values):
-    values += x
-    return values[0]
-
-
 @refused(F8, VECTOR, says="Numba has no `delitem", hint="Numba", at="del values")
 def deletion(x, values):
     del values[0]

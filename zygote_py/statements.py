@@ -177,7 +177,18 @@ class Act:
     loc: Loc
 
 
-Statement = Assign | Act
+@dataclass(frozen=True, slots=True)
+class Store:
+    """`target[index] = value`, the value cast to the type that the store takes it as."""
+
+    target: Variable
+    index: Variable
+    value: Variable
+    type: Type
+    loc: Loc
+
+
+Statement = Assign | Store | Act
 
 
 @dataclass(frozen=True, slots=True)

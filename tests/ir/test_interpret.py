@@ -87,7 +87,7 @@ def test_records_and_stacks():
         function f(%n: i64) -> i64
         b0:
           %r = record 3, %n : f64[:, :]
-          setitem %r, 'anything', 2, 0
+          setitem %r, 7.5, 2, 0
           %k = stack : list(i64)
           push %k, 1
           push %k, 2

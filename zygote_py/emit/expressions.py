@@ -211,7 +211,7 @@ class Expressions:
         return isinstance(operand, Instr) and operand in self.inlined and operand.op is float
 
     def _stored(self, array: Operand, index: list[Operand]) -> ast.expr:
-        """What is assigned to: without an index all of an array, for which the index is of one axis, if there is any."""
+        """What is assigned to: without an index all of an array, which `[:]` says of one that has axes."""
         if index or getattr(array.type, "ndim", 0) == 0:
             return self._subscript(array, index)
         if array in self.inlined:

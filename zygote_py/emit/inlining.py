@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
-from zygote_py.ir import ops
+from zygote_py.ir import memory, ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, operands
 
 # An expression gets no wider than about this; longer lines are hard to read.
@@ -46,8 +46,7 @@ class _Expression:
 
 def is_movable(instr: Instr) -> bool:
     """Whether `instr` computes the same wherever in its block it stands: it has no effect and reads no memory."""
-    effect = ops.effect_of(instr.op)
-    return effect is ops.Effect.PURE and not _reads_memory(instr, effect)
+    return memory.effect(instr) is ops.Effect.PURE
 
 
 def choose_statements(
@@ -59,7 +58,7 @@ def choose_statements(
         found.entering: (found.start, found.bound) for found in ranges.values() if len(found.entering.successors) == 1
     }
     bounds = {operand for found in ranges.values() for operand in (found.start, found.bound)}
-    chooser = _Chooser(variables, _use_counts(function, ranges, removed), bounds)
+    chooser = _Chooser(variables, _use_counts(function, ranges, removed), bounds, _filled(function))
     roots: dict[Block, list[Instr]] = {}
     for block in function.blocks:
         roots[block] = []
@@ -106,11 +105,24 @@ def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[
     return counts
 
 
+def _filled(function: Function) -> set[Operand]:
+    """The slices that are stored to as a whole: they are written on the left of the `=`."""
+    instrs = (instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr))
+    return {instr.args[0] for instr in instrs if instr.op is ops.setitem and len(instr.args) == 2}
+
+
 class _Chooser:
     """Walks a block; `pending` are the expressions that could still move into a use further on."""
 
-    def __init__(self, variables: Variables, counts: Mapping[Value, int], bounds: Collection[Operand]) -> None:
+    def __init__(
+        self,
+        variables: Variables,
+        counts: Mapping[Value, int],
+        bounds: Collection[Operand],
+        filled: Collection[Operand],
+    ) -> None:
         self.bounds = bounds
+        self.filled = filled
         self.variables = variables
         self.counts = counts
         self.pending: dict[Value, _Expression] = {}
@@ -118,14 +130,15 @@ class _Chooser:
         self.candidates: set[Value] = set()
 
     def is_dead(self, instr: Instr) -> bool:
-        return self.counts[instr] == 0 and ops.effect_of(instr.op) is ops.Effect.PURE and not ops.may_raise(instr.op)
+        idle = memory.effect(instr) is not ops.Effect.WRITE and not ops.may_raise(instr.op)
+        return self.counts[instr] == 0 and idle
 
     def is_root(self, instr: Instr) -> bool:
         """Whether `instr` must be a statement; if not, it waits for its use."""
         inner = self.take(instr.args, _width(instr))
         leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
-        effect = ops.effect_of(instr.op)
-        guarded = ops.may_raise(instr.op) or _reads_memory(instr, effect)
+        effect = memory.effect(instr)
+        guarded = ops.may_raise(instr.op) or effect is ops.Effect.READ
         width = _width(instr) + sum(_operand_width(arg) for arg in instr.args if arg not in self.inlined)
         for expression in inner:
             leaves |= expression.leaves
@@ -141,7 +154,9 @@ class _Chooser:
         return True
 
     def _can_move(self, instr: Instr, effect: ops.Effect) -> bool:
-        if effect not in (ops.Effect.PURE, ops.Effect.READ) or isinstance(instr.type, types.Array):
+        if effect not in (ops.Effect.PURE, ops.Effect.READ):
+            return False
+        if isinstance(instr.type, types.Array) and not (instr.op is ops.getitem and instr in self.filled):
             return False
         if len(self.variables.of[instr].members) > 1:
             return False
@@ -176,9 +191,3 @@ def _operand_width(operand: Operand) -> int:
     if isinstance(operand, Const):
         return len(operand.key)
     return max(len(operand.hint), 1) + 2 if isinstance(operand, Value) else 3
-
-
-def _reads_memory(instr: Instr, effect: ops.Effect) -> bool:
-    if effect is ops.Effect.READ:
-        return not isinstance(instr.args[0].type, types.BaseTuple)
-    return instr.op not in (ops.dim, len) and any(isinstance(arg.type, types.Array) for arg in instr.args)

@@ -121,4 +121,8 @@ class Module:
 
 def _has_syntax(op: Op) -> bool:
     """Whether an operation is written without the name of its callable."""
-    return op in OWN or module_of(op) == "_operator" or isinstance(op, MethodDescriptorType)
+    return (
+        (op in OWN and not helpers.is_helper(op))
+        or module_of(op) == "_operator"
+        or isinstance(op, MethodDescriptorType)
+    )

@@ -21,7 +21,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import values
+from zygote_py.frontend import arrays, creation, values
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
@@ -63,9 +63,9 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     type_ = at.types[target]
     callee_type = at.types[expression.callee]
     callee = at.read(expression.callee).static
-    if callee is None:
+    if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
-    args = [at.read(arg) for arg in expression.args]
+    args, arg_types = [at.read(arg) for arg in expression.args], expression.types
     if expression.star is not None:
         args += components(at.read(expression.star))
     keywords = {name: at.read(arg) for name, arg in expression.keywords}
@@ -86,7 +86,11 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         simple = _simple(at, callee, args, expression.types, type_)
         if simple is not None:
             return simple
-    return _instruction(at, callee, args, keywords, expression.types, type_)
+    if isinstance(callee, Method) and arrays.is_array(callee.value.type):
+        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
+        callee = _method(at, callee)
+    made = creation.call(at, callee, args, keywords, type_)
+    return made if made is not None else _instruction(at, callee, args, keywords, arg_types, type_)
 
 
 def _simple(
@@ -211,6 +215,9 @@ def whole(at: Lowering, bundle: Bundle, callee: object) -> Operand:
     if values.is_tuple(bundle.type):
         parts = [whole(at, part, callee) for part in components(bundle)]
         return at.emit(ops.pack, parts, plain(bundle.type))
+    if isinstance(bundle.type, types.DType | types.NumberClass):
+        dtype = numba_adapter.object_of(bundle.type)
+        return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, bundle.type)
     if len(bundle.leaves) != 1:
         raise at.refuse(
             f"this argument of `{_name(callee)}` is not supported", "pass numbers and arrays", _name(callee)

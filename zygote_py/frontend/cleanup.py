@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Undef, Value, operands, replace_values
 from zygote_py.ir.loops import loop_nest
-from zygote_py.ir.ops import Effect, effect_of, may_raise
+from zygote_py.ir.memory import effect
+from zygote_py.ir.ops import Effect, may_raise
 
 
 def clean_up(function: Function) -> None:
@@ -97,4 +98,4 @@ def _order_blocks(function: Function) -> None:
 
 
 def _is_idle(instr: Value) -> bool:
-    return isinstance(instr, Instr) and effect_of(instr.op) is not Effect.WRITE and not may_raise(instr.op)
+    return isinstance(instr, Instr) and effect(instr) is not Effect.WRITE and not may_raise(instr.op)

@@ -10,18 +10,17 @@ represented is refused here; operations that merely have no rule go through.
 
 from __future__ import annotations
 
-import builtins
 import operator
 from functools import reduce
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import types
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import calls, values
+from zygote_py.frontend import arrays, calls, creation, values
 from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
@@ -34,15 +33,6 @@ if TYPE_CHECKING:
 _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
-_SIGNS = {
-    operator.add: "+",
-    operator.sub: "-",
-    operator.mul: "*",
-    operator.truediv: "/",
-    operator.floordiv: "//",
-    operator.mod: "%",
-    operator.pow: "**",
-}
 _IN_WORDS = {
     "list": ("a list is not supported", "use a tuple or an array", "["),
     "set": ("a set is not supported", "use a tuple or an array", "{"),
@@ -96,8 +86,6 @@ def act(at: Lowering, statement: st.Act) -> None:
         case "print":
             leaves = [leaf for arg in statement.args for leaf in at.read(arg).leaves]
             at.emit(print, leaves, types.none)
-        case "setitem":
-            raise at.refuse("writing to an array is not supported yet", "keep the values in scalar variables", "[")
         case "delitem":
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
         case "setattr":
@@ -129,9 +117,6 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
-    if expression.inplace and isinstance(plain(args[0].type), types.Array):
-        sign = _SIGNS.get(expression.op, "")
-        raise at.refuse("writing to an array is not supported yet", "assign the result to a new name", f"{sign}=")
     if expression.op is operator.contains:
         return Bundle(type_, (_contains(at, args[0], args[1]),))
     if any(values.is_tuple(arg.type) for arg in args):
@@ -139,6 +124,8 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
+    if expression.inplace and arrays.is_array(args[0].type):
+        return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
     return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
 
 
@@ -150,7 +137,7 @@ def scalar(at: Lowering, op: ops.Op, operands: list[Operand], type_: Type) -> Op
             return Const(all(none) == (op is operator.is_), types.boolean)
     if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and values.is_scalar(operands[0].type):
         return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
-    if op is operator.pos and operands[0].type == type_:
+    if op is operator.pos and operands[0].type == type_ and values.is_scalar(type_):
         return operands[0]
     return at.emit(op, operands, type_, "c" if op in _COMPARISONS or op is operator.not_ else "")
 
@@ -223,21 +210,25 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
         case types.Array(), "ndim":
             return Bundle(type_, (Const(own.ndim, INT),))
         case types.Array(), "size":
-            dims = [dim(at, value.leaves[0], axis) for axis in range(own.ndim)]
-            return Bundle(type_, (reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), dims, _one(dims)),))
+            return Bundle(type_, (creation.size(at, value.leaves[0]),))
+        case types.Array(), "itemsize":
+            return Bundle(type_, (Const(_itemsize(own), INT),))
+        case types.Array(), "nbytes":
+            bytes_ = (creation.size(at, value.leaves[0]), Const(_itemsize(own), INT))
+            return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
         case types.Array(), "T":
-            return Bundle(type_, (at.emit(np.transpose, value.leaves, type_),))
-        case ((types.Float() | types.Integer() | types.Boolean()), "real"):
-            return Bundle(type_, value.leaves)
-        case ((types.Float() | types.Integer() | types.Boolean()), "imag"):
-            return Bundle(type_, (values.constant(0, plain(type_)),))
+            return Bundle(type_, (creation.transpose(at, value.leaves[0], plain(type_)),))
+        case ((types.Array() | types.Number() | types.Boolean()), ("real" | "imag")):
+            part = creation.part(at, np.real if name == "real" else np.imag, value, plain(type_))
+            if part is not None:
+                return part
     raise at.refuse(
         f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
     )
 
 
-def _one(dims: list[Operand]) -> Operand:
-    return dims.pop(0) if dims else Const(1, INT)
+def _itemsize(type_: Any) -> int:
+    return np.dtype(str(type_.dtype)).itemsize
 
 
 def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
@@ -251,9 +242,8 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     if not value.leaves or not isinstance(own, types.Array | types.UnicodeType):
         raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
     variable = expression.index
-    index = _static_index(at, expression.static) if variable is None else _index(at, at.read(variable))
-    result = at.emit(ops.getitem, (value.leaves[0], *index), plain(type_))
-    return Bundle(type_, (result,))
+    index = arrays.static_index(at, expression.static) if variable is None else arrays.index_of(at, at.read(variable))
+    return Bundle(type_, (arrays.item(at, value.leaves[0], index, plain(type_)),))
 
 
 def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item) -> Bundle:
@@ -270,26 +260,6 @@ def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item) -> Bundle:
     if not isinstance(static, int):
         raise at.refuse("this index of a tuple is not supported", "use an integer or a slice of constants", "[")
     return component(value, static)
-
-
-def _index(at: Lowering, index: Bundle) -> list[Operand]:
-    if values.is_tuple(index.type):
-        return [operand for part in components(index) for operand in _index(at, part)]
-    return list(index.leaves)
-
-
-def _static_index(at: Lowering, index: object) -> list[Operand]:
-    match index:
-        case tuple():
-            return [operand for part in index for operand in _static_index(at, part)]
-        case slice():
-            bounds = [
-                Const(bound, types.none if bound is None else INT) for bound in (index.start, index.stop, index.step)
-            ]
-            kind = types.slice2_type if index.step is None else types.slice3_type
-            return [at.emit(builtins.slice, bounds, kind)]
-        case _:
-            return [values.literal(index, at.loc)]
 
 
 def _unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:

@@ -19,8 +19,9 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import calls, expressions, values
+from zygote_py.frontend import arrays, calls, expressions, values
 from zygote_py.frontend.cleanup import clean_up
+from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
 from zygote_py.frontend.inlining import is_parameter
 from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
@@ -42,6 +43,7 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
+from zygote_py.ir.memory import Memory
 from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
@@ -67,6 +69,7 @@ class Lowering:
         self.typed = typed
         self.graph = Graph(dict(typed.blocks), dict(typed.types))
         self.types = self.graph.types
+        make_displays_tuples(self.graph.blocks, self.types)
         self.result_type = calls.retype_numbers(self.graph.blocks.values(), self.types, typed.return_type)
         self.function = Function(
             _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
@@ -77,6 +80,7 @@ class Lowering:
         self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
         self.block = Block()
         self.loc: Loc = typed.loc
+        self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._parameters: list[Bundle] = []
         self._single: dict[st.Variable, tuple[Block, Bundle]] = {}
         self._assigned = Multiset(
@@ -119,7 +123,22 @@ class Lowering:
         merge_blocks(self.function)
         unrotate_loops(self.function)
         clean_up(self.function)
+        self._check_copies()
         return self.function
+
+    def _check_copies(self) -> None:
+        """Whether an array is copied or not must not matter."""
+        if not self.copied_if_needed:
+            return
+        memory = Memory(self.function)
+        for array, copy, loc in self.copied_if_needed:
+            self.loc = loc
+            if memory.is_written(array) or memory.is_written(copy):
+                raise self.refuse(
+                    "whether this copies the array is only known at run time, and one of the two is written to",
+                    "make a copy: `x.copy()`",
+                    "ascontiguousarray",
+                )
 
     def _check_result(self) -> None:
         if isinstance(self.result_type, types.Optional):
@@ -169,6 +188,8 @@ class Lowering:
                 case st.Assign(target, value):
                     by_name = not (isinstance(value, st.Copy) and is_parameter(value.source))
                     self.assign(target, expressions.evaluate(self, value, target), by_name)
+                case st.Store():
+                    arrays.store(self, statement)
                 case st.Act():
                     expressions.act(self, statement)
         self.loc = block.ending.loc

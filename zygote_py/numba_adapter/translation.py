@@ -77,7 +77,9 @@ class Translation:
                 star = () if statement.vararg is None else (statement.vararg.name,)
                 return st.Act("print *" if star else "print", tuple(arg.name for arg in statement.args) + star, loc)
             case ir.SetItem() | ir.StaticSetItem():
-                return st.Act("setitem", (statement.target.name,), loc)
+                index = statement.index if isinstance(statement, ir.SetItem) else statement.index_var
+                taken = self._calls[statement].args[-1]
+                return st.Store(statement.target.name, index.name, statement.value.name, taken, loc)
             case ir.DelItem():
                 return st.Act("delitem", (statement.target.name,), loc)
             case ir.SetAttr():

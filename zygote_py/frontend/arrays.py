@@ -1,0 +1,166 @@
+"""Elements and slices of arrays: what is read through an index, what is written, and operators that write in place.
+
+    x[i, a:b] = v            %s = slice %a, %b            x += y            %t = add %x, %y : f64[:]
+                             %t = getitem %x, %i, %s                        setitem %x, %t
+                             setitem %t, %v
+
+A slice is a view, and storing to it stores to all of that view: `setitem` without an index is `x[...] = v`. Integer and
+boolean arrays among the indices stay in one instruction. New arrays and other views are in
+`zygote_py.frontend.creation`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.frontend import values
+from zygote_py.frontend.iteration import INT
+from zygote_py.frontend.values import Bundle, components, plain
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Instr, Operand, Type
+
+if TYPE_CHECKING:
+    from zygote_py.frontend.lowering import Lowering
+
+_IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+
+
+def is_array(type: Type) -> bool:
+    """Whether values of this type are arrays."""
+    return isinstance(plain(type), types.Array)
+
+
+def index_of(at: Lowering, index: Bundle) -> list[Operand]:
+    """The operands of an index, tuples taken apart."""
+    if values.is_tuple(index.type):
+        return [operand for part in components(index) for operand in index_of(at, part)]
+    return [_index(at, operand) for operand in index.leaves]
+
+
+def static_index(at: Lowering, index: object) -> list[Operand]:
+    """The operands of an index that is a constant."""
+    match index:
+        case tuple():
+            return [operand for part in index for operand in static_index(at, part)]
+        case slice():
+            kind = types.slice2_type if index.step is None else types.slice3_type
+            bounds = (index.start, index.stop) if index.step is None else (index.start, index.stop, index.step)
+            operands = [Const(bound, types.none if bound is None else INT) for bound in bounds]
+            return [at.emit(builtins.slice, operands, kind)]
+        case _:
+            return [values.literal(index, at.loc)]
+
+
+def _index(at: Lowering, operand: Operand) -> Operand:
+    match operand:
+        case Const(slice() as bounds, _):
+            (made,) = static_index(at, bounds)
+            return made
+        case _ if isinstance(operand.type, types.Array) and operand.type.ndim == 0:
+            return at.emit(ops.getitem, (operand,), operand.type.dtype)
+        case _:
+            return operand
+
+
+def item(at: Lowering, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
+    """`array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
+    if not isinstance(type_, types.Array):
+        index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
+    elif type_ == array.type and all(map(_is_everything, index)):
+        return array
+    for operand in index:
+        if isinstance(operand.type, types.Array) and operand.type.ndim > 1:
+            raise at.refuse(
+                "an array of more than one dimension as an index is not supported", "use one-dimensional arrays", "["
+            )
+    return at.emit(ops.getitem, (array, *index), type_)
+
+
+def _is_everything(index: Operand) -> bool:
+    """Whether an index is `:` or `...`."""
+    if isinstance(index, Instr) and index.op is builtins.slice:
+        return len(index.args) == 2 and all(isinstance(bound.type, types.NoneType) for bound in index.args)
+    return isinstance(index.type, types.EllipsisType)
+
+
+def store(at: Lowering, statement: st.Store) -> None:
+    """`target[index] = value`"""
+    target = at.read(statement.target)
+    own = plain(target.type)
+    if not isinstance(own, types.Array):
+        raise at.refuse(f"writing to a value of type `{own}` is not supported", "write to an array", "[")
+    (array,) = target.leaves
+    index = index_of(at, at.read(statement.index))
+    value = at.read(statement.value)
+    found = numba_adapter.item_type(own, [plain(operand.type) for operand in index])
+    if not isinstance(found, types.Array):
+        index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
+        at.emit(ops.setitem, (array, at.cast(number(at, value), own.dtype), *index), types.none)
+    elif any(isinstance(operand.type, types.Array) for operand in index):
+        at.emit(ops.setitem, (array, _stored(at, value, own.dtype), *index), types.none)
+    elif not _is_item(value, array, index):
+        fill(at, item(at, array, index, found), value)
+
+
+def fill(at: Lowering, array: Operand, value: Bundle) -> None:
+    """`array[...] = value`"""
+    assert isinstance(array.type, types.Array)
+    at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
+
+
+def number(at: Lowering, value: Bundle) -> Operand:
+    """A number; that of an array without dimensions."""
+    if values.is_tuple(value.type) or len(value.leaves) != 1:
+        raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
+    (operand,) = value.leaves
+    if isinstance(operand.type, types.Array) and operand.type.ndim == 0:
+        return at.emit(ops.getitem, (operand,), operand.type.dtype)
+    return operand
+
+
+def _stored(at: Lowering, value: Bundle, dtype: Type) -> Operand:
+    """What is stored to many elements: an array as it is, a number as one of the elements' type."""
+    if not values.is_tuple(value.type):
+        operand = number(at, value)
+        return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
+    parts = [number(at, part) for part in components(value)]
+    if len(parts) < 2 or not all(values.is_scalar(part.type) for part in parts):
+        raise at.refuse("storing this tuple in an array is not supported", "store its components one by one", "=")
+    made = at.emit(ops.record, (Const(len(parts), INT),), types.Array(dtype, 1, "C"))
+    for place, part in enumerate(parts):
+        at.emit(ops.initialize, (made, at.cast(part, dtype), Const(place, INT)), types.none)
+    return made
+
+
+def _is_item(value: Bundle, array: Operand, index: Sequence[Operand]) -> bool:
+    """Whether a value is the view that it is stored to, as after `x[a:b] += y`, which Python stores once more."""
+    match value.leaves:
+        case (Instr(op=ops.getitem, args=(viewed, *others)),):
+            same = viewed is array and len(others) == len(index)
+            return same and all(map(_is_same_index, others, index))
+        case _:
+            return False
+
+
+def _is_same_index(one: Operand, other: Operand) -> bool:
+    if isinstance(one, Instr) and isinstance(other, Instr) and one.op is other.op is builtins.slice:
+        return len(one.args) == len(other.args) and all(map(_is_same_index, one.args, other.args))
+    return one == other
+
+
+def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> Operand:
+    """`array op= other`; gives the array."""
+    array = operands[0]
+    assert isinstance(array.type, types.Array)
+    type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
+    if type_ is None:
+        sign = _IN_PLACE.get(getattr(op, "__name__", ""), "")
+        raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
+    fill(at, array, Bundle(type_, (at.emit(op, operands, type_),)))
+    return array

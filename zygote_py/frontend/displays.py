@@ -1,0 +1,76 @@
+"""Lists that are written out in the call of `np.array` become tuples: they are never there when the program runs.
+
+    $1 = list(x, 1.0)                        $1 = tuple(x, 1.0)
+    a = call np.array($1)            ->      a = call np.array($1)
+
+A list that anything else uses stays a list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.ir.core import Type
+
+_TAKE_A_DISPLAY = (np.array, np.asarray)
+
+
+def make_displays_tuples(blocks: dict[st.Label, st.TypedBlock], types_: dict[st.Variable, Type]) -> None:
+    """Change the blocks, and the types of the variables that hold such lists, in place."""
+    lists: dict[st.Variable, tuple[st.Variable, ...]] = {}
+    uses: Counter[str] = Counter()
+    taken: Counter[str] = Counter()
+    for block in blocks.values():
+        for statement in block.statements:
+            match statement:
+                case st.Assign(target, st.Build("list", items)):
+                    uses[target] += 1  # a second assignment counts like a second use
+                    uses.update(items)
+                    lists[target] = items
+                case st.Assign(target, st.Call(callee, (first, *others), keywords)) if _takes_display(types_[callee]):
+                    taken[first] += 1
+                    uses.update((target, callee, first, *others, *(name for _, name in keywords)))
+                case _:
+                    uses.update(_names(statement))
+        uses.update(_names(block.ending))
+    found: dict[st.Variable, tuple[st.Variable, ...]] = {}
+    pending = [name for name in lists if taken[name] == 1]
+    while pending:
+        name = pending.pop()
+        if uses[name] == 2 and name not in found:
+            found[name] = lists[name]
+            pending += [item for item in lists[name] if item in lists]
+    for label, block in blocks.items() if found else ():
+        blocks[label] = dataclasses.replace(block, statements=tuple(_changed(each, found) for each in block.statements))
+    for name in sorted(found, key=list(lists).index):  # inner ones first
+        types_[name] = types.Tuple([types_[item] for item in found[name]])
+
+
+def _takes_display(callee: Type) -> bool:
+    found = numba_adapter.object_of(callee)
+    return any(found is each for each in _TAKE_A_DISPLAY)
+
+
+def _changed(statement: st.Statement, found: dict[st.Variable, tuple[st.Variable, ...]]) -> st.Statement:
+    if isinstance(statement, st.Assign) and statement.target in found:
+        return dataclasses.replace(statement, value=st.Build("tuple", found[statement.target]))
+    return statement
+
+
+def _names(node: object) -> Iterator[str]:
+    """The strings in a statement, the variables among them."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, tuple):
+        for each in node:
+            yield from _names(each)
+    elif dataclasses.is_dataclass(node):
+        for field in dataclasses.fields(node):
+            yield from _names(getattr(node, field.name))

@@ -1,0 +1,42 @@
+"""What Numba's type inference says of operations on arrays that no statement of the user's has just so.
+
+item_type(f64[:, :], (i64, slice2))            f64[:]       the type of `x[i, a:b]`, of which `x[i, a:b] = v` stores
+result_type(operator.add, (f32[:], f64))       f64[:]       what `x + y` computes in `x += y`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from numba import types
+from numba.core import errors
+from numba.core.registry import cpu_target
+from numba.core.typing.arraydecl import get_array_index_type
+from numba.np.unsafe.ndarray import empty_inferred
+
+from zygote_py.ir.core import Type
+
+# What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
+EMPTY_INFERRED: object = empty_inferred
+
+
+def item_type(array: Type, index: Sequence[Type]) -> Type | None:
+    """The type of `array[index]`; None if Numba has no such index."""
+    whole: Type = index[0] if len(index) == 1 else types.BaseTuple.from_types(list(index))
+    try:
+        found: Any = get_array_index_type(array, whole)  # type: ignore[no-untyped-call]
+    except errors.NumbaError:
+        return None
+    return None if found is None else found.result
+
+
+def result_type(op: Callable[..., object], arguments: Sequence[Type]) -> Type | None:
+    """The type that a call of `op` gives for arguments of these types; None if Numba has no such call."""
+    context: Any = cpu_target.typing_context
+    context.refresh()
+    try:
+        signature = context.resolve_function_type(context.resolve_value_type(op), tuple(arguments), {})
+    except errors.NumbaError:
+        return None
+    return None if signature is None else signature.return_type
