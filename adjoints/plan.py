@@ -30,9 +30,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value, operands
 from zygote_py.ir.loops import Loop, LoopNest
-from zygote_py.ir.memory import Memory, effect
+from zygote_py.ir.memory import Memory, effect, is_view
 
 
 class Way(enum.Enum):
@@ -84,6 +84,7 @@ class Plan:
         self._free = free
         self._memory = memory
         self._repeatable: dict[Instr, bool] = {}
+        self._anew: set[Value] = set()
         self.ways: dict[Node, Way] = {}
 
     def node(self, value: Value, block: Block) -> Node:
@@ -109,6 +110,7 @@ class Plan:
     def decide(self, needed: Iterable[Node]) -> None:
         """Choose the way of each needed node and of those that they are recomputed from."""
         wanted = list(dict.fromkeys(needed))
+        self._anew = self._made_anew(wanted)
         graph = _Graph()
         seen: set[Node] = set()
         pending = list(wanted)
@@ -137,6 +139,38 @@ class Plan:
                 else:
                     self.ways[node] = Way.RECOMPUTE
 
+    def _made_anew(self, wanted: Iterable[Node]) -> set[Value]:
+        """The arrays of zeros that the reverse sweep can make itself: shadows of what no iteration leaves behind.
+
+        Nothing in the forward sweep touches such an array, but for taking views of it, and the reverse needs it in the
+        reverse of the iteration that makes it only.
+        """
+        users: dict[Value, list[Value | None]] = {}
+        for block in self._nest.tree.order:
+            for phi in block.phis:
+                for operand in phi.incoming.values():
+                    if isinstance(operand, Value):
+                        users.setdefault(operand, []).append(None)
+            for value in (*block.instrs, block.terminator):
+                for operand in operands(value):
+                    if isinstance(operand, Value):
+                        users.setdefault(operand, []).append(value if isinstance(value, Instr) else None)
+        away = {node.value for node in wanted if node.loop is not self._nest.innermost(self._home[node.value])}
+
+        def stays(value: Value) -> bool:
+            return value not in away and all(
+                isinstance(user, Instr) and is_view(user) and user.args[0] is value and stays(user)
+                for user in users.get(value, ())
+            )
+
+        found: set[Value] = set()
+        for loop in self._nest.loops:
+            (latch,) = loop.latches
+            for block in loop.order:
+                if self._nest.innermost(block) is loop and self._nest.tree.dominates(block, latch):
+                    found.update(instr for instr in block.instrs if _makes_zeros(instr) and stays(instr))
+        return found
+
     def _input(self, operand: Operand, block: Block) -> Operand | Node:
         return self.node(operand, block) if isinstance(operand, Value) and operand in self._home else operand
 
@@ -158,6 +192,8 @@ class Plan:
         value = node.value
         if node.loop is not self._nest.innermost(self._home[value]):
             return False  # what an inner loop left behind
+        if value in self._anew:
+            return True
         if isinstance(value, Phi):
             return value.type == types.int64 and self._counter(value)[1] != 0
         return isinstance(value, Instr) and self._is_repeatable(value)
@@ -189,6 +225,10 @@ class Plan:
         # What does not change in the loop, the back end moves out of it.
         changes = any(isinstance(arg, Node) and arg.loop is node.loop for arg in self.inputs(node))
         return _weighed(_cost_of(value) if changes else _CHEAP, node)
+
+
+def _makes_zeros(value: Value) -> bool:
+    return isinstance(value, Instr) and value.op in (ops.zeros, np.zeros_like)
 
 
 def _weighed(cost: int, node: Node) -> int:

@@ -5,9 +5,9 @@
     %c = add %a, %b : f64                   %c = add %a, %a : f64
 
 Pure operations, and reads of memory that nothing can have written to in between: memory that is never written to, and
-in one block what no instruction between the two writes to. Operands may be exchanged for `add` and `mul` of numbers.
-Named constants are not merged, as they have the names of different variables. Nothing is moved: the first result must
-dominate the second.
+in one block what no instruction between the two writes to. What was written to an element need not be read. Operands
+may be exchanged for `add` and `mul` of numbers. Named constants are not merged, as they have the names of different
+variables. Nothing is moved: the first result must dominate the second.
 
 Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson, "Value Numbering", 1997.
 """
@@ -72,6 +72,8 @@ class _Table:
             for target in writes(instr):
                 if (root := self.memory.root(target)) is not None:
                     written[root] = written.get(root, 0) + 1
+            if instr.op in (ops.setitem, ops.initialize):
+                self.note_stored(instr, block, written)
             if (what := effect(instr)) in (Effect.PURE, Effect.READ):
                 args = [self.key(operand) for operand in instr.args]
                 if instr.op in _COMMUTATIVE and isinstance(instr.type, types.Number):
@@ -81,8 +83,27 @@ class _Table:
 
     def state(self, instr: Instr, block: Block, written: Mapping[Value, int]) -> Hashable:
         """What distinguishes the contents of the memory that `instr` reads from what they are elsewhere."""
-        roots = [root for arg in reads(instr) if (root := self.memory.root(arg)) is not None]
-        return tuple((block, written.get(root, 0)) if self.memory.is_written(root) else None for root in roots)
+        roots = [self.memory.root(arg) for arg in reads(instr)]
+        if None in roots:
+            return instr
+        return tuple(self.version(root, block, written) for root in roots if root is not None)
+
+    def version(self, root: Value, block: Block, written: Mapping[Value, int]) -> Hashable:
+        return (block, written.get(root, 0)) if self.memory.is_written(root) else None
+
+    def note_stored(self, store: Instr, block: Block, written: Mapping[Value, int]) -> None:
+        """What was just stored in an element is what reading it gives, until something else is written."""
+        array, value, *index = store.args
+        root = self.memory.root(array)
+        if root is None or not isinstance(value, Value) or not isinstance(array.type, types.Array):
+            return
+        if value.type == array.type.dtype and len(index) == array.type.ndim:
+            args = tuple(self.key(operand) for operand in (array, *index))
+            key = (ops.getitem, value.type, (), args, (self.version(root, block, written),))
+            stored = self.key(value)
+            assert isinstance(stored, Value)
+            if self.known.setdefault(key, stored) is stored:
+                self.added.append(key)
 
     def look_up(self, value: Phi | Instr, key: Hashable) -> None:
         first = self.known.setdefault(key, value)
