@@ -180,5 +180,4 @@ def _nan_to_num(instr: Instr) -> Rule | None:
 _STRUCTURAL: dict[Op, Callable[[Instr], Rule | None]] = {
     **dict.fromkeys((operator.pow, builtins.pow, np.power, np.float_power), _power),
     np.nan_to_num: _nan_to_num,
-    **{op: STRUCTURAL[op] for op in (max, min)},
 }

@@ -286,7 +286,7 @@ def constant(value: object, type: Type) -> Const:
         case types.complex128:
             return Const(complex(value), type)  # type: ignore[call-overload]
         case types.complex64:
-            return Const(complex(np.complex64(value)), type)  # type: ignore[arg-type]
+            return Const(complex(np.complex64(complex(value))), type)  # type: ignore[call-overload]
         case types.boolean:
             return Const(bool(value), type)
         case _:

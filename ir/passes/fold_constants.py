@@ -15,6 +15,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -140,11 +141,15 @@ def _number(value: object, type: Type) -> object:
     """A constant as what the arithmetic of its type is defined on: floats of NumPy, and ints and bools of Python."""
     match type:
         case types.Complex(bitwidth=bits):
-            return np.complex64(value) if bits == 64 else np.complex128(value)  # type: ignore[arg-type]
+            return _complex(value, bits)
         case types.Float(bitwidth=bits):
             return np.float32(value) if bits == 32 else np.float64(value)  # type: ignore[arg-type]
         case _:
             return value
+
+
+def _complex(value: Any, bits: int) -> np.complexfloating:
+    return np.complex64(value) if bits == 64 else np.complex128(value)
 
 
 def _constant(value: object, type: Type) -> Const:
@@ -153,7 +158,7 @@ def _constant(value: object, type: Type) -> Const:
         case types.Float(bitwidth=bits):
             return Const(float(np.float32(value) if bits == 32 else np.float64(value)), type)  # type: ignore[arg-type]
         case types.Complex(bitwidth=bits):
-            return Const(complex(np.complex64(value) if bits == 64 else np.complex128(value)), type)  # type: ignore[arg-type]
+            return Const(complex(_complex(value, bits)), type)
         case types.Integer():
             number = int(value)  # type: ignore[call-overload]
             if not type.minval <= number <= type.maxval:

@@ -24,7 +24,8 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Alpha, Const, Instr, Operand, Param, Type, Value
 
 f64, f32, i64 = types.float64, types.float32, types.int64
-NAMES = ("x0", "x1", "x2", "n1", "c0", "y", "dy")  # floats, an integer, a truth value, the result and its adjoint
+# Floats, an integer, truth values, complex numbers, the result and its adjoint.
+NAMES = ("x0", "x1", "x2", "n1", "c0", "c1", "z0", "z1", "z2", "y", "dy")
 
 
 @dataclass
@@ -45,6 +46,10 @@ class Adjoint:
                     return f"np.float32({_literal(value)})"
                 case Const(value, types.float64):
                     return _literal(value)
+                case Const(value, types.complex128):
+                    return f"complex({_literal(value.real)}, {_literal(value.imag)})"
+                case Const(value, types.complex64):
+                    return f"np.complex64(complex({_literal(value.real)}, {_literal(value.imag)}))"
                 case Const(value, _):
                     return repr(value)
                 case Alpha(value):
@@ -91,7 +96,8 @@ def instruction(op: ops.Op, args: Sequence[Type | Const], type: Type) -> Instr:
 
 
 def _letter(type: Type) -> str:
-    return "x" if isinstance(type, types.Float) else "n" if isinstance(type, types.Integer) else "c"
+    letters = {types.Float: "x", types.Complex: "z", types.Integer: "n"}
+    return next((letter for kind, letter in letters.items() if isinstance(type, kind)), "c")
 
 
 def expand_instr(instr: Instr, index: int, rule: Rule | None = None) -> Adjoint:

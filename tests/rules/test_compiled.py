@@ -110,7 +110,8 @@ def test_compiled_is_plain(type: Type) -> None:
     out = np.zeros(len(made), number)
     for point in POINTS:
         x0, x1, x2, y, dy = map(number, point)
-        values = (x0, x1, x2, 3, x0 > 0, y, dy)
+        z = complex(x0, x1)
+        values = (x0, x1, x2, 3, x0 > 0, x1 > 0, z, z, z, y, dy)
         kinds = dict(zip(NAMES, values, strict=True))
         together(out, *values)
         for (instr, index, adjoint), got in zip(made, out, strict=True):
