@@ -210,7 +210,7 @@ def _taken_as(request: Request, number: int, type: Type) -> Type:
     return type
 
 
-_ALLOWED = (types.Integer, types.Float, types.Boolean, types.NoneType, types.UnicodeType)
+_ALLOWED = (types.Integer, types.Float, types.Complex, types.Boolean, types.NoneType, types.UnicodeType)
 
 
 def _check_argument(request: Request, name: str, type: Type) -> None:

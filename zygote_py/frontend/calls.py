@@ -9,6 +9,7 @@ Arguments are cast to the types that Numba chose for the call. Whether there is 
 
 from __future__ import annotations
 
+import cmath
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -41,9 +42,7 @@ from zygote_py.ir.types import components_of
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
 
-_CASTS = frozenset(
-    {float, int, *(getattr(np, str(t)) for t in types.number_domain if not isinstance(t, types.Complex))}
-)
+_CASTS = frozenset({float, int, complex, *(getattr(np, str(t)) for t in types.number_domain)})
 _METHODS_OF = {types.Array: np.ndarray, types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64}
 
 # Methods of arrays that change the array, unlike NumPy's function of the same name.
@@ -119,6 +118,9 @@ def _simple(
         condition = at.cast(args[0].leaves[0], types.boolean)
         then, orelse = (at.cast(arg.leaves[0], own) for arg in args[1:])
         return Bundle(own, (at.emit(ops.select, (condition, then, orelse), own),))
+    if callee is cmath.polar:
+        (z,), (radius, phase) = first.leaves, leaves_of(type_)
+        return Bundle(type_, (at.emit(abs, (z,), radius), at.emit(cmath.phase, (z,), phase)))
     if callee is divmod and len(args) == 2 and values.is_tuple(type_):
         operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
         both = (operator.floordiv, operator.mod)
@@ -227,6 +229,8 @@ def whole(at: Lowering, bundle: Bundle, callee: object) -> Operand:
 
 def _method(at: Lowering, method: Method) -> Callable[..., object]:
     own = plain(method.value.type)
+    if isinstance(own, types.Number) and method.name == "conjugate":
+        return np.conjugate
     if isinstance(own, types.Array) and method.name not in _IN_PLACE and hasattr(np, method.name):
         function: Callable[..., object] = getattr(np, method.name)
         return function

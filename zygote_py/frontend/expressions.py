@@ -170,7 +170,9 @@ def _equal(at: Lowering, a: Bundle, b: Bundle) -> Operand:
         return Const(False, types.boolean)
     left, right = a.leaves[0], b.leaves[0]
     if values.is_scalar(left.type) and values.is_scalar(right.type):
-        common = types.float64 if isinstance(left.type, types.Float) or isinstance(right.type, types.Float) else INT
+        kinds = ((types.Complex, types.complex128), (types.Float, types.float64))
+        both = (left.type, right.type)
+        common = next((to for kind, to in kinds if any(isinstance(own, kind) for own in both)), INT)
         if left.type != right.type:
             left, right = at.cast(left, common), at.cast(right, common)
     return at.emit(operator.eq, (left, right), types.boolean, "c")
