@@ -8,6 +8,7 @@ they mostly were in the source.
 from __future__ import annotations
 
 import builtins
+import cmath
 import keyword
 import math
 import re
@@ -48,14 +49,14 @@ class Module:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._aliases: dict[str, str] = {}  # of math, np and builtins
+        self._aliases: dict[str, str] = {}  # of math, cmath, np and builtins
         self._used: set[str] = set()
         self.globals: dict[str, object] = {}
         self.helpers: dict[str, str] = {}  # the sources of functions that are emitted along, by name
         self._known: dict[int, str] = {}
 
     def alias(self, name: str) -> str:
-        """The name under which `math`, `np` or the builtin `name` is known."""
+        """The name under which `math`, `cmath`, `np` or the builtin `name` is known."""
         self._used.add(name)
         return self._reserved(name)
 
@@ -85,7 +86,7 @@ class Module:
     def callable(self, op: Callable[..., object]) -> tuple[str, ...]:
         """The dotted name of `op`."""
         name = getattr(op, "__name__", "function")
-        for prefix, namespace in (("math", math), ("np", np)):
+        for prefix, namespace in (("math", math), ("cmath", cmath), ("np", np)):
             if getattr(namespace, name, None) is op:
                 return (self.alias(prefix), name)
         if getattr(builtins, name, None) is op:
@@ -109,11 +110,13 @@ class Module:
         """The lines that make the aliases."""
         aliases = {name: alias for name, alias in self._aliases.items() if name in self._used}
         lines = []
-        renamed = [(name, alias) for name, alias in aliases.items() if name not in ("math", "np") and name != alias]
+        modules = ("cmath", "math")
+        renamed = [(name, alias) for name, alias in aliases.items() if name not in (*modules, "np") and name != alias]
         for name, alias in sorted(renamed):
             lines.append(f"from builtins import {name} as {alias}")
-        if "math" in aliases:
-            lines.append("import math" if aliases["math"] == "math" else f"import math as {aliases['math']}")
+        for name in modules:
+            if name in aliases:
+                lines.append(f"import {name}" if aliases[name] == name else f"import {name} as {aliases[name]}")
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
         return lines
