@@ -25,6 +25,7 @@ from numba.extending import typeof_impl
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.helpers import is_helper
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
 _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
@@ -135,9 +136,9 @@ def is_known_to_numba(value: object) -> bool:
 
 
 def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:
-    """The body of a function that a variable of this type holds, if it is to be inlined."""
+    """The body of a function that a variable of this type holds, if it is to be inlined; a helper is called."""
     if isinstance(type, CalleeType):
-        return type.typed(argument_types)
+        return None if is_helper(type.func) else type.typed(argument_types)
     if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
         return session.typer(session, type.dispatcher.py_func, argument_types)
     return None

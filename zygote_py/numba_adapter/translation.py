@@ -19,7 +19,7 @@ from numba.core import ir
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import Session, signature_of, typed_callee
+from zygote_py.numba_adapter.callees import Callee, Session, signature_of, typed_callee
 from zygote_py.numba_adapter.captures import Captures, loc_of
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.messages import definition_of
@@ -102,7 +102,8 @@ class Translation:
             case ir.Const():
                 return st.Constant(value.value)
             case ir.Global() | ir.FreeVar():
-                return st.Constant(value.value, value.name)
+                held = value.value.func if isinstance(value.value, Callee) else value.value
+                return st.Constant(held, value.name)
             case ir.Var():
                 return st.Copy(value.name)
             case ir.Expr():
