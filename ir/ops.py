@@ -12,6 +12,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     zeros(n, m)               np.zeros((n, m), dtype)     initialize(x, v, i)      x[i] = v, the element's first
     stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
     common_length(n, m)       the length that axes of these lengths broadcast to
+    fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
 `record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.
@@ -106,6 +107,14 @@ def common_length(first: int, *others: int) -> int:
     return length
 
 
+def fitting_length(target: int, *others: int) -> int:
+    """Give the first length. Raises ValueError if axes of the other lengths do not broadcast to it."""
+    for other in others:
+        if other not in (1, target):
+            raise ValueError("the value does not have the shape of what it is assigned to")
+    return target
+
+
 def stack() -> list[Any]:
     """Make an empty list."""
     return []
@@ -132,6 +141,7 @@ class Effect(enum.Enum):
 
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
+    fitting_length,
     *(record, zeros, stack, push, pop),
 )
 
@@ -236,9 +246,11 @@ VIEWS: frozenset[Op] = frozenset(
 )
 # What acts and yet writes to no memory that anybody reads.
 WRITES_NOTHING: set[Op] = {print}
+# What raises where lengths do not fit, and does nothing else.
+CHECKS: frozenset[Op] = frozenset({common_length, fitting_length})
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
 
 
 def may_raise(op: Op) -> bool:
     """Whether a compiled call of `op` can raise (a division by zero, under Numba's error model `python`)."""
-    return op in _DIVIDES or op is common_length or effect_of(op) is Effect.WRITE
+    return op in _DIVIDES or op in CHECKS or effect_of(op) is Effect.WRITE

@@ -25,7 +25,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import CameFrom, Const, Function, Instr, Operand, Phi, Value, operands
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.memory import Memory, effect, reads
-from zygote_py.ir.ops import Effect, may_raise
+from zygote_py.ir.ops import CHECKS, Effect, may_raise
 
 
 def remove_dead_code(function: Function) -> None:
@@ -77,13 +77,16 @@ def _is_local(instr: Instr, memory: Memory, visible: Collection[Value]) -> bool:
 
 
 def _acts(instr: Instr, python_errors: bool) -> bool:
-    return effect(instr) is Effect.WRITE or (python_errors and can_raise(instr))
+    raising = instr.op in CHECKS or (python_errors and can_raise(instr))
+    return raising or effect(instr) is Effect.WRITE
 
 
 def can_raise(instr: Instr) -> bool:
     """Whether a pure instruction can raise, under the error model `python`: a scalar division by what may be zero."""
     if not may_raise(instr.op) or not isinstance(instr.type, types.Number | types.BaseTuple):
         return False
+    if instr.op in CHECKS:
+        return True
     match instr.op, instr.args:
         case (operator.pow, (_, Const(exponent), *_)):
             # Numba raises for 0 ** -1 of integers, and when the exponent only is an integer.

@@ -1,0 +1,21 @@
+"""Array instructions become loops of scalar instructions, as few as possible and without temporary arrays.
+
+    %t = sub %x, %m : f64[:]                        b0: %n = dim %x, 0 : i64
+    %u = mul %t, %t : f64[:]                            jump b1
+    %s = np.sum %u : f64                    ->      b1: %i: i64 = phi b0: 0, b2: %i2
+                                                        %s: f64 = phi b0: 0.0, b2: %s2
+                                                        %c = lt %i, %n : bool
+                                                        branch %c, b2, b3
+                                                    b2: %xi = getitem %x, %i : f64
+                                                        %t = sub %xi, %m : f64 ...
+
+Elementwise operations with broadcasting, stores into whole arrays, copies, indexing with arrays of integers or truth
+values, sums and products. What it does not know stays as it is. Values and their order are those of what Numba makes of
+the same function; a store whose value overlaps its target is made from a copy, as NumPy does.
+"""
+
+from __future__ import annotations
+
+from zygote_py.ir.arrays.expand import expand_arrays
+
+__all__ = ["expand_arrays"]

@@ -1,0 +1,119 @@
+"""Expands the array instructions of a function, block by block (see `ir.arrays`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from zygote_py.ir import ops
+from zygote_py.ir.arrays.groups import Group, Node, Plan, find_groups
+from zygote_py.ir.arrays.kernels import Kernel
+from zygote_py.ir.arrays.kinds import Kind
+from zygote_py.ir.arrays.masks import find_positions, replace_masks
+from zygote_py.ir.arrays.overlap import are_apart, same_elements
+from zygote_py.ir.arrays.shapes import Shapes
+from zygote_py.ir.arrays.writer import Writer
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, replace_values
+from zygote_py.ir.edit import order_blocks, rename_incoming
+from zygote_py.ir.memory import Memory
+
+
+def expand_arrays(function: Function) -> None:
+    """Replace the array instructions of `function` by loops, in place."""
+    replace_masks(function)
+    memory = Memory(function)
+    shapes = Shapes()
+    plan = find_groups(function, shapes, memory)
+    if not plan.nodes:
+        return
+    _Expansion(function, shapes, memory, plan).run()
+
+
+class _Expansion:
+    def __init__(self, function: Function, shapes: Shapes, memory: Memory, plan: Plan) -> None:
+        self.function = function
+        self.shapes = shapes
+        self.memory = memory
+        self.plan = plan
+        self.python_errors = function.options.get("error_model", "python") == "python"
+        self.replaced: dict[Value, Operand] = {}
+
+    def run(self) -> None:
+        blocks: list[Block] = []
+        for block in self.function.blocks:
+            blocks.append(block)
+            blocks += self._expand(block)
+        self.function.blocks = blocks
+        replace_values(self.function, self.replaced)
+        order_blocks(self.function)
+
+    def _expand(self, block: Block) -> list[Block]:
+        """Expand one block; the blocks that follow it now."""
+        instrs, terminator = block.instrs, block.terminator
+        successors = block.successors
+        writer = Writer(block, self.python_errors)
+        block.instrs = []
+        added: list[Block] = []
+        for instr in instrs:
+            if not isinstance(instr, Instr):
+                writer.block.instrs.append(instr)
+                continue
+            writer.loc = instr.loc
+            if instr in self.plan.groups:
+                added += self._make(self.plan.groups[instr], writer)
+            if instr in self.plan.nodes:
+                continue
+            if instr.op is ops.dim and self._answer(instr, writer):
+                continue
+            writer.block.instrs.append(instr)
+        writer.block.terminator = terminator
+        if writer.block is not block:
+            for successor in successors:
+                rename_incoming(successor, block, writer.block)
+        return added
+
+    def _answer(self, instr: Instr, writer: Writer) -> bool:
+        """Replace a question for a length whose answer is known, or will be gone."""
+        array, axis = instr.args
+        if not isinstance(axis, Const) or not isinstance(axis.value, int):
+            return False
+        length = self.shapes.of(array)[axis.value]
+        if length.array is array:
+            writer.know(length, instr)
+            return False
+        self.replaced[instr] = writer.length(length)
+        return True
+
+    def _make(self, group: Group, writer: Writer) -> list[Block]:
+        added: list[Block] = []
+        for node in group.nodes:
+            added += self._copy_overlapping(node, group, writer)
+        if group.roots[0].kind is Kind.POSITIONS:
+            (root,) = group.roots
+            blocks, found = find_positions(root.instr, self.shapes.of(root.instr.args[0])[0], writer)
+            self.replaced[root.instr] = found
+            return added + blocks
+        kernel = Kernel(group, writer, self.shapes, self.replaced)
+        added += kernel.make()
+        self.replaced |= kernel.results
+        return added
+
+    def _copy_overlapping(self, node: Node, group: Group, writer: Writer) -> list[Block]:
+        """Copy what a store reads directly and would overwrite before it has read all of it."""
+        target = node.target
+        if target is None:
+            return []
+        added: list[Block] = []
+        own = {fused.instr for fused in group.fused}
+        for place, part in enumerate(node.instr.args):
+            if place == 0 or part in own or part not in node.parts or not self.memory.may_share(part, target):
+                continue
+            if are_apart(part, target) or (node.kind is not Kind.SCATTER and same_elements(part, target)):
+                continue
+            copy = Instr(np.copy, (part,), part.type, "", node.instr.loc)
+            made = Node(copy, Kind.ELEMENTWISE, node.position)
+            shape = self.shapes.of(copy)
+            kernel = Kernel(Group([made], shape, False, node.position), writer, self.shapes, self.replaced)
+            added += kernel.make()
+            result = kernel.results[copy]
+            node.instr.args = (*node.instr.args[:place], result, *node.instr.args[place + 1 :])
+        return added

@@ -1,0 +1,124 @@
+"""Which instructions are expanded: what each of them is, from its callable and its types.
+
+    %y = np.sin %x : f64[:]                 elementwise
+    setitem %x, %v                          a store into a whole array
+    %s = np.sum %x : f64                    a reduction
+    %y = getitem %x, %i : f64[:]            a gather, where %i is an array of integers
+
+Everything else is left to other passes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import operator
+
+import numpy as np
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Instr, Operand, Type
+
+BINARY: frozenset[ops.Op] = frozenset(
+    {operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow}
+    | {operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift}
+)
+COMPARISONS: dict[ops.Op, ops.Op] = {
+    operator.lt: operator.lt,
+    operator.le: operator.le,
+    operator.eq: operator.eq,
+    operator.ne: operator.ne,
+    operator.ge: operator.ge,
+    operator.gt: operator.gt,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+    np.greater_equal: operator.ge,
+    np.greater: operator.gt,
+}
+UNARY: frozenset[ops.Op] = frozenset({operator.neg, operator.pos, operator.invert, builtins.abs})
+
+
+class Kind(enum.Enum):
+    """What is made of an instruction."""
+
+    ELEMENTWISE = "elementwise"
+    GATHER = "gather"
+    STORE = "store"
+    SCATTER = "scatter"
+    MASKED_STORE = "masked store"
+    REDUCE = "reduce"
+    REDUCE_AXES = "reduce axes"
+    POSITIONS = "positions"
+
+
+def is_scalar(type: Type) -> bool:
+    """Whether this is a number or a truth value."""
+    return isinstance(type, types.Number | types.Boolean)
+
+
+def is_numeric(type: Type) -> bool:
+    """Whether this is an array of numbers or truth values."""
+    return isinstance(type, types.Array) and is_scalar(type.dtype)
+
+
+def element(operand: Operand) -> Type:
+    """The type of an array's elements, or that of a scalar."""
+    found: Type = operand.type.dtype if isinstance(operand.type, types.Array) else operand.type
+    return found
+
+
+def is_elementwise(instr: Instr) -> bool:
+    """Whether each element of the result is made from the elements of the arguments at its place."""
+    if not is_numeric(instr.type) or instr.keywords or not instr.args:
+        return False
+    op, args = instr.op, instr.args
+    if op is np.clip:
+        first, *bounds = args
+        given = [bound for bound in bounds if not isinstance(bound.type, types.NoneType)]
+        return is_numeric(first.type) and len(bounds) == 2 and bool(given) and all(map(_is_part, given))
+    if not all(map(_is_part, args)):
+        return False
+    if op is np.copy:
+        return len(args) == 1 and is_numeric(args[0].type) and args[0].type.ndim == instr.type.ndim
+    if op is np.where:
+        return len(args) == 3
+    if op in UNARY:
+        return len(args) == 1
+    if op in BINARY or op in COMPARISONS:
+        return len(args) == 2
+    return isinstance(op, np.ufunc) and op.nout == 1 and op.nin == len(args)
+
+
+def _is_part(operand: Operand) -> bool:
+    return is_scalar(operand.type) or is_numeric(operand.type)
+
+
+def reduced_axes(instr: Instr) -> frozenset[int] | None:
+    """The axes, counted from 0, that a sum or a product adds up; None if this is something else."""
+    if instr.op not in (np.sum, np.prod) or not instr.args or not is_numeric(instr.args[0].type):
+        return None
+    rank = int(instr.args[0].type.ndim)
+    if len(instr.args) == 1:
+        return frozenset(range(rank))
+    if len(instr.args) != 2 or instr.op is np.prod or instr.keywords not in ((), ("axis",)):
+        return None
+    match instr.args[1]:
+        case Const(int(axis)) if -rank <= axis < rank:
+            return frozenset({axis % rank})
+        case Const(tuple() as axes) if all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
+            found = frozenset(axis % rank for axis in axes)
+            return found if len(found) == len(axes) else None
+        case Const(None):
+            return frozenset(range(rank))
+        case _:
+            return None
+
+
+def can_store(target: Operand, value: Operand) -> bool:
+    """Whether a store makes of the value's elements some of the target's type."""
+    if not is_numeric(target.type) or not _is_part(value):
+        return False
+    return isinstance(element(target), types.Complex) or not isinstance(element(value), types.Complex)

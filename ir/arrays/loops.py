@@ -1,0 +1,116 @@
+"""Nests of loops that count from 0, in canonical form, to be filled with instructions.
+
+    nest = Nest(block, [n, m], "ij")        b0: jump b1
+                                            b1: %i: i64 = phi b0: 0, b4: %i2
+                                                %c = lt %i, %n : bool
+                                                branch %c, b2, b5
+                                            b2: jump b3                         bodies[0]
+                                            b3: (the same for %j)
+                                            b4: %i2 = add %i, 1 : i64           ends[0]
+                                                jump b1
+                                            b5: (after)
+
+What is put into `bodies[k]` runs before the next inner loop, what is put into `ends[k]` after it. A nest without loops
+is the block itself.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py.ir.core import Block, Branch, Const, Instr, Jump, Loc, Operand, Phi, Type
+
+INDEX = types.int64
+
+
+@dataclass(eq=False)
+class Accumulator:
+    """A number that is carried around the loops of a nest from `depth` on: its phis, and what the last one gets."""
+
+    depth: int
+    phis: list[Phi]
+
+    @property
+    def inner(self) -> Phi:
+        """What it is at the start of an innermost iteration."""
+        return self.phis[-1]
+
+    @property
+    def outer(self) -> Phi:
+        """What it is after the loops."""
+        return self.phis[0]
+
+
+class Nest:
+    """Loops around each other, each from 0 to its bound by 1."""
+
+    def __init__(self, before: Block, bounds: Sequence[Operand], hints: Sequence[str], loc: Loc | None) -> None:
+        self.before = before
+        self.loc = loc
+        self.headers: list[Block] = []
+        self.bodies: list[Block] = []
+        self.counters: list[Phi] = []
+        self._accumulators: list[tuple[Accumulator, Operand]] = []
+        block = before
+        for bound, hint in zip(bounds, hints, strict=True):
+            header, body = Block(loc), Block(loc)
+            counter = Phi(INDEX, hint, loc)
+            test = Instr(operator.lt, (counter, bound), types.boolean, "c", loc)
+            header.phis, header.instrs = [counter], [test]
+            header.terminator = Branch(test, body, body)  # the way out is set at the end
+            block.terminator = Jump(header)
+            self.headers.append(header)
+            self.bodies.append(body)
+            self.counters.append(counter)
+            block = body
+        self.after = Block(loc) if self.headers else before
+        self.ends = [*(Block(loc) for _ in self.headers[1:]), *self.bodies[-1:]]
+
+    @property
+    def depth(self) -> int:
+        """How many loops there are."""
+        return len(self.headers)
+
+    def block(self, level: int) -> Block:
+        """Where to put what changes with the counter of this loop and no inner one; -1 is before all loops."""
+        return self.bodies[level] if level >= 0 else self.before
+
+    def end(self, level: int) -> Block:
+        """Where to put what follows the loop inside of this one; -1 is after all loops."""
+        return self.ends[level] if level >= 0 else self.after
+
+    def accumulate(self, depth: int, start: Operand, type: Type, hint: str) -> Accumulator:
+        """Carry a number from `start` around the loops from `depth` on; what becomes of it, `finish` is told."""
+        phis = [Phi(type, hint, self.loc) for _ in self.headers[depth:]]
+        for level, phi in enumerate(phis, depth):
+            self.headers[level].phis.append(phi)
+            phi.incoming[self.block(level - 1)] = start if level == depth else phis[level - depth - 1]
+        return Accumulator(depth, phis)
+
+    def set_next(self, accumulator: Accumulator, value: Operand) -> None:
+        """What an innermost iteration leaves in an accumulator."""
+        self._accumulators.append((accumulator, value))
+
+    def finish(self) -> list[Block]:
+        """Close the loops; the blocks that were made, in order, the one after the loops last."""
+        for level, header in enumerate(self.headers):
+            end = self.ends[level]
+            counter = self.counters[level]
+            following = Instr(operator.add, (counter, Const(1, INDEX)), INDEX, counter.hint, self.loc)
+            end.instrs.append(following)
+            end.terminator = Jump(header)
+            counter.incoming = {self.block(level - 1): Const(0, INDEX), end: following}
+            assert isinstance(header.terminator, Branch)
+            header.terminator.orelse = self.end(level - 1)
+        for accumulator, value in self._accumulators:
+            for level, phi in enumerate(accumulator.phis, accumulator.depth):
+                last = level + 1 == self.depth
+                phi.incoming[self.ends[level]] = value if last else accumulator.phis[level + 1 - accumulator.depth]
+        if not self.headers:
+            return []
+        opening = [block for pair in zip(self.headers, self.bodies, strict=True) for block in pair]
+        return [*opening, *reversed(self.ends[:-1]), self.after]
