@@ -10,6 +10,8 @@ Nothing here knows of differentiation.
 
 from __future__ import annotations
 
+from numba.np.extensions import cross2d
+
 from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, item_type, result_type
 from zygote_py.numba_adapter.dispatch import (
     asm_text,
@@ -29,6 +31,7 @@ from zygote_py.numba_adapter.inference import typed_function, typed_implementati
 __all__ = [
     "EMPTY_INFERRED",
     "asm_text",
+    "cross2d",
     "is_compile_time",
     "is_dispatcher",
     "item_type",
