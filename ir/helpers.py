@@ -9,6 +9,8 @@ bare name. An emitted module compiles it like its other functions.
 
 from __future__ import annotations
 
+import ast
+import ast
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -34,10 +36,12 @@ def is_helper(op: ops.Op) -> bool:
 
 
 def source(op: ops.Op) -> str:
-    """The source text of a helper, for a module that imports `numpy as np`, without its decorator."""
-    lines = textwrap.dedent(inspect.getsource(op)).splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("def "))
-    return "\n".join(lines[start:])
+    """The source text of a helper, for a module that imports `numpy as np`, without its decorator and annotations."""
+    text = textwrap.dedent(inspect.getsource(op))
+    (definition,) = ast.parse(text).body
+    assert isinstance(definition, ast.FunctionDef)
+    names = ", ".join(argument.arg for argument in definition.args.args)
+    return "\n".join([f"def {definition.name}({names}):", *text.splitlines()[definition.body[0].lineno - 1 :]])
 
 
 def called_by(op: ops.Op) -> tuple[ops.Op, ...]:

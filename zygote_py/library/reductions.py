@@ -1,0 +1,241 @@
+"""Reductions to one number: `mean var std average max min ptp`, and Python's own `sum max min` of an array.
+
+    np.mean(x)    ->    np.sum(x) / x.size              np.max(x)    ->    x[np.argmax(x)]
+
+`np.sum` and `np.prod` of whole arrays and over a constant axis are the compiler's own; other forms of them are in
+`zygote_py.library.sums`. The greatest and the least pass their derivative to the first element that attains them.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.library.arguments import dtype_of, is_none, is_number
+from zygote_py.library.flat import flattened
+from zygote_py.library.order import element_at
+from zygote_py.library.places import complex_greatest, complex_least, greatest, least
+from zygote_py.library.registry import implements, is_differentiable
+
+Implementation = Callable[..., Any] | None
+
+
+@implements(np.mean)
+def mean(a: Any) -> Implementation:
+    """The sum by the count; of none it is NaN."""
+    if not is_differentiable(a) or not isinstance(a, types.Array | types.Number):
+        return None
+    number = dtype_of(a).type
+    if is_number(a):
+        return _plus(number(0))
+    nothing = number(complex(np.nan, np.nan)) if isinstance(a.dtype, types.Complex) else number(np.nan)
+
+    def implementation(a: Any) -> Any:
+        if a.size == 0:
+            return nothing
+        return number(np.sum(a) / a.size)
+
+    return implementation
+
+
+def _plus(zero: Any) -> Callable[[Any], Any]:
+    def implementation(a: Any) -> Any:
+        return a + zero
+
+    return implementation
+
+
+@implements(np.var)
+def var(a: Any) -> Implementation:
+    """The mean of the squared distances from the mean, summed up in double precision as Numba does it."""
+    if not isinstance(a, types.Array):
+        return None
+    if isinstance(a.dtype, types.Complex):
+
+        def of_complex(a: Any) -> Any:
+            difference = a - np.mean(a)
+            return np.sum(np.real(difference * np.conj(difference)).astype(np.float64)) / a.size
+
+        return of_complex
+    if a.dtype == types.float64:
+
+        def of_doubles(a: Any) -> Any:
+            difference = a - np.mean(a)
+            return np.sum(difference * difference) / a.size
+
+        return of_doubles
+
+    def implementation(a: Any) -> Any:
+        difference = a - np.mean(a)
+        return np.sum((difference * difference).astype(np.float64)) / a.size
+
+    return implementation
+
+
+@implements(np.std)
+def std(a: Any) -> Implementation:
+    """The root of the variance; of a number it is 0, or NaN."""
+    if isinstance(a, types.Array):
+        return _std
+    if not isinstance(a, types.Float | types.Complex):
+        return None
+    number = dtype_of(getattr(a, "underlying_float", a)).type
+    zero, nothing = number(0), number(np.nan)
+
+    def implementation(a: Any) -> Any:
+        return zero if np.isfinite(a) else nothing
+
+    return implementation
+
+
+def _std(a: Any) -> Any:
+    return np.var(a) ** 0.5
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None) -> Implementation:
+    """The mean, or the mean with weights. Numba has no axis here."""
+    if not isinstance(a, types.Array) or not is_none(axis):
+        return None
+    if is_none(weights):
+
+        def plain(a: Any, axis: Any = None, weights: Any = None) -> Any:
+            return np.mean(a)
+
+        return plain
+    if not isinstance(weights, types.Array):
+        return None
+    may_differ = weights.ndim == 1
+
+    def implementation(a: Any, axis: Any = None, weights: Any = None) -> Any:
+        if not may_differ and a.shape != weights.shape:
+            raise TypeError("1D weights expected when shapes of a and weights differ.")
+        scale = np.sum(weights)
+        if scale == 0.0:
+            raise ZeroDivisionError("Weights sum to zero, can't be normalized.")
+        return np.sum(np.multiply(a, weights)) / scale
+
+    return implementation
+
+
+# ------------------------------------------------------------------------------------------ the greatest, the least
+
+
+@implements(np.max, np.amax)
+def maximum(a: Any) -> Implementation:
+    """The first of the greatest elements, or the first NaN."""
+    if is_number(a):
+        return _same
+    if not isinstance(a, types.Array):
+        return None
+    if isinstance(a.dtype, types.Complex):
+        flat = flattened(a)
+
+        def of_complex(a: Any) -> Any:
+            if a.size == 0:
+                raise ValueError("zero-size array to reduction operation maximum which has no identity")
+            values = flat(a)
+            return values[complex_greatest(values)]
+
+        return of_complex
+    element = element_at(a)
+
+    def implementation(a: Any) -> Any:
+        if a.size == 0:
+            raise ValueError("zero-size array to reduction operation maximum which has no identity")
+        return element(a, np.argmax(a))
+
+    return implementation
+
+
+@implements(np.min, np.amin)
+def minimum(a: Any) -> Implementation:
+    """The first of the least elements, or the first NaN."""
+    if is_number(a):
+        return _same
+    if not isinstance(a, types.Array):
+        return None
+    if isinstance(a.dtype, types.Complex):
+        flat = flattened(a)
+
+        def of_complex(a: Any) -> Any:
+            if a.size == 0:
+                raise ValueError("zero-size array to reduction operation minimum which has no identity")
+            values = flat(a)
+            return values[complex_least(values)]
+
+        return of_complex
+    element = element_at(a)
+
+    def implementation(a: Any) -> Any:
+        if a.size == 0:
+            raise ValueError("zero-size array to reduction operation minimum which has no identity")
+        return element(a, np.argmin(a))
+
+    return implementation
+
+
+def _same(a: Any) -> Any:
+    return a
+
+
+@implements(np.ptp)
+def ptp(a: Any) -> Implementation:
+    """The greatest less the least."""
+    flat = flattened(a)
+    if flat is None or isinstance(a, types.Array) and isinstance(a.dtype, types.Complex):
+        return None
+
+    def implementation(a: Any) -> Any:
+        values = flat(a)
+        if values.size == 0:
+            raise ValueError("zero-size array reduction not possible")
+        return values[np.argmax(values)] - values[np.argmin(values)]
+
+    return implementation
+
+
+@implements(builtins.max)
+def builtin_max(*values: Any) -> Implementation:
+    """Python's `max` of an array; that of several numbers is the compiler's own."""
+    return _builtin_of_array(values, greatest)
+
+
+@implements(builtins.min)
+def builtin_min(*values: Any) -> Implementation:
+    """Python's `min` of an array."""
+    return _builtin_of_array(values, least)
+
+
+def _builtin_of_array(values: tuple[Any, ...], place: Callable[[Any], int]) -> Implementation:
+    match values:
+        case (types.Array(ndim=1, dtype=types.Float()),):
+            pass
+        case (types.List(dtype=types.Float()),):
+            pass
+        case _:
+            return None
+
+    def implementation(iterable: Any) -> Any:
+        return iterable[place(iterable)]
+
+    return implementation
+
+
+@implements(builtins.sum)
+def builtin_sum(iterable: Any, start: Any = 0) -> Implementation:
+    """Python's `sum` of an array or a list: one after another, from `start`."""
+    if not isinstance(iterable, types.Array | types.List | types.ListType):
+        return None
+
+    def implementation(iterable: Any, start: Any = 0) -> Any:
+        total = start
+        for i in range(len(iterable)):
+            total = total + iterable[i]
+        return total
+
+    return implementation

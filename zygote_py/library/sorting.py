@@ -1,0 +1,203 @@
+"""What orders the elements of arrays: `sort partition median percentile quantile` and those that leave out NaN.
+
+    np.sort(x)        ->    x[np.argsort(x)]
+    np.median(x)      ->    k, l = middle_places(x); (x[k] + x[l]) / 2.0
+
+Where each element goes is found by comparing, which has no derivative; the elements are then read from their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.library.arguments import is_number, known
+from zygote_py.library.flat import flattened
+from zygote_py.library.order import in_memory_order
+from zygote_py.library.places import middle_places
+from zygote_py.library.registry import implements
+from zygote_py.library.written import indented, written
+
+Implementation = Callable[..., Any] | None
+
+
+@implements(np.sort)
+def sort(a: Any) -> Implementation:
+    """A copy, sorted along its last axis."""
+    if not _has_rows(a):
+        return None
+    lines = ["result = a.copy()", *_ordered_rows("result", a.ndim, "np.argsort(row)"), "return result"]
+    return written(["def sort(a):", *indented(lines)])
+
+
+@implements(np.ndarray.sort)
+def sort_in_place(a: Any, kind: Any = "quicksort") -> Implementation:
+    """The method, which sorts the array itself along its last axis."""
+    name = known(kind)
+    if not _has_rows(a) or name not in ("quicksort", "mergesort", "stable"):
+        return None
+    places = "np.argsort(row)" if name == "quicksort" else "np.argsort(row, kind='mergesort')"
+    return written(["def sort(a, kind='quicksort'):", *indented(_ordered_rows("a", a.ndim, places))])
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any) -> Implementation:
+    """A copy, in whose last axis the elements before the `kth` are not greater, those behind it not less."""
+    if not _has_rows(a):
+        return None
+    rows = _ordered_rows("result", a.ndim, "np.argpartition(row, kth)")
+    lines = ["result = a.copy()", "if a.size:", *indented(rows), "return result"]
+    return written(["def partition(a, kth):", *indented(lines)])
+
+
+def _has_rows(a: Any) -> bool:
+    return isinstance(a, types.Array) and a.ndim > 0 and isinstance(a.dtype, types.Float)
+
+
+def _ordered_rows(array: str, ndim: int, places: str) -> list[str]:
+    """Put each row of the last axis in the order of these places."""
+    prefix = "".join(f"i{axis}, " for axis in range(ndim - 1))
+    loops = [f"{'    ' * axis}for i{axis} in range(a.shape[{axis}]):" for axis in range(ndim - 1)]
+    inner = [
+        f"row = {array}[{prefix}:].copy()",
+        f"order = {places}",
+        "for k in range(row.size):",
+        f"    {array}[{prefix}k] = row[order[k]]",
+    ]
+    return [*loops, *(f"{'    ' * (ndim - 1)}{line}" for line in inner)]
+
+
+@implements(np.median)
+def median(a: Any) -> Implementation:
+    """The middle element, or the mean of the two in the middle."""
+    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
+        return None
+    flat = flattened(a)
+    assert flat is not None
+
+    def implementation(a: Any) -> Any:
+        values = flat(a)
+        if values.size == 0:
+            return np.nan
+        places = middle_places(values)
+        if values.size & 1 == 0:
+            return (values[places[0]] + values[places[1]]) / 2
+        return values[places[0]]
+
+    return implementation
+
+
+@implements(np.nanmedian)
+def nanmedian(a: Any) -> Implementation:
+    """The median of what is a number."""
+    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
+        return None
+    flat = in_memory_order(a)
+
+    def implementation(a: Any) -> Any:
+        values = flat(a)
+        count = values.size - np.sum(np.isnan(values))
+        if count == 0:
+            return np.nan
+        order = np.argsort(values)  # NaN comes last
+        half = count >> 1
+        if count & 1 == 0:
+            return (values[order[half - 1]] + values[order[half]]) / 2
+        return values[order[half]]
+
+    return implementation
+
+
+# -------------------------------------------------------------------------------------------------------- percentiles
+
+
+@implements(np.percentile)
+def percentile(a: Any, q: Any) -> Implementation:
+    """The value below which `q` percent of the elements are, linear between two of them; NaN if one is."""
+    return _percentiles(a, q, 1.0, skip=False)
+
+
+@implements(np.nanpercentile)
+def nanpercentile(a: Any, q: Any) -> Implementation:
+    """The percentiles of what is a number."""
+    return _percentiles(a, q, 1.0, skip=True)
+
+
+@implements(np.quantile)
+def quantile(a: Any, q: Any) -> Implementation:
+    """The same as `percentile`, for fractions of one."""
+    return _percentiles(a, q, 100.0, skip=False)
+
+
+@implements(np.nanquantile)
+def nanquantile(a: Any, q: Any) -> Implementation:
+    """The quantiles of what is a number."""
+    return _percentiles(a, q, 100.0, skip=True)
+
+
+def _percentiles(a: Any, q: Any, factor: float, skip: bool) -> Implementation:
+    flat, flat_q = flattened(a), flattened(q)
+    if flat is None or flat_q is None or isinstance(getattr(a, "dtype", a), types.Complex):
+        return None
+    greatest = 100.0 / factor
+    scaled = factor != 1.0
+
+    def one(values: Any, order: Any, count: int, q: Any) -> Any:
+        fraction = np.float64(q)
+        if not 0.0 <= fraction <= greatest:
+            raise ValueError("Percentiles must be in the range [0, 100], quantiles in the range [0, 1]")
+        return _percentile(values, order, count, fraction * factor if scaled else fraction)
+
+    def of_number(a: Any, q: Any) -> Any:
+        values = flat(a)
+        return one(values, np.argsort(values), _count(values, skip), flat_q(q)[0])
+
+    def implementation(a: Any, q: Any) -> Any:
+        values = flat(a)
+        fractions = flat_q(q)
+        order = np.argsort(values)
+        count = _count(values, skip)
+        result = np.empty(fractions.size, np.float64)
+        for i in range(fractions.size):
+            result[i] = one(values, order, count, fractions[i])
+        return result
+
+    return of_number if is_number(q) or getattr(q, "ndim", 1) == 0 else implementation
+
+
+def _count(values: Any, skip: bool) -> Any:
+    """Give the number of elements that count, which `argsort` has put first; 0 if NaN is the answer."""
+    nans = np.sum(np.isnan(values))
+    return 0 if nans and not skip else values.size - nans
+
+
+def _percentile(values: Any, order: Any, count: int, percentile: float) -> Any:
+    """Give one percentile of the elements `values[order[:count]]`, which are sorted."""
+    if count == 0:
+        return np.nan
+    least = np.float64(values[order[0]])
+    greatest = np.float64(values[order[count - 1]])
+    if count == 1:
+        return least if np.isfinite(least) else np.nan
+    if percentile == 100:
+        return greatest if np.isfinite(greatest) else np.nan
+    if percentile == 0:
+        positive = np.sum(values == np.inf)
+        negative = np.sum(values == -np.inf)
+        finite = count - positive - negative
+        undefined = (
+            (finite == 0)
+            or (positive == 1 and count == 2)
+            or (negative > 1)
+            or (finite == 1 and positive > 1 and negative != 1)
+        )
+        return np.nan if undefined else least
+    rank = 1 + (count - 1) * np.true_divide(percentile, 100.0)
+    below = int(np.floor(rank))
+    weight = rank - np.floor(rank)
+    lower = np.float64(values[order[below - 1]])
+    upper = np.float64(values[order[min(below, count - 1)]])
+    return lower * (1 - weight) + upper * weight
