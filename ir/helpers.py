@@ -40,8 +40,10 @@ def source(op: ops.Op) -> str:
     text = textwrap.dedent(inspect.getsource(op))
     (definition,) = ast.parse(text).body
     assert isinstance(definition, ast.FunctionDef)
-    names = ", ".join(argument.arg for argument in definition.args.args)
-    return "\n".join([f"def {definition.name}({names}):", *text.splitlines()[definition.body[0].lineno - 1 :]])
+    names = [argument.arg for argument in definition.args.args]
+    if definition.args.vararg is not None:
+        names.append(f"*{definition.args.vararg.arg}")
+    return "\n".join([f"def {definition.name}({', '.join(names)}):", *text.splitlines()[definition.body[0].lineno - 1 :]])
 
 
 def called_by(op: ops.Op) -> tuple[ops.Op, ...]:
