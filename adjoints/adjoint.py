@@ -60,7 +60,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ssa import SSABuilder
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
 
@@ -399,7 +399,7 @@ class _Builder:
             return Alpha(self.shadows[value])
         if value in self.parts:
             items = tuple(map(self._gradient, self.parts[value]))
-            kind = types.Tuple(tuple(item.type for item in items))
+            kind = with_components(value.type, tuple(item.type for item in items))
             gradient = Instr(ops.pack, items, kind, f"d{value.hint}")
             self.mirror[self.block].instrs.append(gradient)
             return gradient

@@ -40,6 +40,7 @@ _DISCRETE = (
     types.DType,
     types.NumberClass,
     types.Function,
+    types.Dispatcher,
     types.Module,
 )
 

@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Param, Value, replace_values
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, names_of
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:
@@ -28,8 +28,8 @@ def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tup
         if not isinstance(whole.type, types.BaseTuple):
             return
         parts[whole] = tuple(
-            Instr(ops.getitem, (whole, Const(index, types.int64)), type, f"{whole.hint}_{index}", whole.loc)
-            for index, type in enumerate(components_of(whole.type))
+            Instr(ops.getitem, (whole, Const(index, types.int64)), type, f"{whole.hint}_{name}", whole.loc)
+            for index, (name, type) in enumerate(zip(names_of(whole.type), components_of(whole.type), strict=True))
         )
         for part in parts[whole]:
             made.append(part)

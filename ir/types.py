@@ -73,6 +73,22 @@ def components_of(type: Any) -> tuple[Type, ...]:
     return tuple(type.types)
 
 
+def names_of(type: Any) -> tuple[str, ...]:
+    """The names of the components of a tuple type: of a NamedTuple or a dataclass its fields, else numbers."""
+    return tuple(getattr(type, "fields", map(str, range(len(type.types)))))
+
+
+def with_components(type: Any, components: tuple[Type, ...]) -> Type:
+    """The type like a tuple type with other components: of the same NamedTuple or dataclass, if it is one."""
+    if hasattr(type, "with_components"):
+        made: Type = type.with_components(components)
+    elif hasattr(type, "instance_class"):
+        made = types.BaseTuple.from_types(components, type.instance_class)
+    else:
+        made = types.Tuple(components)
+    return made
+
+
 def parse_type(s: str) -> Type:
     """The type of a text. Raises ValueError, which says what can be written, if there is none."""
     s = s.strip()

@@ -127,7 +127,7 @@ def dict_argument(x, table):
     return x * table[0]
 
 
-@refused(F8, says="`TABLE`, a value of type `dict`", hint="NamedTuple", at='TABLE["a"]')
+@refused(F8, says="`TABLE`, a dict, is not supported", hint="NamedTuple", at='TABLE["a"]')
 def captured_dict(x):
     return x * TABLE["a"]
 
@@ -263,11 +263,12 @@ def dynamic_index_of_different_things(x, i):
     return (x, "a")[i]
 
 
-@refused(F8, says=r"a loop over `Tuple\(int, float64\)`", hint="one type", at="in (1")
-def loop_over_a_mixed_tuple(x):
+@refused(F8, says="a tuple of several types in another one", hint="one type", at="in (x")
+def loop_over_mixed_tuples(x):
     s = 0.0
     for v in (1, x):
-        s += v
+        for w in (x, 2):
+            s += v * w
     return s
 
 

@@ -213,17 +213,21 @@ def _taken_as(request: Request, number: int, type: Type) -> Type:
 _ALLOWED = (types.Integer, types.Float, types.Complex, types.Boolean, types.NoneType, types.UnicodeType)
 
 
-def _check_argument(request: Request, name: str, type: Type) -> None:
+def _check_argument(request: Request, name: str, type: Type, inside: bool = False) -> None:
     if isinstance(type, types.BaseTuple):
         for item in components_of(type):
-            _check_argument(request, name, item)
+            _check_argument(request, name, item, inside=True)
     elif isinstance(type, types.Array):
         _check_argument(request, name, type.dtype)
+    elif inside and isinstance(type, types.Callable):
+        return  # a function in a structure
     elif not isinstance(type, _ALLOWED):
         raise refuse(
             f"the argument `{name}` is {_kind(type)}, which is not supported",
             request.loc,
-            hint="use a number, an array, a tuple or a NamedTuple",
+            hint="pass a tuple, a NamedTuple, a dataclass or an array"
+            if isinstance(type, types.List | types.ListType | types.DictType)
+            else "use a number, an array, a tuple, a NamedTuple or a frozen dataclass",
         )
 
 

@@ -265,7 +265,8 @@ class TypedFunction:
     """A typed control-flow graph, its entry first; parameters beyond `argument_count` are the `hidden` captures.
 
     `names` are the names that variables have in the source. A variable whose type is that of a function holds that
-    function; `callee_of` gives its body for the types of its arguments if it is to be inlined.
+    function; `callee_of` gives its body for the types of its arguments if it is to be inlined. If the variable holds an
+    object or a method of it, the object is the first of these. `accessor_of` gives the type of a property's function.
     """
 
     name: str
@@ -282,3 +283,4 @@ class TypedFunction:
     options: Mapping[str, object]
     callee_of: Callable[[Type, tuple[Type, ...]], TypedFunction | None]
     signature_of: Callable[[Type], Signature]
+    accessor_of: Callable[[Type, str], Type | None]

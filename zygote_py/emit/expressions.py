@@ -16,15 +16,18 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from types import MethodDescriptorType
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from zygote_py import numba_adapter, structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type, Undef, Value
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.types import names_of
 
 _BINARY: dict[ops.Op, type[ast.operator]] = {
     operator.add: ast.Add,
@@ -144,7 +147,10 @@ class Expressions:
             case ops.const, (value,):
                 return self.operand(value)
             case ops.pack, items:
-                return ast.Tuple([self.operand(item) for item in items])
+                return self._construct(instr.type, [self.operand(item) for item in items])
+            case ops.getitem, (whole, Const(value=int(number), type=types.Integer())) if hasattr(whole.type, "fields"):
+                self._note(whole.type)
+                return ast.Attribute(self.operand(whole), names_of(whole.type)[number])
             case ((ops.getitem | operator.getitem), (array, *index)):
                 return self._subscript(array, index)
             case ops.select, (condition, then, orelse):
@@ -181,6 +187,23 @@ class Expressions:
             case _:
                 return None
 
+    def _note(self, type: Type) -> None:
+        self.module.has_dataclasses |= isinstance(type, numba_adapter.DataclassType)
+
+    def _construct(self, type: Any, items: list[ast.expr]) -> ast.expr:
+        """A tuple, a NamedTuple or a dataclass."""
+        self._note(type)
+        match type:
+            case numba_adapter.DataclassType() if structures.only_assigns(type.instance_class):
+                return self.call(type.instance_class, *items)
+            case numba_adapter.DataclassType():
+                dotted = self.module.callable(type.instance_class)
+                return self.call(structures.new, _dotted(dotted), ast.Tuple(items))
+            case types.NamedTuple() | types.NamedUniTuple():
+                return self.call(type.instance_class, *items)
+            case _:
+                return ast.Tuple(items)
+
     def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
         """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""
         if op in _OPPOSITE and isinstance(right, Instr) and right in self.inlined and right.op is operator.neg:
@@ -191,15 +214,15 @@ class Expressions:
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
         """A call of `op`, by the name that it has in the module."""
-        first, *rest = self.module.callable(op)
-        function: ast.expr = name(first)
-        for attribute in rest:
-            function = ast.Attribute(function, attribute)
-        return ast.Call(function, list(args), keywords or [])
+        return ast.Call(_dotted(self.module.callable(op)), list(args), keywords or [])
 
     def _beside(self, operand: Operand, other: Operand, op: ops.Op) -> ast.expr:
         """An operand of `op`, whose other operand is `other`."""
-        if isinstance(operand, Const) and operand.type == types.complex128 == other.type and not isinstance(other, Const):
+        if (
+            isinstance(operand, Const)
+            and operand.type == types.complex128 == other.type
+            and not isinstance(other, Const)
+        ):
             if (op in _CASTS_ITSELF or op is operator.pow) and repr(operand.value) == repr(complex(operand.value.real)):
                 return self._real(operand.value.real)  # z + 1.0, and not z + complex(1.0, 0.0)
         if isinstance(operand, Instr) and operand in self.inlined and operand.op is float and op in _CASTS_ITSELF:
@@ -328,11 +351,19 @@ class Expressions:
             case types.List():
                 return ast.Subscript(ast.List([self.zero(type.dtype)]), ast.Slice(None, ast.Constant(0), None))
             case types.BaseTuple():
-                return ast.Tuple([self.zero(item) for item in _items(type)])
+                return self._construct(type, [self.zero(item) for item in _items(type)])
             case _ if type == types.none:
                 return ast.Constant(None)
             case _:
                 raise InternalError(f"emit: no zero of type {type}")
+
+
+def _dotted(names: tuple[str, ...]) -> ast.expr:
+    first, *rest = names
+    written: ast.expr = name(first)
+    for attribute in rest:
+        written = ast.Attribute(written, attribute)
+    return written
 
 
 def name(identifier: str) -> ast.Name:

@@ -17,6 +17,7 @@ from types import MethodDescriptorType
 
 import numpy as np
 
+from zygote_py import structures
 from zygote_py.ir import helpers
 from zygote_py.ir.core import Function, Instr
 from zygote_py.ir.ops import OWN, Op, module_of
@@ -54,6 +55,8 @@ class Module:
         self.globals: dict[str, object] = {}
         self.helpers: dict[str, str] = {}  # the sources of functions that are emitted along, by name
         self._known: dict[int, str] = {}
+        self.has_dataclasses = False
+        self._imports: dict[tuple[str, str], str] = {}  # of classes and the like, by module and name
 
     def alias(self, name: str) -> str:
         """The name under which `math`, `cmath`, `np` or the builtin `name` is known."""
@@ -93,7 +96,15 @@ class Module:
             return (self.alias(name),)
         if helpers.is_helper(op):
             return (self._helper(op),)
+        if op is structures.new or (isinstance(op, type) and structures.is_importable(op)):
+            return (self._imported(op),)
         return (self.value(op, name),)
+
+    def _imported(self, op: Op) -> str:
+        key = (op.__module__, op.__name__)
+        if key not in self._imports:
+            self._imports[key] = self._names.fresh(op.__name__)
+        return self._imports[key]
 
     def _helper(self, op: Op) -> str:
         name = self._reserved(op.__name__)
@@ -119,6 +130,10 @@ class Module:
                 lines.append(f"import {name}" if aliases[name] == name else f"import {name} as {aliases[name]}")
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
+        if self._imports:
+            lines.append("")
+        for (module, name), alias in sorted(self._imports.items()):
+            lines.append(f"from {module} import {name}" + ("" if name == alias else f" as {alias}"))
         return lines
 
 

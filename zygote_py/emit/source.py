@@ -89,6 +89,8 @@ def emit(
     imports = module.imports()
     if decorator is not None:
         imports.append(f"from numba import {_decorator_names(decorator)[0]}")
+        if module.has_dataclasses:
+            imports.append("import zygote_py  # makes dataclasses known to Numba")
     while imports and not imports[0]:
         imports.pop(0)
     if imports:

@@ -65,18 +65,22 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
     args, arg_types = [at.read(arg) for arg in expression.args], expression.types
+    if callee in (len, tuple, min, max, sum, enumerate, zip) and args:
+        refuse_sequence(at, args[0])
     if expression.star is not None:
         args += components(at.read(expression.star))
     keywords = {name: at.read(arg) for name, arg in expression.keywords}
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
-    if isinstance(callee_type, types.NamedTupleClass):
-        return _named_tuple(at, callee_type.instance_class, args, keywords, type_)
+    if numba_adapter.constructed_by(callee_type) is not None:
+        return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
         return Bundle(type_, ())
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
+    if callee is numba.literal_unroll:
+        return args[0]
     if callee is enumerate or callee is zip:
         made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
         at.iterations[target] = made, None
@@ -245,14 +249,21 @@ def _method(at: Lowering, method: Method) -> Callable[..., object]:
     )
 
 
+def refuse_sequence(at: Lowering, value: Bundle) -> None:
+    """Numba takes a dataclass for a tuple, Python does not."""
+    if isinstance(value.type, numba_adapter.DataclassType):
+        name = value.type.instance_class.__name__
+        raise at.refuse(f"`{name}` is a dataclass and no tuple", "read its fields by their names")
+
+
 def _name(callee: object) -> str:
     return getattr(callee, "__name__", str(callee))
 
 
-def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle:
-    if len(args) + len(keywords) < len(values.fields_of(type_)) != len(components_of(type_)):
-        raise at.refuse("defaults of a NamedTuple are not supported", "give every field a value", cls.__name__)
-    defaults: dict[str, object] = cls._field_defaults  # type: ignore[attr-defined]
+def _construct(
+    at: Lowering, args: list[Bundle], keywords: dict[str, Bundle], arg_types: tuple[Type, ...], type_: Type
+) -> Bundle:
+    """A NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
     for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
         if index < len(args):
@@ -260,8 +271,9 @@ def _named_tuple(at: Lowering, cls: type, args: list[Bundle], keywords: dict[str
         elif field in keywords:
             given = keywords[field]
         else:
-            constant = values.literal(defaults[field], at.loc)
-            given = Bundle(constant.type, (constant,))
+            omitted = arg_types[index]
+            assert isinstance(omitted, types.Omitted)
+            given = values.constant_of(omitted.value, part, at.loc)
         leaves += at.cast_bundle(given, part).leaves
     return Bundle(type_, tuple(leaves))
 
@@ -298,6 +310,7 @@ def iteration(at: Lowering, variable: st.Variable) -> Iteration:
     if variable in at.iterations:
         return at.iterations[variable][0]
     value = at.read(variable)
+    refuse_sequence(at, value)
     own = plain(value.type)
     if own in values.RANGES:
         start, stop, step = value.leaves

@@ -71,6 +71,6 @@ def _names(node: object) -> Iterator[str]:
     elif isinstance(node, tuple):
         for each in node:
             yield from _names(each)
-    elif dataclasses.is_dataclass(node):
+    elif dataclasses.is_dataclass(node) and not isinstance(node, st.Constant | type):
         for field in dataclasses.fields(node):
             yield from _names(getattr(node, field.name))

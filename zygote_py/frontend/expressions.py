@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import arrays, calls, creation, values
 from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Loc, Operand, Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir.core import Const, Operand, Type
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -47,7 +46,7 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
         case st.Parameter(index):
             return at.parameter(index)
         case st.Constant(value):
-            return _constant(value, type_, at.loc)
+            return values.constant_of(value, type_, at.loc)
         case st.Copy(source):
             if source in at.iterations:
                 at.iterations[target] = at.iterations[source]
@@ -73,6 +72,7 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
             at.iterations[target] = iteration, counter_of(iteration, at)
             return Bundle(type_, ())
         case st.Unpack(value, _):
+            calls.refuse_sequence(at, at.read(value))
             return _unpack(at, at.read(value), type_)
         case st.Unknown(kind):
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
@@ -89,24 +89,9 @@ def act(at: Lowering, statement: st.Act) -> None:
         case "delitem":
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
         case "setattr":
-            raise at.refuse("setting an attribute is not supported", "use local variables", "=")
+            raise at.refuse("setting an attribute is not supported", "use local variables, or make a new object", "=")
         case kind:
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
-
-
-def _constant(value: object, type_: Type, loc: Loc) -> Bundle:
-    if values.is_tuple(type_):
-        assert isinstance(value, tuple)
-        parts = [_constant(item, part, loc) for item, part in zip(value, components_of(type_), strict=True)]
-        return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
-    leaves = leaves_of(type_)
-    if not leaves:
-        return Bundle(type_, (), value)
-    own = plain(type_)
-    if not isinstance(own, types.Number | types.Boolean | types.UnicodeType | types.NoneType | types.EllipsisType):
-        kind = type(value).__name__
-        raise refuse(f"a constant of type `{kind}` is not supported", loc, "use a number, an array or a tuple")
-    return Bundle(own, (values.constant(value, own),))
 
 
 # ---------------------------------------------------------------------------------------------------- operators
@@ -143,6 +128,8 @@ def scalar(at: Lowering, op: ops.Op, operands: list[Operand], type_: Type) -> Op
 
 
 def _operate_on_tuples(at: Lowering, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
+    for arg in args:
+        calls.refuse_sequence(at, arg)
     if op is operator.add and len(args) == 2:
         return Bundle(type_, args[0].leaves + args[1].leaves)
     if op in (operator.eq, operator.ne) and len(args) == 2:
@@ -200,9 +187,11 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     if literal_value is not None:
         return literal_value
     if isinstance(value.static, ModuleType):
-        return _constant(getattr(value.static, name), type_, at.loc)
+        return values.constant_of(getattr(value.static, name), type_, at.loc)
     if values.is_tuple(value.type) and name in values.fields_of(value.type):
         return component(value, values.fields_of(value.type).index(name))
+    if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
+        return Bundle(type_, value.leaves)
     if not leaves_of(type_):
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)
@@ -239,7 +228,7 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     if literal_value is not None:
         return literal_value
     if values.is_tuple(value.type):
-        return _item_of_tuple(at, value, expression)
+        return _item_of_tuple(at, value, expression, type_)
     own = plain(value.type)
     if not value.leaves or not isinstance(own, types.Array | types.UnicodeType):
         raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
@@ -248,13 +237,14 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     return Bundle(type_, (arrays.item(at, value.leaves[0], index, plain(type_)),))
 
 
-def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item) -> Bundle:
+def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item, type_: Type) -> Bundle:
+    calls.refuse_sequence(at, value)
     static = expression.static
     index = None if expression.index is None else at.read(expression.index)
     if index is not None and isinstance(index.type, types.Literal):
         static, index = index.type.literal_value, None
     if index is not None:
-        return pick(value, index.leaves[0], at)
+        return pick(value, index.leaves[0], at, type_)
     if isinstance(static, slice):
         parts = components(value)[static]
         part_types = types.Tuple([part.type for part in parts])

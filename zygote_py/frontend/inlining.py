@@ -83,7 +83,8 @@ class _Inliner:
     def _block(self, label: st.Label, block: st.TypedBlock) -> st.Label:
         """Copy a block with the calls in it; gives the label of the block that ends like it."""
         done: list[st.Statement] = []
-        for statement in block.statements:
+        for written in block.statements:
+            statement = self._with_receiver(written)
             inlined = self._inlined(statement)
             if inlined is None:
                 done.append(statement)
@@ -113,6 +114,24 @@ class _Inliner:
     def _next_label(self) -> st.Label:
         self._label += 1
         return self._label
+
+    def _with_receiver(self, statement: st.Statement) -> st.Statement:
+        """The call of a method, or of an object, as a call that passes the object first; a property as such a call."""
+        match statement:
+            case st.Assign(target, st.Call(callee, args, keywords, argument_types, star), loc):
+                this = numba_adapter.receiver_of(self._types[callee])
+                if this is not None:
+                    call = st.Call(callee, (callee, *args), keywords, (this, *argument_types), star)
+                    return st.Assign(target, call, loc)
+            case st.Assign(target, st.Attribute(value, name), loc):
+                this = self._types[value]
+                accessor = self._typed.accessor_of(this, name)
+                if accessor is not None:
+                    self._types[f"{target}.{name}"] = accessor
+                    return st.Assign(target, st.Call(f"{target}.{name}", (value,), (), (this,)), loc)
+            case _:
+                pass
+        return statement
 
     def _inlined(self, statement: st.Statement) -> _Inlined | None:
         match statement:

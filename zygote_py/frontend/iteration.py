@@ -139,9 +139,14 @@ def dim(emit: Emitter, array: Operand, axis: int) -> Operand:
     return emit.emit(ops.dim, (array, Const(axis, INT)), INT)
 
 
-def pick(bundle: Bundle, index: Operand, emit: Emitter) -> Bundle:
-    """The component of a tuple whose number is known only at run time."""
+def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None) -> Bundle:
+    """The component of a tuple whose number is known only at run time; it is one of this type, if one is given."""
     parts = components(bundle)
+    possible = [part for part in parts if part.type == type]
+    if len(possible) == 1:
+        return possible[0]
+    if possible:
+        parts = tuple(part if part.type == type else possible[0] for part in parts)
     if not parts:
         return bundle  # the loop over it runs no iteration
     leaves = []

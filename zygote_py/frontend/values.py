@@ -106,6 +106,9 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(leaf for component in components_of(type) for leaf in leaves_of(component))
     if type in RANGES:
         return (RANGES[type],) * 3
+    this = numba_adapter.receiver_of(type)
+    if this is not None:
+        return leaves_of(this)
     if numba_adapter.is_compile_time(type):
         return ()
     return (plain(type),)
@@ -139,6 +142,24 @@ def constant(value: object, type: Type) -> Const:
             return Const(complex(value), type)  # type: ignore[call-overload]
         case _:
             return Const(value, type)
+
+
+def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
+    """A value that is known while compiling: a number, a string, a tuple or a structure of such, or an object."""
+    if is_tuple(type_):
+        names = fields_of(type_)
+        items = [getattr(value, name) for name in names] if names else value
+        assert isinstance(items, list | tuple)
+        parts = [constant_of(item, part, loc) for item, part in zip(items, components_of(type_), strict=True)]
+        return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
+    leaves = leaves_of(type_)
+    if not leaves:
+        return Bundle(type_, (), value)
+    own = plain(type_)
+    if not isinstance(own, types.Number | types.Boolean | types.UnicodeType | types.NoneType | types.EllipsisType):
+        kind = type(value).__name__
+        raise refuse(f"a constant of type `{kind}` is not supported", loc, "use a number, an array or a tuple")
+    return Bundle(own, (constant(value, own),))
 
 
 def undefined(type: Type) -> tuple[Operand, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from numba.np.extensions import cross2d
 
 from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, item_type, result_type
+from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
     asm_text,
     is_compile_time,
@@ -30,7 +31,9 @@ from zygote_py.numba_adapter.inference import typed_function, typed_implementati
 
 __all__ = [
     "EMPTY_INFERRED",
+    "DataclassType",
     "asm_text",
+    "constructed_by",
     "cross2d",
     "is_compile_time",
     "is_dispatcher",
@@ -41,6 +44,7 @@ __all__ = [
     "object_of",
     "options_of",
     "py_func_of",
+    "receiver_of",
     "register_as_dispatcher",
     "result_type",
     "typed_function",

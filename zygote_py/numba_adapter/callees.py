@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -43,6 +44,25 @@ class Session:
         self.frozen = frozen
         self.active: list[CodeType] = []
         self.number = next(_numbers)
+        self.types: dict[object, CalleeType] = {}
+
+
+_sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
+
+
+@contextmanager
+def at_work(session: Session) -> Iterator[None]:
+    """While Numba types a function for this session: methods are typed as functions that are to be inlined."""
+    _sessions.append(session)
+    try:
+        yield
+    finally:
+        _sessions.pop()
+
+
+def current_session() -> Session | None:
+    """The session that Numba types a function for; None where Numba compiles for itself."""
+    return _sessions[-1] if _sessions else None
 
 
 class Callee:
@@ -93,6 +113,13 @@ class CalleeType(types.Callable, types.Opaque):
 @typeof_impl.register(Callee)
 def _typeof_callee(value: Callee, context: object) -> Type:
     return CalleeType(value)
+
+
+def callee_type(function: Callable[..., object], session: Session) -> CalleeType:
+    """The type of a Python function that is called without being held by a variable: a method."""
+    if function not in session.types:
+        session.types[function] = CalleeType(Callee(function, session))
+    return session.types[function]
 
 
 def is_inlined(value: Any) -> bool:

@@ -20,11 +20,14 @@ from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import build_definitions
 
 from zygote_py import statements as st
+from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
 from zygote_py.numba_adapter.callees import callee_for, is_known_to_numba
+from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.messages import line_above
+from zygote_py.numba_adapter.unknown import unknown
 
 # Modules whose floats are constants of nature, not variables.
 _CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
@@ -107,17 +110,13 @@ def _take(state: Any, assign: Any, capture: st.Capture) -> None:
     captures: Captures = state.captures
     if state.session.frozen or not _varies(capture.value):
         captures.frozen.setdefault(capture.key, capture)
-        callee = callee_for(capture.value, state.session, loc_of(assign.loc))
+        callee = stand_in(capture.value) or callee_for(capture.value, state.session, loc_of(assign.loc))
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
         elif not is_known_to_numba(capture.value):
-            kind = type(capture.value).__name__
-            raise refuse(
-                f"`{capture.name}`, a value of type `{kind}`, is not supported",
-                loc_of(assign.loc),
-                "use a number, an array, a tuple or a NamedTuple",
-                capture.name,
-            )
+            what, hint = unknown(capture.value)
+            what = f"`{capture.name}`, {what.removesuffix(',')}, is not supported"
+            raise refuse(what, loc_of(assign.loc), hint, capture.name)
         return
     if capture.key not in captures.hidden:
         name = capture.name
@@ -137,7 +136,9 @@ def _take(state: Any, assign: Any, capture: st.Capture) -> None:
 def _varies(value: object) -> bool:
     """Whether a captured value is read at each call."""
     if isinstance(value, tuple):
-        return any(isinstance(item, np.ndarray) or (isinstance(item, tuple) and _varies(item)) for item in value)
+        return any(isinstance(item, np.ndarray) or (not isinstance(item, float) and _varies(item)) for item in value)
+    if structures.is_structure(type(value)):
+        return any(_varies(getattr(value, name)) for name in structures.field_names(type(value)))
     return isinstance(value, float | np.floating | np.ndarray)
 
 

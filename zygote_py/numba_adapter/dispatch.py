@@ -20,6 +20,7 @@ from numba.extending import typeof_impl
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.unknown import unknown
 
 Options = Mapping[str, object]
 
@@ -52,10 +53,8 @@ def typeof(value: object) -> Type:
         found: Type = numba_typeof(value)
         return found
     except (ValueError, errors.NumbaError):
-        kind = type(value).__name__
-        raise refuse(
-            f"a value of type `{kind}` is not supported", None, "use a number, an array, a tuple or a NamedTuple"
-        ) from None
+        what, hint = unknown(value)
+        raise refuse(f"{what} is not supported", None, hint) from None
 
 
 _COMPILE_TIME = (

@@ -24,6 +24,7 @@ from numba.core.untyped_passes import (
     DeadBranchPrune,
     InlineClosureLikes,
     IRProcessing,
+    LiteralUnroll,
     ReconstructSSA,
     TranslateByteCode,
 )
@@ -32,10 +33,11 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
-from zygote_py.numba_adapter.callees import Session, constant_key
+from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
+from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
 
 Options = Mapping[str, object]
 
@@ -64,23 +66,30 @@ def typed_function(
     chosen = {name: options[name] for name in _SEMANTIC_OPTIONS if name in options}
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **chosen})
     flags.nrt = True
-    with global_compiler_lock, _active(session, code):
-        run: Any = _TypeInference(  # type: ignore[no-untyped-call]
-            cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
-        )
-        run.state.session = session
-        try:
-            run.compile_extra(func)
-        except DifferentiationError:
-            raise
-        except RecursionError:
-            raise refuse("this function is nested too deeply", loc, "split it into several functions") from None
-        except Exception as error:
-            if is_ours(error):
+    unrolled: set[int] = set()
+    state = None
+    while state is None:
+        with global_compiler_lock, _active(session, code):
+            run: Any = _TypeInference(  # type: ignore[no-untyped-call]
+                cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
+            )
+            run.state.session = session
+            run.state.unrolled = unrolled
+            try:
+                run.compile_extra(func)
+                state = run.state
+            except DifferentiationError:
                 raise
-            known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
-            raise translate_error(error, func, loc) from (None if known else error)
-    state = run.state
+            except RecursionError:
+                raise refuse("this function is nested too deeply", loc, "split it into several functions") from None
+            except Exception as error:
+                if is_ours(error):
+                    raise
+                line = line_to_unroll(error, code)
+                if line is None or line in unrolled:
+                    known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
+                    raise translate_error(error, func, loc) from (None if known else error)
+                unrolled.add(line)
     translation = Translation(state.func_ir, state.typemap, state.calltypes, code)
     return translation.function(
         func, tuple(state.args), len(argument_types), state.return_type, state.captures, options, session
@@ -108,7 +117,8 @@ def _active(session: Session, code: CodeType) -> Iterator[None]:
     disabled = settings.DISABLE_JIT
     settings.DISABLE_JIT = 0  # or Numba cannot type those of its own functions that it writes in Python
     try:
-        yield
+        with at_work(session):
+            yield
     finally:
         settings.DISABLE_JIT = disabled
         session.active.pop()
@@ -140,6 +150,8 @@ class _TypeInference(compiler.CompilerBase):
         pipeline = PassManager("zygote_py")
         ours: dict[type, type] = {TranslateByteCode: TranslateInOrder}
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if step is LiteralUnroll:
+                pipeline.add_pass(UnrollTuples, "loops over tuples of several types")
             pipeline.add_pass(ours.get(step, step), description)
             if step is ReconstructSSA:
                 ours[DeadBranchPrune] = _PruneTestsOfNone

@@ -50,6 +50,13 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         call = _readable(found[1])
         name = call.partition("(")[0]
         return refuse(f"Numba has no `{call}`", place, _SUPPORTED, "del" if name == "delitem" else name)
+    if "Nesting of literal_unroll" in text:
+        message = "a loop over a tuple of several types in another one is not supported"
+        return refuse(message, place, "give all components one type, or put the inner loop into a function", "in")
+    if found := re.search(r"`(\w+)` cannot be made in a compiled function because of .*", text):
+        return refuse(found[0].strip(), place, "make the object outside and pass it as an argument", found[1])
+    if found := re.search(r"wrong arguments for `(\w+)`: .*", text):
+        return refuse(found[0].strip(), place, "give a value for each parameter that has no default", found[1])
     if found := re.search(r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", text):
         return refuse(f"Numba does not know `{found[2]}.{found[1]}`", place, _SUPPORTED, found[1])
     if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
@@ -84,6 +91,11 @@ def is_ours(error: Exception) -> bool:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("zygote_py.")
+
+
+def place_of(error: Exception, code: CodeType) -> Loc | None:
+    """The line of the function that an error of Numba is about, as far as it says."""
+    return _place(error, _COLOUR.sub("", str(error)), code)
 
 
 def _place(error: Exception, text: str, code: CodeType) -> Loc | None:

@@ -21,6 +21,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import Callee, Session, signature_of, typed_callee
 from zygote_py.numba_adapter.captures import Captures, loc_of
+from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.messages import definition_of
 
@@ -59,8 +60,9 @@ class Translation:
             hidden=tuple(capture for _, capture in captures.hidden.values()),
             frozen=tuple(captures.frozen.values()),
             options=dict(options),
-            callee_of=lambda type, arguments: typed_callee(type, arguments, session),
-            signature_of=signature_of,
+            callee_of=lambda type, arguments: typed_callee(called_of(type, session), arguments, session),
+            signature_of=lambda type: signature_of(called_of(type, session)),
+            accessor_of=lambda type, name: accessor_type(type, name, session),
         )
 
     def _block(self, block: Any) -> st.TypedBlock:

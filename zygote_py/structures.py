@@ -1,0 +1,96 @@
+"""Frozen dataclasses as structures: a tuple with named fields, and methods.
+
+    @dataclass(frozen=True)
+    class Dense:
+        W: np.ndarray
+        b: np.ndarray
+
+        def __call__(self, x):
+            return np.tanh(self.W @ x + self.b)
+
+    gradient(lambda model, x: np.sum(model(x)), wrt="model")(Dense(W, b), x)      # Dense(W=..., b=...)
+
+An object is what its fields hold, so that a gradient is an object of the same class. It is made without running the
+class's `__init__` and `__post_init__`: what these check of parameters does not hold of gradients. This module knows
+nothing of Numba (see `zygote_py.numba_adapter.dataclasses`), and it changes no class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import sys
+from typing import Any
+
+
+def is_structure(cls: object) -> bool:
+    """Whether this is a frozen dataclass."""
+    return isinstance(cls, type) and dataclasses.is_dataclass(cls) and _is_frozen(cls)
+
+
+def is_open(cls: object) -> bool:
+    """Whether this is a dataclass whose fields may be assigned to."""
+    return isinstance(cls, type) and dataclasses.is_dataclass(cls) and not _is_frozen(cls)
+
+
+def _is_frozen(cls: Any) -> bool:
+    return bool(cls.__dataclass_params__.frozen) if "__dataclass_params__" in vars(cls) else False
+
+
+def field_names(cls: Any) -> tuple[str, ...]:
+    """The names of the fields, in their order."""
+    return _field_names(cls)
+
+
+@functools.lru_cache(maxsize=1024)
+def _field_names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def new(cls: type, values: tuple[object, ...]) -> Any:
+    """An object of a dataclass with these values of its fields; nothing that the class defines is run."""
+    made: Any = object.__new__(cls)
+    for name, value in zip(field_names(cls), values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
+
+
+def only_assigns(cls: Any) -> bool:
+    """Whether the constructor takes the fields in their order and does nothing but to assign them."""
+    return all(field.init and not field.kw_only for field in dataclasses.fields(cls)) and why_not_constructed(cls) == ""
+
+
+def why_not_constructed(cls: Any) -> str:
+    """What makes the constructor do more than to assign the fields; empty if nothing does."""
+    if hasattr(cls, "__post_init__"):
+        return "its `__post_init__`"
+    if not cls.__dataclass_params__.init or "__init__" not in vars(cls):
+        return "its `__init__`"
+    if cls.__new__ is not object.__new__:
+        return "its `__new__`"
+    if not all(field.init for field in dataclasses.fields(cls)):
+        return "a field with `init=False`"
+    return ""
+
+
+def constructor_signature(cls: Any) -> inspect.Signature:
+    """The parameters of the constructor; those whose default is made by a `default_factory` have none."""
+    parameters = []
+    for name, parameter in inspect.signature(cls).parameters.items():
+        field = cls.__dataclass_fields__[name]
+        if field.default_factory is not dataclasses.MISSING:
+            parameter = parameter.replace(default=parameter.empty)
+        parameters.append(parameter)
+    return inspect.Signature(parameters)
+
+
+def member(cls: type, name: str) -> object:
+    """What a class holds under a name, as it was defined; None if there is nothing."""
+    return inspect.getattr_static(cls, name, None)
+
+
+def is_importable(cls: type) -> bool:
+    """Whether a class can be had by importing its name from its module."""
+    module = sys.modules.get(cls.__module__)
+    return cls.__module__ != "__main__" and getattr(module, cls.__qualname__, None) is cls
