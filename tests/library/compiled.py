@@ -1,0 +1,159 @@
+"""Implementations of the library compiled by Numba, as they stand, to be compared with the functions of NumPy.
+
+compiled(implementation_of(np.roll, (typeof(x), typeof(2)), {}))(x, 2)        # against numba.njit(np.roll)
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import CellType, FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+from numba import typeof, types
+
+from zygote_py.library.registry import implementation_of, implemented
+
+
+def compiled(function: Any) -> Any:
+    """A plain function compiled by Numba together with the plain functions that it captures."""
+    return numba.njit(_with_compiled(function))
+
+
+def _with_compiled(function: FunctionType) -> FunctionType:
+    known = set(implemented())
+    names = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    for code in function.__code__.co_consts:
+        if inspect.iscode(code):
+            names |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    ours = {name: compiled(value) for name, value in names.items() if _is_ours(value) and value not in known}
+    cells = tuple(
+        CellType(compiled(cell.cell_contents) if _is_ours(cell.cell_contents) else cell.cell_contents)
+        for cell in function.__closure__ or ()
+    )
+    made = FunctionType(
+        function.__code__, {**function.__globals__, **ours}, function.__name__, function.__defaults__, cells
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _is_ours(value: object) -> bool:
+    return isinstance(value, FunctionType) and value.__module__ is not None and "numpy" not in value.__module__
+
+
+def type_of(value: Any) -> Any:
+    """The type that a template gets for an argument: that of a constant for integers, strings and None."""
+    if isinstance(value, bool | int | str):
+        return types.literal(value)
+    if isinstance(value, tuple) and value and all(type(item) is int for item in value):
+        return types.Tuple([types.literal(item) for item in value])
+    return typeof(value)
+
+
+def outcome(function: Any, *args: Any) -> tuple[str, Any]:
+    """What a call gives, or the type and the text of what it raises."""
+    try:
+        return "value", function(*args)
+    except Exception as error:
+        return "error", (type(error), str(error))
+
+
+def same(found: Any, expected: Any) -> None:
+    """Assert that two results are equal to the bit, in type, dtype and shape."""
+    if isinstance(expected, tuple | list):
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            same(one, other)
+        return
+    assert type(found) is type(expected), (type(found), type(expected))
+    if isinstance(expected, np.ndarray):
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        assert np.array_equal(found, expected, equal_nan=expected.dtype.kind in "fc"), f"{found}\n{expected}"
+    else:
+        assert found == expected or (found != found and expected != expected), (found, expected)
+
+
+_OURS: dict[Any, Any] = {}
+_THEIRS: dict[Any, Any] = {}
+
+
+def check(call: Any, function: Any, *args: Any, runtime: bool = False) -> None:
+    """Hold the implementation for these arguments against Numba's own function: result, result type, views, errors.
+
+    `call` is a call of the function with the arguments as its own; `runtime` hides that integers are known. What was
+    compiled for the same types is used again.
+    """
+    given_types = tuple(typeof(arg) if runtime else type_of(arg) for arg in args)
+    key = function, given_types, tuple(map(typeof, args))
+    if key not in _OURS:
+        implementation = implementation_of(function, given_types, {})
+        assert implementation is not None, "no implementation"
+        names = ", ".join(f"a{k}" for k in range(len(args)))
+        namespace: dict[str, Any] = {"function": compiled(implementation)}
+        exec(f"def via({names}):\n    return function({names})", namespace)
+        _OURS[key] = numba.njit(namespace["via"])
+    ours = _OURS[key]
+    theirs = _THEIRS.setdefault(call.__code__, numba.njit(call))
+    mine, given = _copies(args), _copies(args)
+    found, expected = outcome(ours, *mine), outcome(theirs, *given)
+    if expected[0] == "error":
+        assert found == expected, (found, expected)
+        return
+    same(found[1], expected[1])
+    same(list(mine), list(given))
+    one, two = (_result_type(dispatcher, args) for dispatcher in (ours, theirs))
+    assert one == two, (one, two)
+    for one, two in zip(_arrays(found[1]), _arrays(expected[1]), strict=True):
+        shares = [np.shares_memory(one, arg) for arg in _arrays(list(mine))]
+        assert shares == [np.shares_memory(two, arg) for arg in _arrays(list(given))], "a view, or no view"
+        if one.size and any(shares):
+            strides = zip(one.strides, two.strides, one.shape, strict=True)
+            assert all(length == 1 or own == other for own, other, length in strides)
+
+
+def _result_type(dispatcher: Any, args: Any) -> Any:
+    return dispatcher.overloads[tuple(map(typeof, args))].signature.return_type
+
+
+def _arrays(value: Any) -> list[np.ndarray]:
+    if isinstance(value, np.ndarray):
+        return [value]
+    return [array for item in value for array in _arrays(item)] if isinstance(value, list | tuple) else []
+
+
+def _copies(args: Any) -> tuple[Any, ...]:
+    return tuple(_copied(arg) for arg in args)
+
+
+def _copied(arg: Any) -> Any:
+    if isinstance(arg, tuple):
+        return tuple(_copied(item) for item in arg)
+    if isinstance(arg, np.ndarray):
+        if arg.ndim and arg.size and not (arg.flags.c_contiguous or arg.flags.f_contiguous):
+            padded = np.zeros([2 * n for n in arg.shape], arg.dtype)
+            view = padded[tuple(slice(None, None, 2) for _ in arg.shape)]
+            view[...] = arg
+            return view
+        return arg.copy(order="K")
+    return arg
+
+
+def samples(ndim: int, dtype: Any = np.float64, lengths: tuple[int, ...] = (3, 4, 2, 3)) -> list[np.ndarray]:
+    """Arrays of this many axes: in C order, in Fortran's, strided, and one of zero length."""
+    shape = lengths[:ndim]
+    rng = np.random.default_rng(ndim)
+    values = rng.integers(-9, 10, shape) if np.dtype(dtype).kind in "iu" else rng.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * rng.normal(size=shape)
+    plain = np.asarray(values, dtype)
+    if not ndim:
+        return [plain]
+    wide = np.zeros([2 * n for n in shape], dtype)
+    strided = wide[tuple(slice(None, None, 2) for _ in shape)]
+    strided[...] = plain
+    found = [plain, strided, np.zeros((0, *shape[1:]), dtype)]
+    return found if ndim == 1 else [*found, np.asfortranarray(plain)]

@@ -1,0 +1,259 @@
+"""Some of the elements of an array, and others put between them: `delete`, `insert`, `extract`, `unique`, ...
+
+    np.delete(x, 2)                the elements but one, copied
+    np.extract(c, x)               the elements where c holds, copied
+    np.take_along_axis(x, i, 0)    x[i[j, k], k] for each j, k
+    np.unique(x)                   the sorted elements, of equal ones the first
+
+Which elements are taken has no derivative; those that are taken have that of a copy. Where elements of `np.unique` and of
+the functions of sets are equal, the derivative belongs to the one that is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.ir.core import Type
+from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known, known_int
+from zygote_py.library.flat import flattened
+from zygote_py.library.registry import implements
+from zygote_py.library.written import indented, tuple_text, written
+
+Implementation = Callable[..., Any] | None
+
+
+@implements(np.delete)
+def delete(arr: Type, obj: object) -> Implementation:
+    """Give the elements in a row without some of them."""
+    flat = flattened(arr)
+    if flat is None or is_number(arr):
+        return None
+    if is_integer(obj):
+
+        def without_one(arr: Any, obj: Any) -> Any:
+            row = flat(arr)
+            n = row.size
+            if obj < -n or obj >= n:
+                raise IndexError("obj must be less than the len(arr)")
+            place = obj + n if obj < 0 else obj
+            return np.concatenate((row[:place], row[place + 1 :]))
+
+        return without_one
+    if isinstance(obj, types.SliceType):
+
+        def without_slice(arr: Any, obj: Any) -> Any:
+            row = flat(arr)
+            keep = np.ones(row.size, np.bool_)
+            keep[obj] = False
+            return row[keep]
+
+        return without_slice
+    indices = flattened(obj)
+    if indices is None or not isinstance(obj, types.Array | types.Sequence) or dtype_of(obj).kind not in "iu":
+        return None
+
+    def without_several(arr: Any, obj: Any) -> Any:
+        row = flat(arr)
+        keep = np.ones(row.size, np.bool_)
+        keep[indices(obj)] = False
+        return row[keep]
+
+    return without_several
+
+
+@implements(np.insert)
+def insert(arr: Type, obj: object, values: Type, axis: object = None) -> Implementation:
+    """Give the elements in a row with others put in before the places `obj`."""
+    flat, given = flattened(arr), flattened(values)
+    if flat is None or given is None or is_number(arr) or not is_none(axis):
+        return None
+    dtype = dtype_of(arr)
+
+    def at_one(row: Any, place: Any, added: Any) -> Any:
+        n = row.size
+        if place < -n or place > n:
+            raise IndexError("index is out of bounds for the given array size")
+        if place < 0:
+            place = place + n
+        result = np.empty(n + added.size, dtype)
+        result[:place] = row[:place]
+        result[place : place + added.size] = added
+        result[place + added.size :] = row[place:]
+        return result
+
+    if is_integer(obj):
+
+        def implementation(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+            return at_one(flat(arr), obj, given(values))
+
+        return implementation
+    indices = flattened(obj)
+    if indices is None or not isinstance(obj, types.Array | types.Sequence) or dtype_of(obj).kind not in "iu":
+        return None
+
+    def at_several(row: Any, places: Any, added: Any) -> Any:
+        n, count = row.size, places.size
+        if added.size != 1 and added.size != count:
+            raise ValueError("shape mismatch: the number of values does not match the number of insertion indices")
+        own = np.empty(count, np.int64)
+        for i in range(count):
+            if places[i] < -n or places[i] > n:
+                raise IndexError("index is out of bounds for the given array size")
+            own[i] = places[i] + n if places[i] < 0 else places[i]
+        # The place in the result: one further for each that goes in before it.
+        order = np.argsort(own, kind="mergesort")
+        source = np.full(n + count, -1, np.int64)
+        for i in range(count):
+            source[own[order[i]] + i] = order[i]
+        result = np.empty(n + count, dtype)
+        taken = 0
+        for i in range(n + count):
+            if source[i] < 0:
+                result[i] = row[taken]
+                taken += 1
+            else:
+                result[i] = added[source[i] if added.size > 1 else 0]
+        return result
+
+    def at_places(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+        row, places, added = flat(arr), indices(obj), given(values)
+        if places.size == 1:
+            return at_one(row, places[0], added)
+        return at_several(row, places, added)
+
+    return at_places
+
+
+@implements(np.extract)
+def extract(condition: Type, arr: Type) -> Implementation:
+    """Give the elements where a condition holds, in a row."""
+    holds, flat = flattened(condition), flattened(arr)
+    if holds is None or flat is None:
+        return None
+    dtype = dtype_of(arr)
+
+    def implementation(condition: Any, arr: Any) -> Any:
+        chosen, row = holds(condition), flat(arr)
+        if row.size == 0:
+            raise ValueError("Cannot extract from an empty array")
+        count = 0
+        for i in range(chosen.size):
+            if chosen[i]:
+                if i >= row.size:
+                    raise ValueError("condition shape inconsistent with arr shape")
+                count += 1
+        result = np.empty(count, dtype)
+        place = 0
+        for i in range(min(row.size, chosen.size)):
+            if chosen[i]:
+                result[place] = row[i]
+                place += 1
+        return result
+
+    return implementation
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Type, indices: Type, axis: object) -> Implementation:
+    """Take an element of each line along an axis, or several; the other axes are broadcast."""
+    if not isinstance(arr, types.Array) or not isinstance(indices, types.Array):
+        return None
+    if not isinstance(indices.dtype, types.Integer) or not arr.ndim:
+        return None
+    header = "def take_along_axis(arr, indices, axis):"
+    flat = is_none(axis)
+    ndim = 1 if flat else arr.ndim
+    along = 0 if flat else known_int(axis)
+    if along is None or not -ndim <= along < ndim or indices.ndim != ndim:
+        return None
+    along %= ndim
+    message = "`arr` and `indices` dimensions don't match"
+    lines = ["source = np.ravel(arr)" if flat else "source = arr"]
+    for k in range(ndim):
+        lines.append(f"n{k} = indices.shape[{k}]")
+        if k != along:
+            lines += [
+                f"m{k} = source.shape[{k}]",
+                f"if m{k} != 1 and n{k} != 1 and m{k} != n{k}:",
+                f'    raise ValueError("{message}")',
+                f"if n{k} == 1:",
+                f"    n{k} = m{k}",
+            ]
+    lines.append(f"result = np.empty({tuple_text(f'n{k}' for k in range(ndim))}, dtype)")
+    for k in range(ndim):
+        lines.append(f"{'    ' * k}for i{k} in range(n{k}):")
+    place = ", ".join(f"i{k}" if k == along else f"i{k} if indices.shape[{k}] > 1 else 0" for k in range(ndim))
+    taken = ", ".join("j" if k == along else f"i{k} if m{k} > 1 else 0" for k in range(ndim))
+    lines += [
+        f"{'    ' * ndim}j = indices[{place}]",
+        f"{'    ' * ndim}result[{', '.join(f'i{k}' for k in range(ndim))}] = source[{taken}]",
+        "return result",
+    ]
+    return written([header, *indented(lines)], dtype=dtype_of(arr))
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Type, trim: object = "fb") -> Implementation:
+    """Give a view of a vector without the zeros at its start and at its end."""
+    sides = known(trim)
+    if not isinstance(filt, types.Array) or filt.ndim != 1 or not isinstance(sides, str):
+        return None
+    front, back = "f" in sides.lower(), "b" in sides.lower()
+
+    def implementation(filt: Any, trim: Any = "fb") -> Any:
+        first, last = 0, len(filt)
+        if front:
+            while first < len(filt) and filt[first] == 0:
+                first += 1
+        if back:
+            while last > 0 and filt[last - 1] == 0:
+                last -= 1
+        return filt[first:last]
+
+    return implementation
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Type, to_end: object = None, to_begin: object = None) -> Implementation:
+    """Give the differences of neighbours in a row, with others before and after them."""
+    flat = flattened(ary)
+    if flat is None or isinstance(getattr(ary, "dtype", None), types.Boolean):
+        return None
+    captured: dict[str, object] = {"flat": flat, "dtype": dtype_of(ary)}
+    lines = ["row = flat(ary)", "between = max(row.size - 1, 0)"]
+    for name, parts in (("to_begin", to_begin), ("to_end", to_end)):
+        if is_none(parts):
+            lines.append(f"size_{name} = 0")
+            continue
+        of_parts = flattened(parts)
+        if of_parts is None or not np.can_cast(dtype_of(parts), dtype_of(ary)):
+            return None
+        captured[f"of_{name}"] = of_parts
+        lines += [f"{name}_ = of_{name}({name})", f"size_{name} = {name}_.size"]
+    lines.append("result = np.empty(size_to_begin + between + size_to_end, dtype)")
+    if not is_none(to_begin):
+        lines.append("result[:size_to_begin] = to_begin_")
+    lines += ["for i in range(between):", "    result[size_to_begin + i] = row[i + 1] - row[i]"]
+    if not is_none(to_end):
+        lines.append("result[size_to_begin + between :] = to_end_")
+    header = "def ediff1d(ary, to_end=None, to_begin=None):"
+    return written([header, *indented([*lines, "return result"])], **captured)
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a: Type, dtype: object = None) -> Implementation:
+    """Give an array itself, if all of its elements are finite."""
+    if not isinstance(a, types.Array) or not is_none(dtype):
+        return None
+
+    def implementation(a: Any, dtype: Any = None) -> Any:
+        for value in np.ravel(a):
+            if not np.isfinite(value):
+                raise ValueError("array must not contain infs or NaNs")
+        return a
+
+    return implementation
