@@ -203,6 +203,8 @@ def _instruction(
         callee = _method(at, callee)
     if not callable(callee):
         raise at.refuse("a call of this object is not supported", "call a function by its name")
+    if arg_types and isinstance(arg_types[-1], types.StarArgTuple | types.StarArgUniTuple):
+        arg_types = (*arg_types[:-1], *components_of(arg_types[-1]))
     if not keywords and len(arg_types) == len(args):
         args = [at.cast_bundle(arg, to) for arg, to in zip(args, arg_types, strict=True)]
     operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]

@@ -10,6 +10,39 @@ them itself.
 
 from __future__ import annotations
 
+from zygote_py.library import (
+    creation,
+    draws,
+    flat,
+    joining,
+    matrices,
+    moving,
+    nans,
+    products,
+    reductions,
+    selecting,
+    sets,
+    sorting,
+    splitting,
+    sums,
+)
 from zygote_py.library.registry import implementation_of, implemented, implements, is_differentiable
+
+PARTS = (
+    creation,
+    draws,
+    flat,
+    joining,
+    matrices,
+    moving,
+    nans,
+    products,
+    reductions,
+    selecting,
+    sets,
+    sorting,
+    splitting,
+    sums,
+)
 
 __all__ = ["implementation_of", "implemented", "implements", "is_differentiable"]
