@@ -20,10 +20,13 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import values
-from zygote_py.frontend.iteration import INT
+from zygote_py.frontend.checks import check_count
+from zygote_py.frontend.iteration import INT, dim
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
+from zygote_py.ir.memory import is_view
+from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -154,6 +157,14 @@ def _is_same_index(one: Operand, other: Operand) -> bool:
     return one == other
 
 
+def unpack(at: Lowering, array: Operand, type_: Type) -> Bundle:
+    """The elements of an array, of which there must be as many as `type_` has components."""
+    parts = components_of(type_)
+    at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
+    items = (item(at, array, [Const(place, INT)], part) for place, part in enumerate(parts))
+    return Bundle(type_, tuple(items))
+
+
 def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> Operand:
     """`array op= other`; gives the array."""
     array = operands[0]
@@ -162,5 +173,40 @@ def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> O
     if type_ is None:
         sign = _IN_PLACE.get(getattr(op, "__name__", ""), "")
         raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
+    check_overlap(at, array, operands)
     fill(at, array, Bundle(type_, (at.emit(op, operands, type_),)))
     return array
+
+
+def check_overlap(at: Lowering, array: Operand, operands: Sequence[Operand]) -> None:
+    """Refuse `x += x[0]`, of which Numba reads elements that it has written already; NumPy does not."""
+    base, steps = _viewed(array)
+    for operand in operands:
+        other, others = _viewed(operand)
+        if other is base and not (len(steps) == len(others) and all(map(_is_same_step, steps, others))):
+            raise at.refuse(
+                "this writes to an array while it reads another part of it, and Numba and NumPy differ in the result",
+                "make a copy of what is read: `x[1:] += x[:-1].copy()`",
+            )
+
+
+def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:
+    """The array that a view is of, and the views of views on the way to it."""
+    steps = []
+    while isinstance(operand, Instr) and is_view(operand):
+        steps.append(operand)
+        operand = operand.args[0]
+    return operand, steps
+
+
+def _is_same_step(one: Instr, other: Instr) -> bool:
+    """Whether two views of one array have the same elements in the same places, or none in common."""
+    rows = one.op is ops.getitem
+    return (
+        one.op is other.op
+        and len(one.args) == len(other.args)
+        and all(
+            _is_same_index(a, b) or (rows and isinstance(a.type, types.Integer) and isinstance(b.type, types.Integer))
+            for a, b in zip(one.args[1:], other.args[1:], strict=True)
+        )
+    )

@@ -21,7 +21,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.frontend import values
-from zygote_py.frontend.arrays import fill, is_array, number
+from zygote_py.frontend.arrays import check_overlap, fill, is_array, number
 from zygote_py.frontend.iteration import INT, dim
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
@@ -62,7 +62,9 @@ def _into(at: Lowering, callee: np.ufunc, args: list[Bundle], type_: Type) -> Bu
     computed = numba_adapter.result_type(callee, [plain(arg.type) for arg in taken])
     if computed is None:
         return None
-    made = at.emit(callee, [arg.leaves[0] for arg in taken], computed)
+    operands = [arg.leaves[0] for arg in taken]
+    check_overlap(at, out.leaves[0], operands)
+    made = at.emit(callee, operands, computed)
     fill(at, out.leaves[0], Bundle(computed, (made,)))
     return Bundle(type_, out.leaves)
 

@@ -257,4 +257,6 @@ def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item, type_: Type
 def _unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
     if values.is_tuple(value.type):
         return value
-    raise at.refuse("only a tuple can be unpacked", "index the array: `a = x[0]`", "=")
+    if not arrays.is_array(value.type):
+        raise at.refuse("only a tuple or an array can be unpacked", "index the value: `a = x[0]`", "=")
+    return arrays.unpack(at, value.leaves[0], type_)

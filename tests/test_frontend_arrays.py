@@ -1,0 +1,146 @@
+"""Functions that write to arrays: the front end, the passes and emission keep what they compute.
+
+Each program of `tests.frontend_arrays` is compiled by Numba as it is. What is emitted for it must give the same when
+Numba compiles it, to the bit, and so must the interpreter and plain Python, up to rounding: there NumPy computes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import njit
+
+from tests.frontend_arrays import CASES
+from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.emit import emit, load
+from zygote_py.frontend import lower
+from zygote_py.ir import passes
+from zygote_py.ir.interpret import interpret
+from zygote_py.ir.text import text
+from zygote_py.ir.verify import verify
+from zygote_py.numba_adapter import typeof
+
+
+def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """What a call gives, or the kind of what it raises, and what it leaves in its arguments."""
+    args = copies(args)
+    with np.errstate(all="ignore"):
+        try:
+            result = function(*args)
+        except Exception as error:  # any, as Numba's and NumPy's differ in their messages
+            result = type(error)
+    return result, args
+
+
+def copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
+        np.copy(arg, order="K") if isinstance(arg, np.ndarray) and arg.flags.forc else copy.deepcopy(arg)
+        for arg in args
+    )
+
+
+def same(found: Any, expected: Any, exact: bool) -> None:
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple)
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            same(one, other, exact)
+    elif isinstance(expected, np.ndarray | np.generic | float | complex):
+        assert np.shape(found) == np.shape(expected)
+        if exact:
+            assert np.asarray(found).dtype == np.asarray(expected).dtype
+            np.testing.assert_array_equal(found, expected)
+            assert np.array_equal(np.signbit(np.real(found)), np.signbit(np.real(expected)))
+        else:
+            tolerance = 1e-5 if np.asarray(expected).dtype.itemsize <= 4 else 1e-12
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=lambda each: getattr(each, "__name__", ""))
+def test_round_trip(function, args):
+    expected = outcome(njit(function), args)
+    assert not isinstance(expected[0], type) or issubclass(expected[0], ValueError)
+    lowered = lower(function, [typeof(arg) for arg in args])
+    ir = lowered.function
+    verify(ir)
+    same(outcome(lambda *args: interpret(ir, *args), args), expected, False)
+    for step in (*passes.CLEAN_UP, *passes.CANONICAL):
+        step(ir)
+        verify(ir, step.__name__)
+    same(outcome(lambda *args: interpret(ir, *args), args), expected, False)
+    emitted = load(emit(ir, name="emitted", decorator="njit"))
+    same(outcome(emitted, args), expected, True)
+    same(outcome(emitted.py_func, args), expected, False)
+
+
+def lowered(function: Callable[..., Any], *args: Any) -> str:
+    return text(lower(function, [typeof(arg) for arg in args]).function)
+
+
+def refusal(function: Callable[..., Any], *args: Any) -> DifferentiationError:
+    with pytest.raises(DifferentiationError) as caught:
+        lowered(function, *args)
+    return caught.value
+
+
+def test_parts_that_overlap_are_not_read_while_they_are_written():
+    def rows(x):
+        x -= x[0]
+
+    def shifted(x):
+        x[1:] += x[:-1]
+
+    def transposed(x):
+        x += x.T
+
+    def given(x):
+        np.add(x[:-1], 1.0, x[1:])
+
+    for function in (rows, shifted, transposed, given):
+        error = refusal(function, np.ones((3, 3)))
+        assert "another part" in error.message
+        assert "copy" in error.hint
+
+
+def test_what_may_be_a_copy_is_not_written():
+    def written(x):
+        y = np.ascontiguousarray(x)
+        y[0] = 1.0
+        return x[0]
+
+    def read(x):
+        return np.ascontiguousarray(x)[0]
+
+    strided = np.arange(6.0)[::2]
+    assert "run time" in refusal(written, strided).message
+    assert "np.copy" in lowered(read, strided)
+    assert "np.copy" not in lowered(written, np.arange(3.0))
+
+
+def test_a_slice_is_a_view_and_is_stored_to_once():
+    def slices(x, y):
+        x[1:3] = y
+        x[2:] *= 2.0
+        x[:] = 0
+        x[0] += 1.0
+
+    assert lowered(slices, np.ones(4), np.ones(2)).partition("b0:")[2].split("\n")[1:] == [
+        "  %t0 = slice 1, 3 : <slice<a:b>>",
+        "  %t1 = getitem %x, %t0 : f64[:]",
+        "  setitem %t1, %y",
+        "  %t2 = slice 2, none : <slice<a:b>>",
+        "  %t3 = getitem %x, %t2 : f64[:]",
+        "  %t4 = mul %t3, 2.0 : f64[:]",
+        "  setitem %t3, %t4",
+        "  setitem %x, 0.0",
+        "  %t5 = getitem %x, 0 : f64",
+        "  %t6 = add %t5, 1.0 : f64",
+        "  setitem %x, %t6, 0",
+        "  return none",
+    ]
