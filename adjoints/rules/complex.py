@@ -13,8 +13,8 @@ For a real loss L the adjoint of z = x + iy is dL/dx + i dL/dy. There are two ki
 * The result is real. The row is `g * dy`, where `g` is the gradient of the result with respect to the argument, and
   what reverse mode takes as it stands; the change of the result in forward mode is the real part of `conj(g) * dx`.
 
-A row must not use a function that is not real on the real axis, and a logarithm, a root or a power of a number that may
-be real and negative says `complex(x, 0.0)`. Arrays do not occur here.
+A row must not use a function that is not real on the real axis. An argument that is a real number is one in the row; a
+logarithm, a root or a power of one that may be negative says `complex(real(x), imag(x))`. Arrays do not occur here.
 """
 
 from __future__ import annotations
@@ -68,12 +68,15 @@ def _real(*callables: Op, **adjoints: str | None) -> None:
         _TO_REAL.setdefault(op, []).append(row(**adjoints))
 
 
+_BASE = "complex(real(x), imag(x))"
+_WHOLE = "complex(real(b), imag(b))"
+
 _complex(complex, np.complex64, np.complex128, x="dy")
 _complex(complex, a="dy", b="1j * dy")
 _complex(np.conjugate, x="conj(dy)")
 _complex(cmath.rect, r="complex(cos(p), sin(p)) * dy", p="1j * (y * dy)")
 _complex(cmath.log, x="dy / x")
-_complex(cmath.log, x="dy / (x * log(b))", b="-(y / (b * log(b)) * dy)")
+_complex(cmath.log, x=f"dy / (x * log({_WHOLE}))", b=f"-(y / (b * log({_WHOLE})) * dy)")
 
 # Each root of 1 - z*z or the like by itself: the product overflows, and has no signed zeros left on the branch cuts.
 _ROOTS = "(sqrt(complex(1 - real(x), -imag(x))) * sqrt(complex(1 + real(x), imag(x))))"
@@ -145,14 +148,12 @@ def _power(instr: Instr) -> Rule | None:
     """A power. The selections keep `0 * inf` out at p = 0 and at x = 0."""
     if len(instr.args) != 2:
         return None
-    base, exponent = instr.args
-    n = _real_constant(exponent)
+    n = _real_constant(instr.args[1])
     if n is not None:
         return row(x=power_by(n), p=None)
-    x = "x" if isinstance(base.type, types.Complex) else "complex(x, 0.0)"
     return row(
-        x=f"(0.0 if p == 0 else p * power({x}, 1.0 if p == 0 else p - 1)) * dy",
-        p=f"(y * log(1.0 if x == 0 else {x})) * dy",
+        x=f"(0.0 if p == 0 else p * power({_BASE}, 1.0 if p == 0 else p - 1)) * dy",
+        p=f"(y * log(1.0 if x == 0 else {_BASE})) * dy",
     )
 
 

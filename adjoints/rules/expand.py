@@ -20,6 +20,7 @@ Nothing is simplified but what is exact for every float, NaN and infinity includ
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 
@@ -59,7 +60,10 @@ def expand(
     values = dict(zip(rule.names, instr.args, strict=True))
     expansion = _Expansion(instr, values, dy, emit, alpha)
     term = transposed(expression) if isinstance(instr.type, types.Complex) else parse(expression)
-    return expansion.of_type(term, instr.args[index].type)
+    argument = instr.args[index]
+    if real_of(argument) is not None:  # the cast that made it complex takes the real part
+        return expansion.cast(expansion.part(np.real, term), argument.type)
+    return expansion.of_type(term, argument.type)
 
 
 class _Expansion:
@@ -98,14 +102,14 @@ class _Expansion:
         return self.emit(op, (operand,), type)
 
     def read(self, name: str) -> Operand:
-        """The operand of a name, of its own type."""
+        """The operand of a name, of its own type; what is a real number made complex, as that real number."""
         match name:
             case "dy":
-                return self.dy
+                return real_of(self.dy) or self.dy
             case "y":
                 return self.alpha(self.instr)
             case _:
-                return self.alpha(self.values[name])
+                return self.alpha(real_of(self.values[name]) or self.values[name])
 
     def of_type(self, term: Term, type: Type) -> Operand:
         """The operand of a term as a number of a type; of a complex one, for a real type, the real part."""
@@ -168,6 +172,12 @@ class _Expansion:
             case Call(op, (condition, then, orelse)) if op is ops.select:
                 arms = (self.of_type(then, self.complex), self.of_type(orelse, self.complex))
                 return self.emit(op, (self.truth(condition), *arms), self.complex)
+            case Call(op, (Call(np.real, (z,)), Call(np.imag, (same,)))) if op is complex and z == same:
+                return self.of_type(z, self.complex)
+            case Call(op, (Call(np.real, (z,)), Call(operator.neg, (Call(np.imag, (same,)),)))) if (
+                op is complex and z == same and self.is_complex(z)  # a real number gets the zero of the other side
+            ):
+                return self.number(Call(np.conjugate, (z,)))
             case Call(op) if op is complex or self.by_parts(term):
                 return self.emit(complex, (self.part(np.real, term), self.part(np.imag, term)), self.complex)
             case Call(op, args):
@@ -220,6 +230,8 @@ class _Expansion:
                 number = self.own(term)
                 if isinstance(number, Const):
                     return constant(part(number.value), self.type)
+                if isinstance(number, Instr) and number.op is complex and len(number.args) == 2:
+                    return self.cast(number.args[0 if part is np.real else 1], self.type)
                 return self.cast(self.emit(part, (number,), _PARTS_OF[number.type]), self.type)
 
     def scaled(self, factor: float, operand: Operand) -> Operand:
@@ -291,6 +303,19 @@ def constant(value: object, type: Type) -> Const:
             return Const(bool(value), type)
         case _:
             return Const(int(value), type)  # type: ignore[call-overload]
+
+
+def real_of(operand: Operand) -> Operand | None:
+    """The real number that a complex operand was made of, if it was."""
+    match operand:
+        case Instr(op=op, args=(number,)) if op in (complex, np.complex64, np.complex128):
+            return None if isinstance(number.type, types.Complex) else number
+        case Instr(op=ops.const, args=(Const() as named,)):
+            return real_of(named)
+        case Const(complex() as value, type) if value.imag == 0.0 and math.copysign(1.0, value.imag) > 0.0:
+            return Const(value.real, _PARTS_OF[type])
+        case _:
+            return None
 
 
 def is_imaginary(term: Term) -> bool:
