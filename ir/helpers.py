@@ -10,7 +10,6 @@ bare name. An emitted module compiles it like its other functions.
 from __future__ import annotations
 
 import ast
-import ast
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -43,7 +42,9 @@ def source(op: ops.Op) -> str:
     names = [argument.arg for argument in definition.args.args]
     if definition.args.vararg is not None:
         names.append(f"*{definition.args.vararg.arg}")
-    return "\n".join([f"def {definition.name}({', '.join(names)}):", *text.splitlines()[definition.body[0].lineno - 1 :]])
+    return "\n".join(
+        [f"def {definition.name}({', '.join(names)}):", *text.splitlines()[definition.body[0].lineno - 1 :]]
+    )
 
 
 def called_by(op: ops.Op) -> tuple[ops.Op, ...]:

@@ -62,6 +62,11 @@ class Node:
         return (*source, *self.parts)
 
     @property
+    def is_by_element(self) -> bool:
+        """Whether the loops have an element of its result at hand."""
+        return self.kind in (Kind.ELEMENTWISE, Kind.GATHER)
+
+    @property
     def target(self) -> Operand | None:
         """The array that it stores into."""
         stores = self.kind in (Kind.STORE, Kind.SCATTER, Kind.MASKED_STORE)
@@ -174,7 +179,7 @@ class _BlockGroups:
         self._join_neighbours()
 
     def _place(self, node: Node) -> None:
-        if node.kind not in (Kind.ELEMENTWISE, Kind.GATHER):
+        if not node.is_by_element:
             self._start(node)
             return
         users = [user for user in self.uses.get(node.instr, []) if user is None or user.op is not ops.dim]
@@ -340,7 +345,7 @@ class _BlockGroups:
 
     def _can_precede(self, group: Group, other: Group) -> bool:
         """Whether a group may move up to the place of another."""
-        own = {node.instr for node in (*group.nodes, *other.nodes)}
+        own = {node.instr for node in (*group.nodes, *other.nodes) if node.is_by_element}
         for node in group.nodes:
             if not self._unchanged(node, other.position):
                 return False

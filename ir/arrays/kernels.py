@@ -63,7 +63,7 @@ class Kernel:
         self.replaced = replaced
         self.results: dict[Value, Operand] = {}
         self.loc: Loc | None = group.roots[-1].instr.loc
-        self.own = {node.instr for node in group.nodes}
+        self.own = {node.instr for node in group.nodes if node.is_by_element}
         self.levels: dict[Operand, int] = {}
         self.elements: dict[tuple[Operand, Frame], Operand] = {}
         self.loads: dict[tuple[Operand, ...], Operand] = {}
