@@ -8,8 +8,8 @@
 
 `rebuild` keeps a function's bytecode and replaces what its global names mean (`math`, `np`, `abs`, `max`, ...), so what
 runs is the program itself. Every decision taken on such a number (a comparison, a floor, a sign) is watched, because a
-derivative means something only away from the places where a decision changes. It does not know arrays except by
-element, complex numbers, or functions that write to their arguments.
+derivative means something only away from the places where a decision changes. Arrays are object arrays
+(`tests.multiprecision_arrays`). It does not know complex numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 from mpmath import libmp  # type: ignore[import-untyped]
 from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]
+
+from tests.multiprecision_arrays import table
 
 mp = MPContext()
 mp.dps = 50
@@ -140,6 +142,13 @@ def _round(x: Any, digits: int | None = None) -> Any:
     return libmp.to_int(libmp.mpf_nint(x._mpf_))
 
 
+def _leaving_arrays(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The operation of numbers, which leaves arrays to NumPy."""
+    return lambda a, b: NotImplemented if isinstance(b, np.ndarray) else operation(a, b)
+
+
+for _name in ["add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow"]:
+    setattr(Number, f"__{_name}__", _leaving_arrays(getattr(Number, f"__{_name}__")))
 for _name in _COMPARISONS:
     setattr(Number, _name, _comparison(_name))
 Number.__ne__ = lambda self, other: not (self == other)  # noqa: SIM201
@@ -305,11 +314,12 @@ class _Module:
         return found
 
 
-_MODULES = {math: _Module(math, _MATH), np: _Module(np, _NUMPY)}
+_ARRAYS = table(_NUMPY, number)
+_MODULES = {math: _Module(math, _MATH), np: _Module(np, _ARRAYS)}
 _FUNCTIONS = {
     **_BUILTINS,
     **{getattr(math, name): found for name, found in _MATH.items() if hasattr(math, name)},
-    **{getattr(np, name): found for name, found in _NUMPY.items() if hasattr(np, name)},
+    **{getattr(np, name): found for name, found in _ARRAYS.items() if hasattr(np, name)},
 }
 
 

@@ -6,7 +6,8 @@
 
 `precise` is the main reference: the same bytecode runs on numbers of 50 digits (`tests.multiprecision`), so a central
 difference is exact to far more than a double and does not depend on its step. `central` needs only that the function
-runs in plain Python: two step sizes must agree. It does not know functions that write to their arguments.
+runs in plain Python: two step sizes must agree. Both pass copies of the arguments, which the function may write to;
+arrays that share memory share none then.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def precise(function: Callable[..., Any], *args: Any, wrt: Sequence[int] | None 
     run = rebuild(function)
     lifted = [_lift(arg, i in chosen) for i, arg in enumerate(args)]
     with watch() as seen:
-        middle = run(*lifted)
+        middle = run(*_copies(lifted))
     doubt = seen.close
     error = 0.0
     gradients: list[Any] = []
@@ -65,7 +66,7 @@ def precise(function: Callable[..., Any], *args: Any, wrt: Sequence[int] | None 
             values = []
             for step in (STEP, -STEP):
                 with watch() as moved:
-                    values.append(run(*_moved(lifted, position, index, step)))
+                    values.append(run(*_copies(_moved(lifted, position, index, step))))
                 if moved.outcomes != seen.outcomes:
                     doubt = doubt or f"a decision changes at argument {position}{list(index)}"
             up, down = values
@@ -79,6 +80,10 @@ def precise(function: Callable[..., Any], *args: Any, wrt: Sequence[int] | None 
     if error > 1e-6 * max(map(abs, numbers), default=0.0) + 1e-12:
         doubt = doubt or f"the one-sided differences disagree by {error:.1e}"
     return Reference(value, tuple(gradients), error, doubt)
+
+
+def _copies(args: Sequence[Any]) -> list[Any]:
+    return [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
 
 
 def _magnitude(x: Any) -> Any:
@@ -127,7 +132,7 @@ def central(function: Callable[..., Any], *args: Any, wrt: Sequence[int] | None 
         for index in np.ndindex(np.shape(arg)):
 
             def slope(step: float, position: int = position, index: tuple[int, ...] = index) -> float:
-                up, down = (function(*_shifted(args, position, index, s)) for s in (step, -step))
+                up, down = (function(*_copies(_shifted(args, position, index, s))) for s in (step, -step))
                 return float(up - down) / (2 * step)
 
             h = 1e-3 * max(1.0, abs(float(np.asarray(arg)[index])))
@@ -138,7 +143,7 @@ def central(function: Callable[..., Any], *args: Any, wrt: Sequence[int] | None 
         gradients.append(slopes if isinstance(arg, np.ndarray) else float(slopes))
     scale = max((float(np.max(np.abs(g), initial=0.0)) for g in gradients if g is not None), default=0.0)
     doubt = f"two steps disagree by {error:.1e}" if error > 1e-6 * max(1.0, scale) else None
-    return Reference(float(function(*args)), tuple(gradients), error, doubt)
+    return Reference(float(function(*_copies(args))), tuple(gradients), error, doubt)
 
 
 def _shifted(args: Sequence[Any], position: int, index: tuple[int, ...], step: float) -> list[Any]:

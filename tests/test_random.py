@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import subprocess
 import sys
 
@@ -40,9 +41,9 @@ def test_programs_compiled(first):
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(st.randoms(use_true_random=False), st.booleans())
-def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays):
-    program = generate(rng, arrays)
+@given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
+def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays, writes):
+    program = generate(rng, arrays, writes=writes)
     outcome = check(program, compiled=False)
     assert outcome.kind in FINE, (
         f"{outcome.kind} {outcome.detail}\n{program.text}\nf(*{program.inputs[outcome.input]!r})"
@@ -70,8 +71,19 @@ def test_programs_have_what_they_are_to_have():
     words = "for while break continue else elif return zip( enumerate( len( .shape[ and or not assert"
     for form in words.split():
         assert form in text, form
+    text = "".join(generate(random.Random(seed), True).text for seed in range(200))
     for form in (" if ", " ** ", " // ", " % ", "np.", "math.", "max(", "[-1]", "(x, y)", " *= ", ", -1, -1)"):
         assert form in text, form
+
+
+def test_programs_that_write_have_what_they_are_to_have():
+    text = "".join(generate(random.Random(seed), True, writes=True).text for seed in range(400))
+    forms = "] =|] *=|] +=|[:] =|[:, |[::-1]|.T|np.empty(|np.zeros(|.copy()|_like(| @ |np.dot(|np.where(|np.sum(|[0]["
+    for form in forms.split("|"):
+        assert form in text, form
+    swap = r"([abuw]\d*), ([abuw]\d*) = \(\2, \1\)"
+    for form in (swap, r"for u\w+ in \w+:", r"(\w+)\[\1 <", r"h\w+ \+= ", r"h\w+\[.*\] \+= "):
+        assert re.search(form, text), form
 
 
 # The checker finds what is wrong

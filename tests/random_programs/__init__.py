@@ -1,8 +1,9 @@
 """Random programs, each gradient against differences at 50 digits: `python -m tests.random_programs --count 10000`.
 
     expressions.py   bounded random expressions          check.py    one program against the reference
+    arrays.py        the same of arrays, and writes      sharing.py  a program whose arrays share memory
     generator.py     whole programs and their inputs     shrink.py   a failing program made small
     runner.py        many programs on several processes, and the report
 
-The programs cover scalars, control flow and arrays that are read by element.
+The programs cover scalars, control flow, and arrays that are read, made, viewed, swapped and written to.
 """

@@ -60,6 +60,9 @@ class Scope:
     bools: list[str] = field(default_factory=list)
     tuples: dict[str, int] = field(default_factory=dict)
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    heaps: dict[str, tuple[int, ...]] = field(default_factory=dict)  # arrays that only sum up
+    layouts: dict[str, str] = field(default_factory=dict)  # "C" for arrays of this layout
+    reach: float = 2.0  # the bound of the elements of arrays
     fixed: set[str] = field(default_factory=set)  # not to be assigned to
 
     def inner(self) -> Scope:
@@ -71,6 +74,9 @@ class Scope:
             ints=dict(self.ints),
             bools=list(self.bools),
             tuples=dict(self.tuples),
+            arrays=dict(self.arrays),
+            heaps=dict(self.heaps),
+            layouts=dict(self.layouts),
             fixed=set(self.fixed),
         )
 
@@ -255,7 +261,7 @@ class Expressions:
         draw = rng.random()
         arrays = [name for name, shape in scope.arrays.items() if all(shape)]
         if draw < 0.25 and arrays:
-            return Real(self.element(rng.choice(arrays)), 2.0)
+            return Real(self.element(rng.choice(arrays)), scope.reach)
         if draw < 0.32 and scope.wides:
             return self.flat(Real(rng.choice(scope.wides), WIDE), NARROW)
         if draw < 0.4 and scope.tuples:

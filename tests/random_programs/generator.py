@@ -6,8 +6,8 @@
 
 The programs nest loops with bounds that depend on data, branches, `break`, `continue`, loop `else` and early returns,
 and overwrite, swap, pack and unpack their variables. They end after a bounded number of steps, keep their values in
-range, stay inside the domains of what they call and read arrays only inside their bounds. They do not write to arrays,
-call each other or raise.
+range, stay inside the domains of what they call and read arrays only inside their bounds. With `writes` they also make,
+view, swap and write to arrays (`tests.random_programs.arrays`). They do not call each other or raise.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.array_trees import in_layout
+from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
 from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
 
 HEADER = "import math\n\nimport numpy as np\n\n\n"
@@ -31,10 +33,11 @@ INT = Interval(-9, 9)
 
 @dataclass(frozen=True)
 class Program:
-    """The text of a module that defines `f`, and the arguments to call it with."""
+    """The text of a module that defines `f`, the arguments to call it with, and whether it works on whole arrays."""
 
     text: str
     inputs: tuple[tuple[Any, ...], ...]
+    writes: bool = False
 
 
 def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
@@ -45,9 +48,13 @@ def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
     return scope["f"]  # type: ignore[no-any-return]
 
 
-def generate(rng: random.Random, arrays: bool, inputs: int = 2) -> Program:
-    """A random program, the same for the same state of `rng`."""
-    return _Generator(rng, arrays).program(inputs)
+def generate(rng: random.Random, arrays: bool, inputs: int = 2, writes: bool = False) -> Program:
+    """A random program, the same for the same state of `rng`; `writes` adds to `arrays` that they are written to."""
+    return _Generator(rng, arrays, writes).program(inputs)
+
+
+def _given(arg: Any, layout: str) -> Any:
+    return in_layout(arg, layout) if layout else arg
 
 
 @dataclass(frozen=True)
@@ -61,16 +68,18 @@ class _Place:
 
 
 class _Generator:
-    def __init__(self, rng: random.Random, arrays: bool) -> None:
+    def __init__(self, rng: random.Random, arrays: bool, writes: bool) -> None:
         self.rng = rng
-        self.arrays = arrays
+        self.arrays = arrays or writes
+        self.writes = writes
+        self.on_arrays = ArrayStatements(self)
         self.names = 0
         self.lines: list[str] = []
         self.indent = 1
 
     def program(self, inputs: int) -> Program:
         rng = self.rng
-        scope = Scope()
+        scope = Scope(reach=NARROW if self.writes else 2.0)
         kinds: dict[str, Any] = dict.fromkeys("xyz"[: rng.randint(1, 3)], "float")
         if rng.random() < 0.75:
             kinds["n"] = Interval(0, 5)
@@ -87,11 +96,17 @@ class _Generator:
                 scope.ints[name] = kind
             else:
                 scope.arrays[name] = kind
+        if self.writes:
+            layouts = {name: "A" if rng.random() < 0.15 else "C" for name in scope.arrays}
+            scope.layouts |= layouts
         self.block(scope, _Place(depth=rng.choice((1, 2, 3, 3))), rng.choice((1, 2, 3, 4, 5, 6, 8)))
         self.finish(scope)
         text = ast.unparse(ast.parse(f"def f({', '.join(kinds)}):\n" + "\n".join(self.lines)))
         drawn = tuple(tuple(self.argument(kind) for kind in kinds.values()) for _ in range(inputs))
-        return Program(HEADER + text + "\n", drawn)
+        if self.writes:
+            order = [layouts.get(name, "") for name in kinds]
+            drawn = tuple(tuple(map(_given, args, order)) for args in drawn)
+        return Program(HEADER + text + "\n", drawn, self.writes)
 
     def _matrix(self) -> tuple[int, int]:
         return self.rng.randint(1, 3), self.rng.randint(1, 3)
@@ -116,7 +131,7 @@ class _Generator:
         return f"{stem}{self.names}"
 
     def at(self, scope: Scope) -> Expressions:
-        return Expressions(self.rng, scope)
+        return ArrayExpressions(self.rng, scope) if self.writes else Expressions(self.rng, scope)
 
     def narrow(self, scope: Scope, depth: int = 3) -> str:
         """A float expression that an ordinary variable may hold."""
@@ -130,6 +145,11 @@ class _Generator:
         if scope.ints and rng.random() < 0.3:
             terms.append(rng.choice(list(scope.ints)))
         terms.append(self.narrow(scope, 2))
+        terms += [f"{0.5 + rng.random():.2f} * np.sum({name})" for name in scope.heaps if rng.random() < 0.8]
+        if self.writes:
+            terms += [
+                f"{0.5 + rng.random():.2f} * np.sum({name} * {name})" for name in scope.arrays if rng.random() < 0.5
+            ]
         self.put(f"return {' + '.join(f'({term})' for term in terms)}")
 
     # Statements
@@ -155,10 +175,15 @@ class _Generator:
             (self.leave_loop, 3 if place.in_loop else 0),
             (self.leave, 1),
         )
+        if self.writes:
+            simple += ((self.array_statement, 24),)
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
         choices = [choice for choice in simple + compound if choice[1]]
         chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]
         chosen(scope, place)
+
+    def array_statement(self, scope: Scope, place: _Place) -> None:
+        self.on_arrays.statement(scope)
 
     def assign(self, scope: Scope, place: _Place) -> None:
         name = self.fresh("v")
@@ -340,6 +365,7 @@ class _Generator:
         self.block(inner, _Place(0, place.trips, place.in_loop, place.step), self.rng.randint(0, 2))
         scope.floats, scope.wides, scope.ints = inner.floats, inner.wides, inner.ints
         scope.tuples, scope.bools = inner.tuples, inner.bools
+        scope.arrays, scope.heaps, scope.layouts = inner.arrays, inner.heaps, inner.layouts
         self.put(f"if {flag}:")
         self.indent += 1
         inside = scope.inner()

@@ -1,6 +1,7 @@
 """Many random programs on several processes: `python -m tests.random_programs --count 10000 --seed 0 --jobs 2`.
 
-Seed `s` is one program: with arrays if `s` is odd; one in `--every` is run compiled and the others in plain Python
+Seed `s` is one program: of four in a row one has no arrays, one reads them, and two write to them (`--arrays` draws
+others). One in `--every` is run compiled and the others in plain Python
 (`--compiled` and `--plain` run all in one mode). `--show SEED` prints a program and what comes of it. A process that
 dies is a crash of the seed it was working on. Exit code 1 if any gradient was wrong or anything crashed.
 """
@@ -31,21 +32,26 @@ class Settings:
 
     every: int
     shrink: float
+    arrays: str = "mixed"
 
 
-def program_of(seed: int) -> Program:
-    """The program of a seed."""
-    return generate(random.Random(seed), arrays=seed % 2 == 1)
+KINDS = ("none", "read", "written")  # what programs do with arrays
+
+
+def program_of(seed: int, arrays: str = "mixed") -> Program:
+    """The program of a seed, of one of KINDS."""
+    kind = ("none", "read", "written", "written")[seed % 4] if arrays == "mixed" else arrays
+    return generate(random.Random(seed), arrays=kind == "read", writes=kind == "written")
 
 
 def is_compiled(seed: int, every: int) -> bool:
-    """Whether the program of a seed is run compiled: one in `every`, with and without arrays in turn."""
-    return every > 0 and (seed // 2) % every == 0
+    """Whether the program of a seed is run compiled: one in `every`, of each kind in turn."""
+    return every > 0 and (seed // 4) % every == 0
 
 
-def run_seed(seed: int, every: int) -> Outcome:
+def run_seed(seed: int, settings: Settings) -> Outcome:
     """Run the program of a seed."""
-    return check(program_of(seed), is_compiled(seed, every))
+    return check(program_of(seed, settings.arrays), is_compiled(seed, settings.every))
 
 
 def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
@@ -56,13 +62,13 @@ def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
         found = check(candidate, compiled)
         return found.signature == outcome.signature
 
-    return shrink(program_of(seed), fails, settings.shrink)
+    return shrink(program_of(seed, settings.arrays), fails, settings.shrink)
 
 
 def _work(connection: Connection, seeds: range, settings: Settings) -> None:
     """A process: run seeds and send what comes of them; the parent says which failures to shrink."""
     for seed in seeds:
-        outcome = run_seed(seed, settings.every)
+        outcome = run_seed(seed, settings)
         connection.send((seed, outcome, None))
         if outcome.kind is not Kind.OK and outcome.kind is not Kind.DISCARDED and connection.recv():
             small = shrunk(seed, outcome, settings)
@@ -141,14 +147,14 @@ class _Run:
         process.kill()
         if connection in self.shrinking:
             seed, outcome = self.shrinking.pop(connection)
-            self.report(seed, outcome, program_of(seed))
+            self.report(seed, outcome, program_of(seed, self.settings.arrays))
             if seeds:
                 self.todo.append(seeds)
         elif seeds:
             outcome = Outcome(Kind.CRASH, why)
             self.counts[Kind.CRASH] += 1
             self.reasons[outcome.signature] += 1
-            self.report(seeds.start, outcome, program_of(seeds.start))
+            self.report(seeds.start, outcome, program_of(seeds.start, self.settings.arrays))
             if seeds[1:]:
                 self.todo.append(seeds[1:])
 
@@ -180,14 +186,17 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=10, help="one in so many is compiled (default: %(default)s)")
     parser.add_argument("--compiled", dest="every", action="store_const", const=1, help="compile all")
     parser.add_argument("--plain", dest="every", action="store_const", const=0, help="compile none")
+    parser.add_argument("--arrays", choices=("mixed", *KINDS), default="mixed", help="what the programs do with arrays")
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds for shrinking a failure, 0 for none")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and what comes of it")
     options = parser.parse_args()
+    settings = Settings(options.every, options.shrink, options.arrays)
     if options.show is not None:
-        outcome = run_seed(options.show, options.every)
-        print(describe(options.show, outcome, program_of(options.show), is_compiled(options.show, options.every)))
+        outcome = run_seed(options.show, settings)
+        program = program_of(options.show, options.arrays)
+        print(describe(options.show, outcome, program, is_compiled(options.show, options.every)))
         return int(outcome.kind in BAD)
-    run = _Run(options.seed, options.count, options.jobs, Settings(options.every, options.shrink))
+    run = _Run(options.seed, options.count, options.jobs, settings)
     run.run()
     print(f"\n{sum(run.counts.values())} programs")
     for kind, number in run.counts.most_common():

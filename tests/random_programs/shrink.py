@@ -55,7 +55,7 @@ def _candidates(program: Program) -> Iterator[Program]:
             changed = copy.deepcopy(function)
             del changed.args.args[position]
             inputs = tuple(args[:position] + args[position + 1 :] for args in program.inputs)
-            yield Program(HEADER + ast.unparse(changed) + "\n", inputs)
+            yield replace(program, text=HEADER + ast.unparse(changed) + "\n", inputs=inputs)
 
 
 def _smaller(function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:
