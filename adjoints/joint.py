@@ -10,6 +10,7 @@
          branch %t, b6, b7
     b6:  %r = getitem %r_record, %k             where the adjoint had @r1
 
+Loops whose iterations can be reversed as they come are (see `adjoints.immediate`): what they compute is at hand then.
 Of the two functions that it is made from, neither is changed. Not done here: simplification (`ir.passes.CLEAN_UP`).
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Collection, Mapping
 from numba import types
 
 from zygote_py.adjoints.alphas import Alphas, Sweeps
+from zygote_py.adjoints.immediate import ImmediateLoops, without
 from zygote_py.adjoints.plan import Plan
 from zygote_py.adjoints.trips import INDEX, Trip, trip_of
 from zygote_py.ir import ops
@@ -43,14 +45,22 @@ from zygote_py.ir.core import (
     replace_values,
     zero,
 )
-from zygote_py.ir.dominators import dominator_tree
+from zygote_py.ir.dominators import dominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import Memory, effect, has_memory
 from zygote_py.ir.ssa import SSABuilder
 
 
-def join(adjoint: Function, wrt: Collection[int], *, bare: bool, with_value: bool, seeded: bool = False) -> Function:
+def join(
+    adjoint: Function,
+    shadows: Mapping[Value, Value],
+    wrt: Collection[int],
+    *,
+    bare: bool,
+    with_value: bool,
+    seeded: bool = False,
+) -> Function:
     """Make the joint function of an adjoint and its primal.
 
     It returns the gradients of the parameters numbered in `wrt`: one of them if `bare`, else a tuple; with the value
@@ -59,11 +69,12 @@ def join(adjoint: Function, wrt: Collection[int], *, bare: bool, with_value: boo
     """
     if adjoint.primal is None:
         raise InternalError("joint: an adjoint without its primal")
-    return _Join(adjoint, adjoint.primal).build(list(wrt), bare, with_value, seeded)
+    return _Join(adjoint, adjoint.primal, shadows).build(list(wrt), bare, with_value, seeded)
 
 
 class _Join:
-    def __init__(self, adjoint: Function, primal: Function) -> None:
+    def __init__(self, adjoint: Function, primal: Function, shadows: Mapping[Value, Value]) -> None:
+        self.shadows = shadows
         self.forward: Clone = clone(primal)
         self.reverse: Clone = clone(adjoint)
         self.lifted: dict[Value, Instr] = {}  # instructions of the adjoint that need no adjoint, moved forward
@@ -77,6 +88,8 @@ class _Join:
         forward, reverse = self.forward.function, self.reverse.function
         self._lift()
         self.nest = loop_nest(forward)
+        self.memory = Memory(forward)
+        immediate = self._find_immediate()
         questions = self._questions()
         asked_loops = {
             self.nest.innermost(self.forward.blocks[question.block])
@@ -93,10 +106,14 @@ class _Join:
         assert isinstance(last.terminator, Return)
         value = last.terminator.values[0]
         last.terminator = Jump(reverse.entry)
+        for each in self.immediate:
+            self.finder.reverse_at_once(each)
         self.joint.blocks = [*forward.blocks, *reverse.blocks]
+        if immediate:
+            self.joint.blocks = reverse_postorder(self.joint)
         self._start_slots(last)
         index = self._count_down(questions)
-        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), Memory(forward))
+        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate)
         sweeps = Sweeps(
             self.nest,
             self.trips,
@@ -140,6 +157,25 @@ class _Join:
         for block in self.forward.function.blocks:
             block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
 
+    def _find_immediate(self) -> set[Loop]:
+        """Find the loops whose iterations can be reversed as they come; they do not belong to the nest any more."""
+        active = {root for value in self.shadows if (root := self.memory.root(self.forward.values[value])) is not None}
+        self.finder = ImmediateLoops(
+            self.forward.function,
+            self.reverse.function,
+            self.nest,
+            self.mirrored,
+            active,
+            self.forward.values,
+            self.lifted,
+            self.memory,
+        )
+        self.immediate = self.finder.find()
+        loops = {each.loop for each in self.immediate}
+        if loops:
+            self.nest = without(self.nest, loops)
+        return loops
+
     def _needs_no_adjoint(self, instr: Instr) -> bool:
         if instr.origin is None or effect(instr) is not ops.Effect.PURE or has_memory(instr.type):
             return False
@@ -158,7 +194,7 @@ class _Join:
         found = {}
         for block in self.reverse.function.blocks:
             for instr in block.instrs:
-                if isinstance(instr, CameFrom):
+                if isinstance(instr, CameFrom) and all(block is not each.header for each in self.immediate):
                     found[block] = instr
         return found
 

@@ -74,15 +74,24 @@ _CHEAP_CALLS: frozenset[object] = frozenset(
 class Plan:
     """The way of every node that is needed, directly or to recompute another."""
 
-    def __init__(self, nest: LoopNest, home: dict[Value, Block], free: Collection[Value], memory: Memory) -> None:
+    def __init__(
+        self,
+        nest: LoopNest,
+        home: dict[Value, Block],
+        free: Collection[Value],
+        memory: Memory,
+        immediate: Collection[Loop] = (),
+    ) -> None:
         """`home` gives the block of each value; `free` are values that are computed once anyway, in either sweep.
 
-        `memory` is that of the forward sweep.
+        `memory` is that of the forward sweep. The iterations of the `immediate` loops, which are not in the nest, are
+        reversed before the next one begins.
         """
         self._nest = nest
         self._home = home
         self._free = free
         self._memory = memory
+        self._immediate = immediate
         self._repeatable: dict[Instr, bool] = {}
         self._anew: set[Value] = set()
         self.ways: dict[Node, Way] = {}
@@ -202,8 +211,9 @@ class Plan:
         """Whether an instruction gives the same in the reverse sweep: what it reads is not overwritten by then."""
         if instr not in self._repeatable:
             what = effect(instr)
+            before = [loop.header for loop in self._immediate if self._home[instr] in loop]
             self._repeatable[instr] = what is ops.Effect.PURE or (
-                what is ops.Effect.READ and not self._memory.may_be_written_after(instr)
+                what is ops.Effect.READ and not self._memory.may_be_written_after(instr, None, before)
             )
         return self._repeatable[instr]
 

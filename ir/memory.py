@@ -11,7 +11,7 @@ single elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from numba import types
 
@@ -122,12 +122,17 @@ class Memory:
         """Whether anything writes to what a value may reach."""
         return bool(self.writers(operand))
 
-    def may_be_written_after(self, instr: Instr, targets: tuple[Operand, ...] | None = None) -> bool:
+    def may_be_written_after(
+        self, instr: Instr, targets: tuple[Operand, ...] | None = None, before: Collection[Block] = ()
+    ) -> bool:
         """Whether what `instr` reads (or `targets` reach) may be overwritten after it, in the object that it is there.
 
-        A loop in which an array is made anew in each iteration writes to another array each time.
+        A loop in which an array is made anew in each iteration writes to another array each time. What happens once
+        control has come to one of the blocks `before` does not count.
         """
-        return any(self._written_after(instr, target) for target in (reads(instr) if targets is None else targets))
+        return any(
+            self._written_after(instr, target, before) for target in (reads(instr) if targets is None else targets)
+        )
 
     def writes_between(self, first: Instr, last: Instr, target: Operand) -> bool:
         """Whether anything between two instructions of one block may write to what `target` may reach."""
@@ -151,7 +156,7 @@ class Memory:
                 return True
         return False
 
-    def _written_after(self, instr: Instr, target: Operand) -> bool:
+    def _written_after(self, instr: Instr, target: Operand, before: Collection[Block]) -> bool:
         writers = set(self.writers(target))
         if not writers:
             return False
@@ -163,7 +168,7 @@ class Memory:
                 return True
             if value is fresh:
                 return False
-        pending, seen = list(block.successors), set()
+        pending, seen = list(block.successors), set(before)
         while pending:
             block = pending.pop()
             if block in seen:

@@ -28,7 +28,7 @@ from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import passes
 from zygote_py.ir.clone import clone
-from zygote_py.ir.core import Function, Instr, Loc, Param, Type, replace_values
+from zygote_py.ir.core import Function, Instr, Loc, Param, Type, Value, replace_values
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
@@ -136,8 +136,8 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     if new := tuple(capture for capture in lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _check_result(request, lowered.result_type)
-    activity, adjoint = _differentiate(lowered.function, wrt, ())
-    joint = join(adjoint, wrt, bare=request.bare, with_value=request.with_value)
+    activity, adjoint, shadows = _differentiate(lowered.function, wrt, ())
+    joint = join(adjoint, shadows, wrt, bare=request.bare, with_value=request.with_value)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
     passes.run(joint, passes.CLEAN_UP)
@@ -154,8 +154,8 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     memory = Memory(primal)
     parameters = primal.params[: lowered.argument_count]
     written = [param for param in parameters if is_array(param.type) and memory.is_written(param)]
-    activity, adjoint = _differentiate(primal, wrt, written)
-    joint = join(adjoint, wrt, bare=False, with_value=False, seeded=True)
+    activity, adjoint, shadows = _differentiate(primal, wrt, written)
+    joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
     passes.run(joint, passes.CLEAN_UP)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
@@ -178,15 +178,18 @@ def _lowered(
     return given, wrt, lowered
 
 
-def _differentiate(primal: Function, wrt: tuple[int, ...], written: Collection[Param]) -> tuple[Activity, Function]:
-    """The active values of a primal in canonical form, and its adjoint; `written` are parameters that are results."""
+def _differentiate(
+    primal: Function, wrt: tuple[int, ...], written: Collection[Param]
+) -> tuple[Activity, Function, dict[Value, Value]]:
+    """The active values of a primal in canonical form, its adjoint and its shadows; `written` are results too."""
     asked = [primal.params[number] for number in wrt]
     parts = expose_leaves(primal, asked)
     refuse_shared_arguments(primal)
     activity = find_active(primal, asked, parts, written)
     kept = keep_contents(primal, activity)
     shadows = add_shadows(primal, activity)
-    return activity, make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written)))
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written)))
+    return activity, adjoint, shadows
 
 
 def _without_default(type: Type) -> Type:

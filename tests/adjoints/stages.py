@@ -53,7 +53,7 @@ def stages(func, *args, wrt=None) -> Stages:
     verify(primal)
     adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept))
     verify(adjoint)
-    joint = join(adjoint, numbers, bare=False, with_value=False)
+    joint = join(adjoint, shadows, numbers, bare=False, with_value=False)
     verify(joint)
     passes.run(joint, passes.CLEAN_UP)
     return Stages(primal, activity, adjoint, joint)

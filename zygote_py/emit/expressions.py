@@ -266,8 +266,8 @@ class Expressions:
         return ast.Subscript(ast.Attribute(self.operand(array), "shape"), ast.Constant(axis.value))
 
     def _new(self, op: ops.Op, type: Type, shape: list[ast.expr]) -> ast.expr:
-        """A new array of a type: one in Fortran order is the transpose of one in C order."""
-        if not isinstance(type, types.Array) or type.layout == "A":
+        """A new array of a type: one in Fortran order is the transpose of one in C order, which will do for any order."""
+        if not isinstance(type, types.Array):
             raise InternalError(f"emit: a record is no {type}")
         transposed = type.layout == "F"
         lengths = shape[::-1] if transposed else shape
@@ -301,8 +301,11 @@ class Expressions:
                 written = self._real(float(value))
                 return written if type == types.float64 else ast.Call(self._dtype(type), [written], [])
             case types.Complex() if isinstance(value, int | float | complex | np.number):
-                written = self._complex(complex(value))
-                return written if type == types.complex128 else ast.Call(self._dtype(type), [written], [])
+                number = complex(value)
+                if type == types.complex128:
+                    return self._complex(number)
+                is_real = repr(number) == repr(complex(number.real))
+                return ast.Call(self._dtype(type), [self._real(number.real) if is_real else self._complex(number)], [])
             case types.Integer() if isinstance(value, int | np.integer):
                 written = signed(ast.Constant(abs(int(value))), int(value) < 0)
                 return written if type == types.int64 else ast.Call(self._dtype(type), [written], [])

@@ -1,0 +1,328 @@
+"""Loops each iteration of which is reversed at once, before the next one: those that only add up.
+
+    for i in range(n):                      for i in range(n):
+        t = math.exp(x[i] * w)                  t = math.exp(x[i] * w)
+        s += t                       ->         dw += t * x[i]
+    ...                                     (and no second loop)
+    for i in range(n - 1, -1, -1):
+        ...
+
+Nothing has to be recorded then: the reverse of an iteration finds everything where the iteration has left it. That is
+right if the order of the iterations does not matter to the reverse sweep, which is so if
+
+* the adjoints that enter the reversed loop are known before the loop: constants, seeds, and what can be computed from
+  them and from earlier values; here `ds`;
+* the adjoints that its iterations pass on to each other are sums, to which each adds; here `dw`;
+* memory that the loop writes to is private to an iteration (see `adjoints.private`), and to the shadows of other memory
+  the reverse only adds; nothing is written to that memory later, so nobody takes from these shadows meanwhile.
+
+An immediate loop may be inside another one. Which loops may be, `find_immediate` says; `reverse_at_once` changes the
+graph of the two sweeps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zygote_py.adjoints.private import Private, allocated_in, written_in
+from zygote_py.ir.core import (
+    Alpha,
+    Block,
+    Branch,
+    CameFrom,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Operand,
+    Param,
+    Phi,
+    Undef,
+    Value,
+    operands,
+    predecessors,
+    replace_values,
+    zero,
+)
+from zygote_py.ir.edit import rename_incoming
+from zygote_py.ir.loops import Loop, LoopNest
+from zygote_py.ir.memory import Memory, effect, reads
+from zygote_py.ir.ops import Effect
+
+
+@dataclass(frozen=True, eq=False)
+class Immediate:
+    """A loop to be reversed at once. Of the reverse: `header`, `last` (of the latch), `first` and what is `outside`."""
+
+    loop: Loop
+    header: Block
+    last: Block
+    first: Block
+    before: Block
+    behind: Block
+
+
+class ImmediateLoops:
+    """Finds the immediate loops of a forward and a reverse sweep.
+
+    `mirrored` gives the forward block of each reverse block, `active` are the roots that have shadows, `values` maps the
+    primal's values to those of the forward sweep, and `lifted` instructions of the reverse that were moved there.
+    """
+
+    def __init__(
+        self,
+        forward: Function,
+        reverse: Function,
+        nest: LoopNest,
+        mirrored: Mapping[Block, Block],
+        active: set[Value],
+        values: Mapping[Value, Value],
+        lifted: Mapping[Value, Instr],
+        memory: Memory,
+    ) -> None:
+        self._forward = forward
+        self._reverse = reverse
+        self._nest = nest
+        self._mirrored = mirrored
+        self._active = active
+        self._values = values
+        self._lifted = lifted
+        self._memory = memory
+        self._private = Private(forward, nest, memory)
+        self._preds = predecessors(reverse)
+        self._home = {value: block for block in reverse.blocks for value in (*block.phis, *block.instrs)}
+        self._forward_home = {value: block for block in forward.blocks for value in (*block.phis, *block.instrs)}
+        self._users: dict[Value, list[tuple[Block, object]]] = {}
+        for block in reverse.blocks:
+            for node in (*block.phis, *block.instrs, block.terminator):
+                for operand in operands(node):
+                    if isinstance(operand, Value):
+                        self._users.setdefault(operand, []).append((block, node))
+
+    def find(self) -> list[Immediate]:
+        """The immediate loops, each after those around it."""
+        found: dict[Loop, Immediate] = {}
+        for loop in self._nest.loops:
+            if loop.parent is None or loop.parent in found:
+                candidate = self._shape(loop)
+                if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
+                    found[loop] = candidate
+        return list(found.values())
+
+    def _shape(self, loop: Loop) -> Immediate | None:
+        """The reverse of a loop, if it has the usual form."""
+        header = next(
+            (
+                block
+                for block in self._reverse.blocks
+                if self._mirrored.get(block) is loop.header and isinstance(block.terminator, Branch)
+            ),
+            None,
+        )
+        if header is None or not all(isinstance(instr, CameFrom) for instr in header.instrs):
+            return None
+        branch = header.terminator
+        assert isinstance(branch, Branch)
+        inside = [pred for pred in self._preds[header] if self._mirrored.get(pred) in loop.blocks]
+        outside = [pred for pred in self._preds[header] if pred not in inside]
+        if len(inside) != 1 or len(outside) != 1 or self._mirrored.get(branch.then) is not loop.latches[0]:
+            return None
+        if self._mirrored.get(branch.orelse) in loop.blocks or len(self._preds[branch.then]) != 1:
+            return None
+        if not isinstance(inside[0].terminator, Jump) or not isinstance(outside[0].terminator, Jump):
+            return None
+        return Immediate(loop, header, branch.then, inside[0], outside[0], branch.orelse)
+
+    def _only_adds(self, it: Immediate) -> bool:
+        """Whether what the reversed iterations pass on to each other are sums, and what enters is known before."""
+        carried: set[Value] = set()
+        for phi in it.header.phis:
+            total = self._sum_from(phi, it)
+            if total is None or total & carried:
+                return False
+            carried |= total
+        for block in self._blocks(it):
+            for node in (*block.phis, *block.instrs, block.terminator):
+                for operand in operands(node):
+                    if isinstance(operand, Value) and operand in self._home and operand not in carried:
+                        inside = self._home[operand]
+                        if self._is_of(inside, it):
+                            continue
+                        if not self._is_known(operand, it.loop):
+                            return False
+        return True
+
+    def _blocks(self, it: Immediate) -> list[Block]:
+        """The reverse blocks of an iteration."""
+        return [block for block in self._reverse.blocks if block is not it.header and self._is_of(block, it)]
+
+    def _is_of(self, block: Block, it: Immediate) -> bool:
+        return block is not it.header and self._mirrored.get(block) in it.loop.blocks
+
+    def _sum_from(self, phi: Phi, it: Immediate) -> set[Value] | None:
+        """The values in an iteration to which `phi` contributes, if each is `phi` and something added; else None."""
+        found: set[Value] = {phi}
+        pending: list[Value] = [phi]
+        while pending:
+            value = pending.pop()
+            for block, user in self._users.get(value, ()):
+                if user in found or user is phi or not self._is_of(block, it):
+                    continue
+                if not isinstance(user, Phi) and not (isinstance(user, Instr) and user.op is operator.add):
+                    return None
+                found.add(user)
+                pending.append(user)
+        for value in found - {phi}:
+            if isinstance(value, Phi):
+                if not all(operand in found or isinstance(operand, Undef) for operand in value.incoming.values()):
+                    return None
+            elif isinstance(value, Instr) and sum(operand in found for operand in value.args) != 1:
+                return None
+        return found if phi.incoming[it.first] in found else None
+
+    def _is_known(self, operand: Operand, loop: Loop) -> bool:
+        """Whether an operand can be had before a loop of the forward sweep."""
+        (preheader,) = loop.entering
+        match operand:
+            case Const() | Undef() | Param():
+                return True
+            case Alpha(value):
+                return self._is_before(self._values[value], preheader)
+            case Instr() if operand in self._lifted:
+                return self._is_before(self._lifted[operand], preheader)
+            case Instr() if operand in self._home:
+                return effect(operand) is Effect.PURE and all(self._is_known(arg, loop) for arg in operand.args)
+            case Phi() if operand in self._home:
+                return False
+            case _:
+                return True
+
+    def _is_before(self, value: Value, block: Block) -> bool:
+        home = self._forward_home.get(value)
+        return home is None or self._nest.tree.dominates(home, block)
+
+    def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
+        written = written_in(loop.order, self._memory) & self._active
+        made = allocated_in(loop.order, self._memory) & self._active
+        private = {root for root in written | made if self._private.is_private(root, loop)}
+        if (written | made) - private:
+            return False
+        later = written_in(self._blocks_after(loop, around), self._memory)
+        read = {
+            root
+            for block in loop.order
+            for instr in block.instrs
+            if isinstance(instr, Instr)
+            for arg in reads(instr)
+            if (root := self._memory.root(arg)) is not None
+        }
+        return not (read & self._active - private) & later
+
+    def _blocks_after(self, loop: Loop, around: set[Loop]) -> list[Block]:
+        """The blocks that may run after a loop, in the same iteration of the immediate loops around it."""
+        stop = {each.header for each in around if loop.header in each}
+        pending, seen = [behind for _, behind in loop.exits], set(stop)
+        found = []
+        while pending:
+            block = pending.pop()
+            if block not in seen:
+                seen.add(block)
+                found.append(block)
+                pending += block.successors
+        return found
+
+    def reverse_at_once(self, it: Immediate) -> None:
+        """Put the reverse of an iteration behind it."""
+        loop = it.loop
+        (preheader,), (latch,) = loop.entering, loop.latches
+        self._make_known(it, preheader)
+        totals: dict[Value, Operand] = {}
+        for phi in it.header.phis:
+            start = phi.incoming[it.before]
+            known = isinstance(start, Const)
+            moved = Phi(phi.type, phi.hint, phi.loc)
+            moved.incoming = {preheader: start if known else zero(phi.type), it.first: phi.incoming[it.first]}
+            loop.header.phis.append(moved)
+            totals[phi] = moved
+            if not known:
+                total = Instr(operator.add, (start, moved), phi.type, phi.hint)
+                it.before.instrs.append(total)
+                self._replace_outside(phi, total, it)
+        for phi in loop.header.phis:
+            if latch in phi.incoming:
+                phi.incoming[it.first] = phi.incoming.pop(latch)
+        replace_values(self._reverse, totals)
+        replace_values(self._forward, totals)
+        latch.terminator = Jump(it.last)
+        rename_incoming(it.last, it.header, latch)
+        it.first.terminator = Jump(loop.header)
+        it.before.terminator = Jump(it.behind)
+        rename_incoming(it.behind, it.header, it.before)
+        self._reverse.blocks.remove(it.header)
+
+    def _replace_outside(self, phi: Phi, total: Value, it: Immediate) -> None:
+        """After the loop, a sum has what it started from."""
+        for block in (*self._reverse.blocks, *self._forward.blocks):
+            if block is it.header or self._is_of(block, it):
+                continue
+            for each in block.phis:
+                for pred, operand in each.incoming.items():
+                    if operand is phi:
+                        each.incoming[pred] = total
+            for instr in block.instrs:
+                if isinstance(instr, Instr) and instr is not total:
+                    instr.args = tuple(total if arg is phi else arg for arg in instr.args)
+            if hasattr(block.terminator, "values"):
+                block.terminator.values = tuple(total if v is phi else v for v in block.terminator.values)
+
+    def _make_known(self, it: Immediate, preheader: Block) -> None:
+        """Compute before the loop what enters its reverse."""
+        copies: dict[Value, Operand] = {}
+        blocks = self._blocks(it)
+
+        def known(operand: Operand) -> Operand:
+            match operand:
+                case Alpha(value):
+                    return self._values[value]
+                case Instr() if operand in self._lifted:
+                    return self._lifted[operand]
+                case Instr() if operand in self._home:
+                    if operand not in copies:
+                        args = tuple(known(arg) for arg in operand.args)
+                        copy = Instr(operand.op, args, operand.type, operand.hint, operand.loc, operand.keywords)
+                        copy.origin = operand.origin
+                        preheader.instrs.append(copy)
+                        copies[operand] = copy
+                    return copies[operand]
+                case _:
+                    return operand
+
+        for block in blocks:
+            for instr in block.instrs:
+                if isinstance(instr, Instr):
+                    instr.args = tuple(self._entering(arg, it, known) for arg in instr.args)
+            for phi in block.phis:
+                phi.incoming = {pred: self._entering(arg, it, known) for pred, arg in phi.incoming.items()}
+
+    def _entering(self, operand: Operand, it: Immediate, known) -> Operand:  # type: ignore[no-untyped-def]
+        if isinstance(operand, Instr) and operand in self._home and operand not in self._lifted:
+            if not self._is_of(self._home[operand], it):
+                return known(operand)
+        return operand
+
+
+def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:
+    """The nest without some of its loops, as if their blocks belonged to what is around them."""
+
+    def kept(loop: Loop | None) -> Loop | None:
+        while loop is not None and loop in removed:
+            loop = loop.parent
+        return loop
+
+    innermost = {block: found for block in nest.tree.order if (found := kept(nest.innermost(block))) is not None}
+    remaining = tuple(loop for loop in nest.loops if loop not in removed)
+    for loop in remaining:
+        loop.parent = kept(loop.parent)
+    return LoopNest(remaining, nest.tree, innermost)

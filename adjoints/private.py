@@ -1,0 +1,174 @@
+"""Which memory a loop uses for one iteration at a time: what an iteration reads of it, it has written itself.
+
+    for i in range(n):                      `w` is private to the loop over i, though it is made before it:
+        for j in range(len(w)):             each iteration first writes to all of its elements
+            w[j] = x[i, j] * x[i, j]
+        for j in range(len(w)):
+            s += math.sin(w[j])
+
+Private too is what an iteration allocates and leaves nothing of behind. Nothing is concluded from the values of
+indices: the writes that come first have to be those of loops that count over the whole array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value, operands
+from zygote_py.ir.loops import CountedLoop, Loop, LoopNest, counted_exit
+from zygote_py.ir.memory import Memory, effect, writes
+from zygote_py.ir.ops import Effect
+
+
+class Private:
+    """Answers for the loops of one function."""
+
+    def __init__(self, function: Function, nest: LoopNest, memory: Memory) -> None:
+        self._nest = nest
+        self._memory = memory
+        self._members: dict[Value, list[Value]] = {}
+        self._users: dict[Value, list[tuple[Block, object]]] = {}
+        self._home: dict[Value, Block] = {}
+        for block in function.blocks:
+            for value in (*block.phis, *block.instrs):
+                self._home[value] = block
+            for node in (*block.phis, *block.instrs, block.terminator):
+                for operand in operands(node):
+                    if isinstance(operand, Value):
+                        self._users.setdefault(operand, []).append((block, node))
+        for value in function.values():
+            if (root := memory.root(value)) is not None:
+                self._members.setdefault(root, []).append(value)
+
+    def is_private(self, root: Value, loop: Loop) -> bool:
+        """Whether no iteration of the loop reads what another has written to the memory of a root, and nothing after."""
+        if root in self._memory.outside:
+            return False
+        members = self._members.get(root, [])
+        if all(member in self._home and self._home[member] in loop for member in members):
+            return self._stays_inside(members, loop)
+        if len(members) != 1 or not isinstance(members[0], Instr) or members[0].op not in (ops.record, ops.zeros):
+            return False
+        return self._is_written_first(members[0], loop)
+
+    def _stays_inside(self, members: Iterable[Value], loop: Loop) -> bool:
+        for member in members:
+            if isinstance(member, Phi) and member in loop.header.phis:
+                return False
+            if any(block not in loop for block, _ in self._users.get(member, ())):
+                return False
+        return True
+
+    def _is_written_first(self, array: Instr, loop: Loop) -> bool:
+        """Whether each iteration writes to all elements of an array made before the loop, before it reads any."""
+        reading: list[tuple[Block, Instr]] = []
+        stores: list[tuple[Block, Instr]] = []
+        for block, user in self._users.get(array, ()):
+            if block not in loop:
+                if self._comes_before(block, loop):
+                    continue
+                return False
+            if not isinstance(user, Instr):
+                return False
+            if user.op in (ops.setitem, ops.initialize) and user.args[0] is array and array not in user.args[1:]:
+                stores.append((block, user))
+            elif user.op is not ops.dim:
+                reading.append((block, user))
+        return any(
+            all(self._precedes(store, at, nest, user, block) for block, user in reading)
+            for at, store in stores
+            if (nest := self._covering(store, at, array, loop)) is not None
+        )
+
+    def _comes_before(self, block: Block, loop: Loop) -> bool:
+        """Whether a block outside of the loop is not reached after it."""
+        pending, seen = [behind for _, behind in loop.exits], set()
+        while pending:
+            following = pending.pop()
+            if following is block:
+                return False
+            if following not in seen:
+                seen.add(following)
+                pending += following.successors
+        return True
+
+    def _covering(self, store: Instr, at: Block, array: Instr, loop: Loop) -> Loop | None:
+        """The outermost loop of the nest in which a store writes to each element of the array; None if there is none."""
+        _, _, *index = store.args
+        if len(index) != len(array.args) or not index:
+            return None
+        needed = list(zip(index, array.args, strict=True))
+        block, around, outermost = at, self._nest.innermost(at), None
+        while needed:
+            if around is None or around is loop or around not in self._nest.loops:
+                return None
+            how = counted_exit(around)
+            (latch,) = around.latches if len(around.latches) == 1 else (None,)
+            if how is None or latch is None or len(around.exits) != 1 or around.raising_exits:
+                return None
+            if around.exits[0][0] is not around.header or not self._nest.tree.dominates(block, latch):
+                return None
+            match = [pair for pair in needed if _counts_over(how, pair[0], pair[1])]
+            if len(match) != 1:
+                return None
+            needed.remove(match[0])
+            outermost, block, around = around, around.header, around.parent
+        return outermost
+
+    def _precedes(self, store: Instr, at: Block, nest: Loop, user: Instr, block: Block) -> bool:
+        """Whether what `user` reads has been written by then: it comes after the nest, or reads the element just stored."""
+        tree = self._nest.tree
+        ((_, behind),) = nest.exits
+        if block not in nest and tree.dominates(behind, block):
+            return True
+        array, _, *index = store.args
+        if block not in nest or not tree.dominates(at, block):
+            return False
+        if user.op is not ops.getitem and user.op is not ops.accumulate:
+            return False
+        own = user.args[1:] if user.op is ops.getitem else user.args[2:]
+        if (
+            user.args[0] is not array
+            or len(own) != len(index)
+            or any(a is not b for a, b in zip(own, index, strict=True))
+        ):
+            return False
+        return at is not block or at.instrs.index(store) < at.instrs.index(user)
+
+
+def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
+    """Whether an index takes all values from 0 to the length of an axis."""
+    if (
+        index is not how.phi
+        or how.step != 1
+        or how.comparison is not operator.lt
+        or how.start != Const(0, how.phi.type)
+    ):
+        return False
+    return how.bound is length or (isinstance(length, Const) and how.bound == length)
+
+
+def allocated_in(function_blocks: Iterable[Block], memory: Memory) -> set[Value]:
+    """The roots of what the blocks allocate."""
+    found = set()
+    for block in function_blocks:
+        for instr in block.instrs:
+            if (
+                isinstance(instr, Instr)
+                and effect(instr) is Effect.ALLOCATE
+                and (root := memory.root(instr)) is not None
+            ):
+                found.add(root)
+    return found
+
+
+def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
+    """The roots of what the blocks write to."""
+    found = set()
+    for block in blocks:
+        for instr in block.instrs:
+            if isinstance(instr, Instr):
+                found.update(root for target in writes(instr) if (root := memory.root(target)) is not None)
+    return found
