@@ -28,7 +28,8 @@ EXPRESSIONS = {
     "operators": """
         z * w; z / w; z + x; x - z; x * z; z / x; x / z; z - 1; 2 * z; z / 2; -z; +z; 2j * z - 1; n * z
         z ** w; z ** x; x ** z; z ** 2; z ** 1; z ** -3; z ** 0.5; z ** 2.5; 2 ** z; z ** n; z ** (1 + 2j); pow(z, w)
-        (-x) ** z; z ** -x; cmath.log(z, -x); cmath.log(-x, z); (-2) ** z; np.power(z, -2); z * -x; (z + x) * (1 - z * x)
+        (-x) ** z; z ** -x; cmath.log(z, -x); cmath.log(-x, z); (-2) ** z; np.power(z, -2); z * -x
+        (z + x) * (1 - z * x)
     """,
     "parts": """
         abs(z) + 0j; complex(x, 2 * x * x); complex(x); complex(z.real, x) * z.imag
@@ -37,7 +38,8 @@ EXPRESSIONS = {
         x.conjugate() * z; x.imag * z
         np.angle(z) * w; np.angle(z, True) * w; cmath.phase(z) * w; np.abs(z) * 1j; np.real(x) * z
         cmath.polar(z)[0] * cmath.polar(w)[1] * z; cmath.rect(x, x * x); np.complex128(z) * z; np.complex128(x)
-        np.complex64(1.5) * z; z if x > 0 else w; (z if z == w else w) * z; (z if z != w else w) * z; (z if z else w) * z
+        np.complex64(1.5) * z; z if x > 0 else w; (z if z == w else w) * z; (z if z != w else w) * z
+        (z if z else w) * z
         np.where(x > 0, z, w) * z; np.maximum(z, w); np.minimum(z, w); np.fmax(z, w); np.fmin(z, w)
         (z if cmath.isfinite(z) and not cmath.isnan(z) else w) * z; np.nan_to_num(z) * z
         max(z.real, w.real) * z
@@ -199,23 +201,24 @@ def ping_pong(a: np.ndarray, b: np.ndarray, n: int) -> complex:
 
 
 C3, C4, C23 = numbers(3), numbers(4), numbers(2, 3)
+DOUBLE = {"float32": False, "layouts": ("C",)}
 PROGRAMS: dict[Callable[..., Any], tuple[tuple[Any, ...], dict[str, Any]]] = {
-    julia: ((0.3 + 0.2j, 0.4 - 0.3j, 5), {"float32": False}),
-    newton: ((0.8 + 0.3j, 1.2 - 0.5j), {"float32": False, "tolerance": 1e-6}),
-    horner: ((C4, 0.5 - 0.6j), {}),
-    mandelbrot_escape: ((0.4 + 0.45j,), {"float32": False}),
-    fourier: ((C3,), {"float32": False}),
-    recurrence: ((C4, 0.3 + 0.1j), {"written": ("x",)}),
-    energy: ((C4,), {}),
-    mixed: ((C3.real.copy(), C3), {}),
-    pair: (((0.3 + 0.2j, 1.0 - 2.0j),), {}),
-    elementwise: ((C3, numbers(3)), {"empty": [(C3[:0], C3[:0])]}),
-    power_spectrum: ((C4,), {"empty": [(C4[:0],)]}),
-    parts: ((C3,), {"empty": [(C3[:0],)]}),
-    broadcast: ((numbers(2, 2), numbers(2)), {}),
-    rows: ((C23, C3), {"written": ("a",)}),
-    write_parts: ((C3, rng.normal(size=3)), {"written": ("x",)}),
-    ping_pong: ((C3, numbers(3), 2), {"written": ("a", "b")}),
+    julia: ((0.3 + 0.2j, 0.4 - 0.3j, 5), DOUBLE),
+    newton: ((0.8 + 0.3j, 1.2 - 0.5j), {**DOUBLE, "tolerance": 1e-6}),
+    horner: ((C4, 0.5 - 0.6j), {"layouts": ("C",)}),
+    mandelbrot_escape: ((0.4 + 0.45j,), DOUBLE),
+    fourier: ((C3,), DOUBLE),
+    recurrence: ((C4, 0.3 + 0.1j), {"written": ("x",), "layouts": ("C",)}),
+    energy: ((C4,), {"layouts": ("A",), "float32": False}),
+    mixed: ((C3.real.copy(), C3), DOUBLE),
+    pair: (((0.3 + 0.2j, 1.0 - 2.0j),), DOUBLE),
+    elementwise: ((C3, numbers(3)), {"empty": [(C3[:0], C3[:0])], "layouts": ("C",)}),
+    power_spectrum: ((C4,), {**DOUBLE, "empty": [(C4[:0],)]}),
+    parts: ((C3,), {"empty": [(C3[:0],)], "layouts": ("A",), "float32": False}),
+    broadcast: ((numbers(2, 2), numbers(2)), DOUBLE),
+    rows: ((C23, C3), {"written": ("a",), "layouts": ("F",), "float32": False}),
+    write_parts: ((C3, rng.normal(size=3)), {**DOUBLE, "written": ("x",)}),
+    ping_pong: ((C3, numbers(3), 2), {**DOUBLE, "written": ("a", "b")}),
 }
 
 
