@@ -35,6 +35,8 @@ _SHORT: dict[str, Type] = {
     "bool": types.boolean,
     "none": types.none,
     "str": types.unicode_type,
+    "slice": types.slice2_type,
+    "strided_slice": types.slice3_type,
 }
 _TEXT: dict[Type, str] = {type: name for name, type in _SHORT.items()}
 _SPELLED: dict[str, Type] = (
@@ -130,7 +132,7 @@ def _array(dtype: str, axes: list[str], layout: str, s: str) -> Type:
 
 def _scalar(name: str, s: str) -> Type:
     found = _SPELLED.get(name)
-    if found is None or found in (types.none, types.unicode_type):
+    if not isinstance(found, types.Number | types.Boolean):
         raise _unknown(s)
     return found
 

@@ -124,7 +124,6 @@ def nested_loops(x):
                 x[i, j] = x[i, j - 1] + 1.0
             else:
                 x[i, j] *= 0.5
-    return None
 
 
 @at((V, W))
