@@ -114,6 +114,9 @@ def store(at: Lowering, statement: st.Store) -> None:
 def fill(at: Lowering, array: Operand, value: Bundle) -> None:
     """`array[...] = value`"""
     assert isinstance(array.type, types.Array)
+    if not array.type.mutable:
+        message = "this array cannot be written to: it is captured, or read-only"
+        raise at.refuse(message, "pass it as an argument, or write to a copy", "=")
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
 
 

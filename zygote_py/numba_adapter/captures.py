@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import types
 from numba.core import ir
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import build_definitions
@@ -22,7 +23,7 @@ from numba.core.ir_utils import build_definitions
 from zygote_py import statements as st
 from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir.core import Loc
+from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import callee_for, is_known_to_numba
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
@@ -123,7 +124,7 @@ def _take(state: Any, assign: Any, capture: st.Capture) -> None:
         while name in state.func_ir.arg_names:
             name += "_"
         index = state.func_ir.arg_count
-        type_ = typeof(capture.value)
+        type_ = _read_only(typeof(capture.value))
         made = st.Capture(name, capture.kind, capture.read, capture.key, type_, capture.value)
         captures.hidden[capture.key] = index, made
         state.func_ir.arg_names = (*state.func_ir.arg_names, name)
@@ -140,6 +141,13 @@ def _varies(value: object) -> bool:
     if structures.is_structure(type(value)):
         return any(_varies(getattr(value, name)) for name in structures.field_names(type(value)))
     return isinstance(value, float | np.floating | np.ndarray)
+
+
+def _read_only(type_: Type) -> Type:
+    """The type of a captured value, to which Numba lets nobody write."""
+    if isinstance(type_, types.Array):
+        return type_.copy(readonly=True)
+    return type_
 
 
 def _refuse_statement(statement: Any) -> None:

@@ -32,6 +32,8 @@ _STATEMENTS = {
     "GET_AWAITABLE": ("`await`", "write an ordinary function", "await"),
 }
 _SUPPORTED = "write it with what Numba supports"
+# What to do instead of writing to an array that is read-only; captured ones are, as Numba has it.
+PASS_IT = "pass it as an argument, or write to a copy"
 
 
 def translate_error(error: Exception, func: Any, definition: Loc) -> DifferentiationError:
@@ -46,6 +48,8 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
     if "yield in a closure" in text:
         return refuse("a generator expression is not supported", place, "write it as a loop", "for")
+    if "Cannot modify readonly array" in text:
+        return refuse("this array cannot be written to: it is captured, or read-only", place, PASS_IT, "[")
     if found := re.search(r"No implementation of function Function\(.*\) found for signature:\s*>>> (.+)", text):
         call = _readable(found[1])
         name = call.partition("(")[0]
@@ -79,6 +83,15 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         name = found[3].partition(".")[0]
         kinds = f"{_readable(found[1])} in one place and {_readable(found[2])} in another"
         return refuse(f"the variable `{name}` is {kinds}", place, "use one variable for each type", name)
+    if isinstance(error, AttributeError) and "'NoneType' object has no attribute 'args'" in text:
+        # What Numba raises for an operator in place whose result it cannot store.
+        place = find_line(func.__code__, r".*[-+*/%&|^<>]=") or place
+        return refuse(
+            "an operator in place writes to a read-only array, or gives elements of a type that the array cannot hold",
+            place,
+            "write to a copy, of the type of the result",
+            "=",
+        )
     if isinstance(error, AttributeError) and error.name:
         place = find_line(func.__code__, rf".*\.\s*{error.name}\b") or place
         return refuse(f"{error}", place, "call a function that there is", error.name)
