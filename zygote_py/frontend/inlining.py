@@ -260,7 +260,7 @@ class _Inliner:
     def _result(
         self, call: st.Assign, callee: st.TypedFunction, leave: st.Leave, prefix: str
     ) -> Iterator[st.Statement]:
-        result = f"{prefix}result"
+        result = f"{prefix}*result"
         self._types[result] = callee.return_type
         yield st.Assign(result, st.Copy(leave.value), leave.loc)
         yield st.Assign(call.target, st.Copy(result), call.loc)
@@ -295,12 +295,12 @@ def _moved(function: st.TypedFunction, loc: Loc) -> st.TypedFunction:
 
 def _parameter(prefix: str, index: int) -> st.Variable:
     """The variable that holds an argument of a call."""
-    return f"{prefix}parameter{index}"
+    return f"{prefix}*parameter{index}"
 
 
 def is_parameter(variable: st.Variable) -> bool:
     """Whether a variable is one that `inline_calls` made to hold an argument."""
-    return ":parameter" in variable
+    return ":*parameter" in variable
 
 
 def _map_merges(block: st.TypedBlock, labels: dict[st.Label, st.Label]) -> st.TypedBlock:
