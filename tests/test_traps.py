@@ -141,7 +141,7 @@ def test_multiplied_and_divided_in_place_after_it_was_read():
 
 def test_a_slice_multiplied_by_another_of_the_same_array():
     def f(a):
-        a[:3] *= a[2:]
+        a[:3] *= 1.0 * a[2:]
         a[1:4] /= a[2]
         a[2:] -= a[:3] * a[0]
         return np.sum(a * a)
