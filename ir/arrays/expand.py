@@ -14,7 +14,10 @@ from zygote_py.ir.arrays.shapes import Shapes
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, replace_values
 from zygote_py.ir.edit import order_blocks, rename_incoming
+from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
+
+_COUNTERS = "ijklmnopqr"
 
 
 def expand_arrays(function: Function) -> None:
@@ -37,6 +40,8 @@ class _Expansion:
         self.python_errors = function.options.get("error_model", "python") == "python"
         self.replaced: dict[Value, Operand] = {}
 
+        self.nest = loop_nest(function)
+
     def run(self) -> None:
         blocks: list[Block] = []
         for block in self.function.blocks:
@@ -50,7 +55,7 @@ class _Expansion:
         """Expand one block; the blocks that follow it now."""
         instrs, terminator = block.instrs, block.terminator
         successors = block.successors
-        writer = Writer(block, self.python_errors)
+        writer = Writer(block, self._counters(block), self.python_errors)
         block.instrs = []
         added: list[Block] = []
         for instr in instrs:
@@ -70,6 +75,15 @@ class _Expansion:
             for successor in successors:
                 rename_incoming(successor, block, writer.block)
         return added
+
+    def _counters(self, block: Block) -> list[str]:
+        """Names for the counters of loops that the loops around a block do not have."""
+        taken = set()
+        loop = self.nest.innermost(block)
+        while loop is not None:
+            taken |= {phi.hint for phi in loop.header.phis}
+            loop = loop.parent
+        return [name for name in _COUNTERS if name not in taken]
 
     def _answer(self, instr: Instr, writer: Writer) -> bool:
         """Replace a question for a length whose answer is known, or will be gone."""

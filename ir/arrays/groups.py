@@ -18,12 +18,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import Kind, can_store, is_elementwise, is_numeric, is_scalar, reduced_axes
+from zygote_py.ir.arrays.kinds import (
+    Kind,
+    can_store,
+    element,
+    in_fortran_order,
+    is_elementwise,
+    is_numeric,
+    is_scalar,
+    ndim,
+    reduced_axes,
+)
 from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.scalars import is_cheap
-from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering, ndim
+from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value, operands
 from zygote_py.ir.memory import Memory
 
@@ -115,8 +126,10 @@ def kind_of(instr: Instr) -> Kind | None:
         return _kind_of_store(instr)
     if instr.op is ops.getitem and is_numeric(instr.type) and is_numeric(args[0].type):
         return Kind.GATHER if gathering(args[0], args[1:]) is not None else None
-    if instr.op is np.flatnonzero and is_numeric(args[0].type) and ndim(args[0]) == 1 and len(args) == 1:
-        return Kind.POSITIONS
+    if instr.op is np.flatnonzero and ndim(args[0]) == 1 and len(args) == 1:
+        return (
+            Kind.POSITIONS if is_scalar(element(args[0])) and not isinstance(element(args[0]), types.Complex) else None
+        )
     if is_elementwise(instr):
         return Kind.ELEMENTWISE
     if reduced_axes(instr) is not None:
@@ -134,8 +147,8 @@ def _kind_of_store(instr: Instr) -> Kind | None:
         return Kind.STORE if ndim(target) or ndim(value) else None
     if gathering(target, index) is not None:
         return Kind.SCATTER
-    if len(index) == 1 and is_numeric(index[0].type) and str(index[0].type.dtype) == "bool" and is_scalar(value.type):
-        return Kind.MASKED_STORE if ndim(index[0]) <= ndim(target) else None
+    if len(index) == 1 and is_scalar(value.type) and 1 <= ndim(index[0]) <= ndim(target):
+        return Kind.MASKED_STORE if element(index[0]) == types.boolean else None
     return None
 
 
@@ -241,7 +254,7 @@ class _BlockGroups:
             case _:
                 frame = self.shapes.of(instr)
         in_order = node.kind in (Kind.SCATTER, Kind.MASKED_STORE, Kind.GATHER)
-        backwards = not in_order and getattr(made, "layout", "C") == "F" and len(frame) > 1
+        backwards = not in_order and in_fortran_order(made) and len(frame) > 1
         node.group = Group([node], frame, backwards, node.position)
         self.groups.append(node.group)
 

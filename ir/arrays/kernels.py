@@ -20,15 +20,13 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.arrays.groups import Group, Node
-from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, reduced_axes
+from zygote_py.ir.arrays.kinds import Kind, element, in_fortran_order, in_layout, is_numeric, ndim, reduced_axes
 from zygote_py.ir.arrays.loops import INDEX, Accumulator, Nest
 from zygote_py.ir.arrays.overlap import seen_through
 from zygote_py.ir.arrays.scalars import cast, compute
-from zygote_py.ir.arrays.shapes import Shape, Shapes, gathering, is_whole, ndim
+from zygote_py.ir.arrays.shapes import Shape, Shapes, gathering, is_whole
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Value
-
-COUNTERS = "ijklmnop"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +73,9 @@ class Kernel:
         lengths = {axis: self._bound(axis) for axis in group.order}
         made = {root: self._allocate(root) for root in group.roots}
         bounds = [lengths[axis] for axis in group.order]
-        self.nest = nest = Nest(self.writer.block, bounds, [COUNTERS[axis] for axis in group.order], self.loc)
+        self.nest = nest = Nest(
+            self.writer.block, bounds, [self.writer.counters[axis] for axis in group.order], self.loc
+        )
         indices: list[Operand] = [Const(0, INDEX)] * len(group.frame)
         for level, axis in enumerate(group.order):
             indices[axis] = nest.counters[level]
@@ -121,7 +121,7 @@ class Kernel:
             return None
         shape = [self.writer.length(length) for length in self.shapes.of(instr)]
         op = ops.zeros if root.kind is Kind.REDUCE_AXES and not self._is_inner(root) else ops.record
-        type = instr.type.copy(layout="C") if instr.type.layout == "A" else instr.type
+        type = instr.type if in_fortran_order(instr.type) else in_layout(instr.type, "C")
         array = self.writer.add(op, *shape, type=type, hint=instr.hint, loc=instr.loc)
         self.results[instr] = array
         return array

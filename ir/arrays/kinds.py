@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import enum
 import operator
+from typing import Literal
 
 import numpy as np
 from numba import types
@@ -70,11 +71,29 @@ def element(operand: Operand) -> Type:
     return found
 
 
+def ndim(operand: Operand) -> int:
+    """The number of axes of an array; 0 for a scalar."""
+    return int(operand.type.ndim) if isinstance(operand.type, types.Array) else 0
+
+
+def in_fortran_order(type: Type) -> bool:
+    """Whether the first axis of an array is the one whose elements are next to each other."""
+    return isinstance(type, types.Array) and bool(type.layout == "F")
+
+
+def in_layout(type: Type, layout: Literal["C", "A"]) -> Type:
+    """The type of such an array in another layout."""
+    found: Type = type.copy(layout=layout) if isinstance(type, types.Array) else type
+    return found
+
+
 def is_elementwise(instr: Instr) -> bool:
     """Whether each element of the result is made from the elements of the arguments at its place."""
     if not is_numeric(instr.type) or instr.keywords or not instr.args:
         return False
     op, args = instr.op, instr.args
+    if max(map(ndim, args)) != ndim(instr):
+        return False
     if op is np.clip:
         first, *bounds = args
         given = [bound for bound in bounds if not isinstance(bound.type, types.NoneType)]
@@ -82,7 +101,7 @@ def is_elementwise(instr: Instr) -> bool:
     if not all(map(_is_part, args)):
         return False
     if op is np.copy:
-        return len(args) == 1 and is_numeric(args[0].type) and args[0].type.ndim == instr.type.ndim
+        return len(args) == 1
     if op is np.where:
         return len(args) == 3
     if op in UNARY:
@@ -100,7 +119,7 @@ def reduced_axes(instr: Instr) -> frozenset[int] | None:
     """The axes, counted from 0, that a sum or a product adds up; None if this is something else."""
     if instr.op not in (np.sum, np.prod) or not instr.args or not is_numeric(instr.args[0].type):
         return None
-    rank = int(instr.args[0].type.ndim)
+    rank = ndim(instr.args[0])
     if len(instr.args) == 1:
         return frozenset(range(rank))
     if len(instr.args) != 2 or instr.op is np.prod or instr.keywords not in ((), ("axis",)):

@@ -16,9 +16,9 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import is_numeric, is_scalar
+from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, is_scalar, ndim
 from zygote_py.ir.arrays.loops import INDEX, Nest
-from zygote_py.ir.arrays.shapes import Length, full_index, is_whole, ndim
+from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.memory import Memory
@@ -72,7 +72,7 @@ def _prepare(instr: Instr, first: int, memory: Memory, known: dict[Operand, tupl
         nothing = Const(None, types.none)
         whole = Instr(builtins.slice, (nothing, nothing), types.slice2_type, "", instr.loc)
         taken = tuple(item if is_slice else whole for is_slice, item in zip(slices, items, strict=True))
-        view = Instr(ops.getitem, (source, *taken), source.type.copy(layout="A"), "", instr.loc)
+        view = Instr(ops.getitem, (source, *taken), in_layout(source.type, "A"), "", instr.loc)
         made += [whole, view]
         source = view
         items = [whole if is_slice else item for is_slice, item in zip(slices, items, strict=True)]
@@ -81,7 +81,7 @@ def _prepare(instr: Instr, first: int, memory: Memory, known: dict[Operand, tupl
 
 
 def _is_mask(item: Operand) -> bool:
-    return is_numeric(item.type) and isinstance(item.type.dtype, types.Boolean)
+    return is_numeric(item.type) and element(item) == types.boolean
 
 
 def _arrays(index: tuple[Operand, ...]) -> int:
@@ -92,7 +92,7 @@ def find_positions(instr: Instr, length: Length, writer: Writer) -> tuple[list[B
     """The loops of `np.flatnonzero`: one that counts, one that fills; the new blocks and the array."""
     (array,) = instr.args
     bound = writer.length(length)
-    nest = Nest(writer.block, [bound], ["i"], instr.loc)
+    nest = Nest(writer.block, [bound], writer.counters[:1], instr.loc)
     holds = _test(array, nest, nest.bodies[0], instr)
     one = Instr(np.int64, (holds,), INDEX, "", instr.loc)
     total = nest.accumulate(0, Const(0, INDEX), INDEX, "count")
@@ -103,7 +103,7 @@ def find_positions(instr: Instr, length: Length, writer: Writer) -> tuple[list[B
     writer.block = nest.after
     found = writer.add(ops.record, total.outer, type=instr.type, hint=instr.hint or "places", loc=instr.loc)
 
-    nest = Nest(writer.block, [bound], ["i"], instr.loc)
+    nest = Nest(writer.block, [bound], writer.counters[:1], instr.loc)
     body = nest.bodies[0]
     holds = _test(array, nest, body, instr)
     then, orelse, end = Block(instr.loc), Block(instr.loc), Block(instr.loc)
@@ -124,7 +124,7 @@ def find_positions(instr: Instr, length: Length, writer: Writer) -> tuple[list[B
 
 
 def _test(array: Operand, nest: Nest, block: Block, instr: Instr) -> Operand:
-    value = Instr(ops.getitem, (array, nest.counters[0]), array.type.dtype, "", instr.loc)
+    value = Instr(ops.getitem, (array, nest.counters[0]), element(array), "", instr.loc)
     block.instrs.append(value)
     if isinstance(value.type, types.Boolean):
         return value

@@ -13,7 +13,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.shapes import full_index, is_whole, ndim
+from zygote_py.ir.arrays.kinds import ndim
+from zygote_py.ir.arrays.shapes import full_index, is_whole
 from zygote_py.ir.core import Const, Instr, Operand, Value
 from zygote_py.ir.memory import is_view
 

@@ -47,10 +47,10 @@ _LOGIC: dict[ops.Op, ops.Op] = {
     np.logical_xor: operator.xor,
 }
 # Cheap enough to be computed again rather than kept in an array.
-_CHEAP: frozenset[ops.Op] = frozenset(
-    {*_ARITHMETIC, *_BITS, *_LOGIC, *COMPARISONS, operator.neg, operator.pos, operator.invert, builtins.abs}
-    | {np.negative, np.positive, np.absolute, np.where, np.clip, np.copy, np.maximum, np.minimum, np.square}
-    | {np.logical_not, np.invert, ops.getitem}
+_CHEAP: tuple[ops.Op, ...] = (
+    *(*_ARITHMETIC, *_BITS, *_LOGIC, *COMPARISONS, operator.neg, operator.pos, operator.invert, builtins.abs),
+    *(np.negative, np.positive, np.absolute, np.where, np.clip, np.copy, np.maximum, np.minimum, np.square),
+    *(np.logical_not, np.invert, ops.getitem),
 )
 
 
@@ -107,7 +107,7 @@ def _working_type(result: Type) -> Type:
     """The type that arithmetic is done in: Numba computes with integers of 64 bits."""
     if is_inexact(result):
         return result
-    return types.uint64 if isinstance(result, types.Integer) and not result.signed else types.int64
+    return types.uint64 if isinstance(result, types.Integer) and result.name.startswith("u") else types.int64
 
 
 def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, python_errors: bool) -> Operand:

@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import is_elementwise, reduced_axes
+from zygote_py.ir.arrays.kinds import is_elementwise, ndim, reduced_axes
 from zygote_py.ir.core import Const, Instr, Operand, Value
 from zygote_py.ir.memory import is_view
 
@@ -50,11 +50,6 @@ def constant_length(value: int) -> Length:
 
 
 ONE = constant_length(1)
-
-
-def ndim(operand: Operand) -> int:
-    """The number of axes of an array; 0 for a scalar."""
-    return int(operand.type.ndim) if isinstance(operand.type, types.Array) else 0
 
 
 def common(lengths: Sequence[Length]) -> Length:

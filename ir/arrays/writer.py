@@ -19,10 +19,11 @@ _LENGTHS = "nmpq"
 
 
 class Writer:
-    """Where the expansion of one block has come to."""
+    """Where the expansion of one block has come to. `counters` are names for the counters of loops, by axis."""
 
-    def __init__(self, block: Block, python_errors: bool) -> None:
+    def __init__(self, block: Block, counters: list[str], python_errors: bool) -> None:
         self.block = block
+        self.counters = counters
         self.python_errors = python_errors
         self.loc: Loc | None = None
         self._lengths: dict[Hashable, Operand] = {}
