@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from numba import types
 
-from zygote_py.adjoints.rules import functions, selection  # noqa: F401 (they fill the table)
+from zygote_py.adjoints.rules import functions, linalg, products, selection, spectra  # noqa: F401 (they fill the tables)
 from zygote_py.adjoints.rules.arithmetic import is_number
 from zygote_py.adjoints.rules.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.expand import expand

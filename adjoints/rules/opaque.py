@@ -1,24 +1,109 @@
-"""Stub for now."""
+"""The rules of operations on whole arrays that stay calls: products through BLAS, decompositions through LAPACK.
+
+    @helper
+    def inv_a(y, dy):                               # what it needs stands in its parameters' names
+        t = np.conj(y.T)
+        return -np.dot(np.dot(t, dy), t)
+
+    opaque_rule(np.linalg.inv, a=inv_a)
+
+A rule names the arguments of the operation in order and gives, for each that a gradient flows to, a helper
+(`ir/helpers.py`) that returns the contribution to its adjoint: of the argument's shape and dtype, fresh or `dy` itself.
+It may ask for arguments by their names, for the result `y` and its adjoint `dy` (`y0, y1, dy0, dy1, ...` if the result
+is a tuple), and for what another argument's helper returned: `db` is the contribution to `b`. For a real loss the
+adjoint of a complex number is dL/dRe + i dL/dIm.
+
+An adjoint `dy` that a helper gets may be all zeros, so a helper refuses (it raises `ValueError` or
+`np.linalg.LinAlgError`) only what matters. Which operations have rules, `products.py` and `linalg.py` say. What happens
+with a contribution is not decided here.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from numba import types
+
 from zygote_py.ir.core import Instr
+from zygote_py.ir.helpers import is_helper
+
+Op = Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
 class OpaqueAdjoint:
-    function: Callable[..., object]
+    """The helper that computes an argument's contribution, and the names of what it is to be called with."""
+
+    function: Op
     needs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OpaqueRule:
+    """The names of an operation's arguments and the adjoints of those, by number, that a gradient flows to.
+
+    `condition` says where the derivative exists, for the documentation: empty for everywhere.
+    """
+
     names: tuple[str, ...]
     adjoints: Mapping[int, OpaqueAdjoint]
+    condition: str = ""
+
+
+Select = Callable[[Instr], OpaqueRule | None]
+
+RULES: dict[Op, Select] = {}
+# One rule of each operation that has any, to list them.
+SAMPLES: dict[Op, OpaqueRule] = {}
+
+
+def opaque(condition: str = "", **adjoints: Op | None) -> OpaqueRule:
+    """Make a rule: a helper for each argument of the operation, in their order; None: no gradient flows there."""
+    made = {}
+    for number, function in enumerate(adjoints.values()):
+        if function is not None:
+            assert is_helper(function), function
+            made[number] = OpaqueAdjoint(function, tuple(inspect.signature(function).parameters))
+    return OpaqueRule(tuple(adjoints), made, condition)
+
+
+def opaque_rule(*ops: Op, condition: str = "", **adjoints: Op | None) -> None:
+    """Register the rule of operations, one for arguments of all types."""
+    rule = opaque(condition, **adjoints)
+    opaque_choice(*ops, sample=rule)(lambda instr: rule)
+
+
+def opaque_choice(*ops: Op, sample: OpaqueRule) -> Callable[[Select], Select]:
+    """Register a function that picks the rule by the instruction's types; `sample` stands for it in documentation."""
+
+    def register(select: Select) -> Select:
+        for op in ops:
+            assert op not in RULES, op
+            RULES[op] = select
+            SAMPLES[op] = sample
+        return select
+
+    return register
 
 
 def opaque_for(instr: Instr) -> OpaqueRule | None:
-    return None
+    """The rule of an instruction; None if it has none: it is no opaque operation, or not for arguments like these."""
+    select = RULES.get(instr.op)
+    if select is None:
+        return None
+    rule = select(instr)
+    if rule is None or len(instr.args) > len(rule.names):
+        return None
+    inactive = [number for number in rule.adjoints if number >= len(instr.args) or not _is_inexact(instr, number)]
+    if not inactive:
+        return rule
+    kept = {number: adjoint for number, adjoint in rule.adjoints.items() if number not in inactive}
+    return OpaqueRule(rule.names, kept, rule.condition)
+
+
+def _is_inexact(instr: Instr, number: int) -> bool:
+    """Whether an argument is a float or complex number, or an array of them."""
+    kind = instr.args[number].type
+    return isinstance(kind.dtype if isinstance(kind, types.Array) else kind, types.Float | types.Complex)
