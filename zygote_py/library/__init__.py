@@ -14,6 +14,7 @@ from zygote_py.library import (
     creation,
     draws,
     flat,
+    gathering,
     joining,
     matrices,
     moving,
@@ -22,8 +23,10 @@ from zygote_py.library import (
     reductions,
     selecting,
     sets,
+    signals,
     sorting,
     splitting,
+    statistics,
     sums,
 )
 from zygote_py.library.registry import implementation_of, implemented, implements, is_differentiable
@@ -32,6 +35,7 @@ PARTS = (
     creation,
     draws,
     flat,
+    gathering,
     joining,
     matrices,
     moving,
@@ -40,8 +44,10 @@ PARTS = (
     reductions,
     selecting,
     sets,
+    signals,
     sorting,
     splitting,
+    statistics,
     sums,
 )
 

@@ -130,3 +130,15 @@ def middle_places(x: Any) -> Any:
     places[0] = order[first]
     places[1] = order[last]
     return places
+
+
+@helper
+def counts(x: Any, bins: int, least: float, greatest: float) -> Any:
+    """Give the numbers of elements in bins of equal width."""
+    return np.histogram(x, bins, (least, greatest))[0]
+
+
+@helper
+def counts_between(x: Any, edges: Any) -> Any:
+    """Give the numbers of elements between neighbouring edges."""
+    return np.histogram(x, edges)[0]

@@ -217,23 +217,26 @@ def diff(a: Any, n: Any = 1) -> Implementation:
     """The differences of neighbours along the last axis, n times over."""
     if not isinstance(a, types.Array) or a.ndim == 0:
         return None
-    count = known_int(n)
-    if count == 1:
-        return lambda a, n=1: a[..., 1:] - a[..., :-1]
-    if count == 0:
-        return lambda a, n=1: a.copy()
-
-    def implementation(a: Any, n: Any = 1) -> Any:
-        if n == 0:
-            return a.copy()
-        if n < 0:
-            raise ValueError("diff(): order must be non-negative")
-        result = a[..., 1:] - a[..., :-1]
-        for _ in range(n - 1):
-            result = result[..., 1:] - result[..., :-1]
-        return result
-
-    return implementation
+    start = "np.ascontiguousarray(a)" if a.layout == "F" and a.ndim > 1 else "a"
+    step = "[..., 1:] - {0}[..., :-1]"
+    match known_int(n):
+        case 0:
+            lines = ["return a.copy()"]
+        case 1:
+            lines = [f"result = {start}", f"return result{step.format('result')}"]
+        case _:
+            lines = [
+                "if n == 0:",
+                "    return a.copy()",
+                "if n < 0:",
+                "    raise ValueError('diff(): order must be non-negative')",
+                f"first = {start}",
+                f"result = first{step.format('first')}",
+                "for _ in range(n - 1):",
+                f"    result = result{step.format('result')}",
+                "return result",
+            ]
+    return written(["def diff(a, n=1):", *indented(lines)])
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0) -> Implementation:

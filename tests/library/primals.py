@@ -1,0 +1,81 @@
+"""What the front end makes of a function, emitted and compiled again, beside the function compiled by Numba itself.
+
+    agree(lambda x: np.median(x), x)        # the same value, type, dtype, shape; or the same error
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+import numba
+import numpy as np
+
+from zygote_py import numba_adapter
+from zygote_py.emit import emit, load
+from zygote_py.frontend import lower
+from zygote_py.ir import passes
+from zygote_py.ir.core import Instr
+from zygote_py.library import implemented
+
+
+def primal(f: Any, *args: Any) -> Any:
+    """`f` as the front end has it for these arguments, compiled."""
+    lowered = lower(f, tuple(numba_adapter.typeof(arg) for arg in args))
+    function = lowered.function
+    passes.run(function, passes.CLEAN_UP)
+    left = {each.op for block in function.blocks for each in block.instrs if isinstance(each, Instr)}
+    assert not left & (set(implemented()) - {np.sum, np.prod, max, min}), left
+    return load(emit(function, name="primal", decorator="njit", defaults={}))
+
+
+def outcome(f: Any, *args: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a call gives or raises, and its arguments after it."""
+    args = tuple(map(_copied, args))
+    try:
+        return f(*args), args
+    except Exception as error:  # whatever it is: the other function has to raise it too
+        return error, args
+
+
+def _copied(arg: Any) -> Any:
+    """A copy of the same layout."""
+    if not isinstance(arg, np.ndarray):
+        return copy.deepcopy(arg)
+    return np.lib.stride_tricks.as_strided(arg.base.copy(), arg.shape, arg.strides) if _strided(arg) else arg.copy("K")
+
+
+def _strided(arg: np.ndarray) -> bool:
+    return not arg.flags.c_contiguous and not arg.flags.f_contiguous
+
+
+def agree(f: Any, *args: Any, ulps: int = 0) -> None:
+    """Both do the same to these arguments."""
+    found, left = outcome(primal(f, *args), *args)
+    expected, left_by_numba = outcome(numba.njit(f), *args)
+    what = f"{inspect.getsource(f).strip()}\n{args}"
+    if isinstance(expected, Exception):
+        assert isinstance(found, type(expected)), (what, found, expected)
+        return
+    if isinstance(found, Exception):
+        raise AssertionError(what) from found
+    same(found, expected, what, ulps)
+    same(left, left_by_numba, what, 0)
+
+
+def same(found: Any, expected: Any, what: str, ulps: int) -> None:
+    """The same values, types, dtypes and shapes."""
+    if isinstance(expected, tuple):
+        assert len(found) == len(expected), what
+        for one, other in zip(found, expected, strict=True):
+            same(one, other, what, ulps)
+        return
+    assert type(found) is type(expected), (what, found, expected)
+    if isinstance(expected, np.ndarray):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape), (what, found, expected)
+    if ulps and np.asarray(expected).dtype.kind in "fc":
+        tolerance = ulps * np.finfo(np.asarray(expected).dtype).eps
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance, err_msg=what)
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=what)

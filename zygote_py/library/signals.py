@@ -1,0 +1,198 @@
+"""Functions of one variable on a grid: `interp correlate convolve unwrap`.
+
+    np.interp(x, xp, fp)     j = the interval of x;  fp[j] + (fp[j + 1] - fp[j]) / (xp[j + 1] - xp[j]) * (x - xp[j])
+
+At a grid point the derivative of `interp` with respect to `x` is the slope to its right, at the last one that to its
+left, and outside it is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.library.arguments import common_dtype, dtype_of, is_none, is_number, known, type_of
+from zygote_py.library.flat import flattened
+from zygote_py.library.registry import implements
+from zygote_py.library.written import indented, written
+
+Implementation = Callable[..., Any] | None
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any) -> Implementation:
+    """What is linear between the points `(xp, fp)`, of which `xp` increases."""
+    flat_x, flat_xp, flat_fp = map(flattened, (x, xp, fp))
+    if flat_x is None or flat_xp is None or flat_fp is None:
+        return None
+    if any(isinstance(dtype, types.Complex) for dtype in (getattr(each, "dtype", each) for each in (x, xp, fp))):
+        return None
+
+    def of_number(x: Any, xp: Any, fp: Any) -> Any:
+        points, values = flat_xp(xp), flat_fp(fp)
+        _check_points(points, values)
+        number = np.float64(x)
+        return _between(number, points, values, _interval(number, points))
+
+    if is_number(x):
+        return of_number
+    shaped = isinstance(x, types.Array) and x.ndim != 1
+
+    def implementation(x: Any, xp: Any, fp: Any) -> Any:
+        numbers, points, values = flat_x(x), flat_xp(xp), flat_fp(fp)
+        _check_points(points, values)
+        result = np.empty(numbers.size, np.float64)
+        for i in range(numbers.size):
+            number = np.float64(numbers[i])
+            result[i] = _between(number, points, values, _interval(number, points))
+        return result.reshape(x.shape) if shaped else result
+
+    return implementation
+
+
+def _check_points(points: Any, values: Any) -> None:
+    if points.size == 0:
+        raise ValueError("array of sample points is empty")
+    if points.size != values.size:
+        raise ValueError("fp and xp are not of the same size.")
+
+
+def _interval(x: Any, points: Any) -> Any:
+    """Give the number of the last point that is not greater than `x`; -1 if there is none."""
+    return np.searchsorted(points, x, side="right") - 1
+
+
+def _between(x: float, points: Any, values: Any, j: int) -> float:
+    last = points.size - 1
+    if last == 0:
+        return np.float64(values[0])
+    if np.isnan(x):
+        return x
+    if j < 0:
+        return np.float64(values[0])
+    if x > points[last]:
+        return np.float64(values[last])
+    k = min(j, last - 1)
+    left, right = np.float64(points[k]), np.float64(points[k + 1])
+    lower, upper = np.float64(values[k]), np.float64(values[k + 1])
+    slope = np.divide(upper - lower, right - left)
+    if (x == left or x == right) and not np.isfinite(slope):
+        return lower if x == left else upper
+    if j == last:
+        return slope * (x - right) + upper
+    result = slope * (x - left) + lower
+    if np.isnan(result):
+        result = slope * (x - right) + upper
+        if np.isnan(result) and lower == upper:
+            result = lower
+    return result
+
+
+# ------------------------------------------------------------------------------------------ sliding products of two
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: Any = "valid") -> Implementation:
+    """The products of one array with the other, shifted along it."""
+    if not _are_rows(a, v) or known(mode) not in ("valid", "same", "full"):
+        return None
+    slide, how = _sliding(a, v), known(mode)
+
+    def implementation(a: Any, v: Any, mode: Any = "valid") -> Any:
+        if len(a) == 0:
+            raise ValueError("'a' cannot be empty")
+        if len(v) == 0:
+            raise ValueError("'v' cannot be empty")
+        if len(a) < len(v):
+            return slide(np.conj(v), a, how)[::-1].copy()
+        return slide(a, np.conj(v), how)
+
+    return implementation
+
+
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: Any = "full") -> Implementation:
+    """The products of one array with the other turned round, shifted along it."""
+    if not _are_rows(a, v) or known(mode) not in ("valid", "same", "full"):
+        return None
+    slide, how = _sliding(a, v), known(mode)
+
+    def implementation(a: Any, v: Any, mode: Any = "full") -> Any:
+        if len(a) == 0:
+            raise ValueError("'a' cannot be empty")
+        if len(v) == 0:
+            raise ValueError("'v' cannot be empty")
+        if len(a) < len(v):
+            return slide(v, a[::-1], how)
+        return slide(a, v[::-1], how)
+
+    return implementation
+
+
+def _are_rows(a: Any, v: Any) -> bool:
+    return all(isinstance(each, types.Array) and each.ndim == 1 for each in (a, v))
+
+
+def _sliding(a: types.Array, v: types.Array) -> Callable[[Any, Any, Any], Any]:
+    number = common_dtype([a, v]).type
+    dtype = np.dtype(number)
+
+    def slide(longer: Any, shorter: Any, mode: str) -> Any:
+        size, width = len(longer), len(shorter)
+        if mode == "valid":
+            left, right = 0, 0
+        elif mode == "full":
+            left, right = width - 1, width - 1
+        else:
+            left, right = width // 2, width - width // 2 - 1
+        result = np.empty(size - width + 1 + left + right, dtype)
+        for i in range(result.size):
+            start = i - left  # of the shorter one, in the longer one
+            total = number(0)
+            for j in range(max(0, -start), min(width, size - start)):
+                total += number(longer[start + j]) * number(shorter[j])
+            result[i] = total
+        return result
+
+    return slide
+
+
+# --------------------------------------------------------------------------------------------------------- angles
+
+
+@implements(np.unwrap)
+def unwrap(p: Any, discont: Any = None, axis: Any = -1, period: Any = 6.283185307179586) -> Implementation:
+    """Angles without the jumps by whole periods, along the last axis."""
+    if not isinstance(p, types.Array) or p.ndim == 0 or not isinstance(p.dtype, types.Float) or known(axis) != -1:
+        return None
+    dtype = np.result_type(dtype_of(p), dtype_of(type_of(period)))
+    loops = [f"{'    ' * k}for i{k} in range(p.shape[{k}]):" for k in range(p.ndim)]
+    place = ", ".join(f"i{k}" for k in range(p.ndim))
+    before = ", ".join([*(f"i{k}" for k in range(p.ndim - 1)), f"i{p.ndim - 1} - 1"])
+    body = [
+        f"value = number(p[{place}])",
+        f"if i{p.ndim - 1} == 0:",
+        "    correction = number(0)",
+        "else:",
+        f"    difference = value - number(p[{before}])",
+        "    if not abs(difference) < limit:",
+        "        wrapped = np.mod(difference + half, period) - half",
+        "        if wrapped == -half and difference > 0:",
+        "            wrapped = half",
+        "        correction += wrapped - difference",
+        f"result[{place}] = value + correction",
+    ]
+    lines = [
+        "half = period / 2",
+        f"limit = {'half' if is_none(discont) else 'discont'}",
+        "result = np.empty(p.shape, dtype_)",
+        "correction = number(0)",
+        *loops,
+        *(f"{'    ' * p.ndim}{line}" for line in body),
+        "return result",
+    ]
+    header = "def unwrap(p, discont=None, axis=-1, period=6.283185307179586):"
+    return written([header, *indented(lines)], number=dtype.type, dtype_=dtype)
