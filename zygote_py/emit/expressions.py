@@ -218,13 +218,10 @@ class Expressions:
 
     def _beside(self, operand: Operand, other: Operand, op: ops.Op) -> ast.expr:
         """An operand of `op`, whose other operand is `other`."""
-        if (
-            isinstance(operand, Const)
-            and operand.type == types.complex128 == other.type
-            and not isinstance(other, Const)
-        ):
-            if (op in _CASTS_ITSELF or op is operator.pow) and repr(operand.value) == repr(complex(operand.value.real)):
-                return self._real(operand.value.real)  # z + 1.0, and not z + complex(1.0, 0.0)
+        match operand, other:
+            case Const(complex() as value, types.complex128), Value(type=types.complex128):
+                if (op in _CASTS_ITSELF or op is operator.pow) and repr(value) == repr(complex(value.real)):
+                    return self._real(value.real)  # z + 1.0, and not z + complex(1.0, 0.0)
         if isinstance(operand, Instr) and operand in self.inlined and operand.op is float and op in _CASTS_ITSELF:
             (whole,) = operand.args
             implied = isinstance(other, Value | Const) and other.type == types.float64
