@@ -5,8 +5,10 @@ compiled(implementation_of(np.roll, (typeof(x), typeof(2)), {}))(x, 2)        # 
 
 from __future__ import annotations
 
+import dis
 import inspect
-from types import CellType, FunctionType
+from collections.abc import Iterator
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numba
@@ -23,10 +25,9 @@ def compiled(function: Any) -> Any:
 
 def _with_compiled(function: FunctionType) -> FunctionType:
     known = set(implemented())
-    names = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
-    for code in function.__code__.co_consts:
-        if inspect.iscode(code):
-            names |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    instructions = (each for code in _codes(function.__code__) for each in dis.get_instructions(code))
+    used = {str(each.argval) for each in instructions if each.opname == "LOAD_GLOBAL"}
+    names = {name: function.__globals__[name] for name in used if name in function.__globals__}
     ours = {name: compiled(value) for name, value in names.items() if _is_ours(value) and value not in known}
     cells = tuple(
         CellType(compiled(cell.cell_contents) if _is_ours(cell.cell_contents) else cell.cell_contents)
@@ -39,6 +40,13 @@ def _with_compiled(function: FunctionType) -> FunctionType:
     return made
 
 
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            yield from _codes(constant)
+
+
 def _is_ours(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__module__ is not None and "numpy" not in value.__module__
 
@@ -47,6 +55,8 @@ def type_of(value: Any) -> Any:
     """The type that a template gets for an argument: that of a constant for integers, strings and None."""
     if isinstance(value, bool | int | str):
         return types.literal(value)
+    if value is None:
+        return types.none
     if isinstance(value, tuple) and value and all(type(item) is int for item in value):
         return types.Tuple([types.literal(item) for item in value])
     return typeof(value)
@@ -81,20 +91,21 @@ _OURS: dict[Any, Any] = {}
 _THEIRS: dict[Any, Any] = {}
 
 
-def check(call: Any, function: Any, *args: Any, runtime: bool = False) -> None:
+def check(call: Any, function: Any, *args: Any, runtime: bool = False, constants: tuple[Any, ...] = ()) -> None:
     """Hold the implementation for these arguments against Numba's own function: result, result type, views, errors.
 
-    `call` is a call of the function with the arguments as its own; `runtime` hides that integers are known. What was
-    compiled for the same types is used again.
+    `call` is a call of the function with the arguments as its own, and then with `constants`; `runtime` hides that
+    integers are known. What was compiled for the same types is used again.
     """
-    given_types = tuple(typeof(arg) if runtime else type_of(arg) for arg in args)
+    given_types = tuple(typeof(arg) if runtime else type_of(arg) for arg in args) + tuple(map(type_of, constants))
     key = function, given_types, tuple(map(typeof, args))
     if key not in _OURS:
         implementation = implementation_of(function, given_types, {})
         assert implementation is not None, "no implementation"
         names = ", ".join(f"a{k}" for k in range(len(args)))
         namespace: dict[str, Any] = {"function": compiled(implementation)}
-        exec(f"def via({names}):\n    return function({names})", namespace)
+        passed = ", ".join([names, *map(repr, constants)])
+        exec(f"def via({names}):\n    return function({passed})", namespace)
         _OURS[key] = numba.njit(namespace["via"])
     ours = _OURS[key]
     theirs = _THEIRS.setdefault(call.__code__, numba.njit(call))

@@ -74,7 +74,8 @@ def _along(
     if not cases or None in cases:
         return None
     message = "np.split: Argument axis out of bounds for dimensions of the array"
-    checks = checked_axis("axis", ary.ndim, f'ValueError("{message}")')
+    error = 'IndexError("tuple index out of range")' if is_integer(where) else f'ValueError("{message}")'
+    checks = checked_axis("axis", ary.ndim, error)
     return written([header, *indented([*checks, *choice("axis", cases)])])  # type: ignore[arg-type]
 
 
