@@ -10,6 +10,7 @@ that they are given; they assume its canonical form.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numba import types
@@ -18,10 +19,11 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import CountedLoop, Loop, counted, invariant
+from zygote_py.ir.memory import is_view
 
 INDEX = types.int64
 _HOISTED: frozenset[ops.Op] = frozenset(
-    {ops.dim, ops.range_length, operator.add, operator.sub, operator.mul, operator.neg, min, max}
+    {ops.dim, ops.range_length, operator.add, operator.sub, operator.mul, operator.neg, min, max, slice}
 )
 
 
@@ -134,10 +136,15 @@ def _append(block: Block, op: ops.Op, *args: Operand) -> Operand:
 
 
 def hoist(operand: Operand, loop: Loop) -> Operand | None:
-    """The same integer, computed before `loop`; None if it may differ between the loop's iterations."""
+    """The same integer, computed before `loop`; None if it may differ between the loop's iterations.
+
+    It is the same if the loop comes to compute it: what checks lengths, and may raise, does so in the loop only.
+    """
     if invariant(operand, loop):
         return operand
-    if not isinstance(operand, Instr) or operand.op not in _HOISTED:
+    if not isinstance(operand, Instr):
+        return None
+    if operand.op not in _HOISTED and operand.op not in ops.CHECKS and not is_view(operand):
         return None
     args = []
     for arg in operand.args:
@@ -146,9 +153,23 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
             return None
         args.append(hoisted)
     (preheader,) = loop.entering
+    if operand.op is ops.fitting_length:
+        return args[0]
+    if operand.op is ops.common_length:
+        return _common_length(args, preheader)
     copy = Instr(operand.op, tuple(args), operand.type, operand.hint, operand.loc, operand.keywords)
     preheader.instrs.append(copy)
     return copy
+
+
+def _common_length(lengths: Sequence[Operand], block: Block) -> Operand:
+    """What axes of these lengths broadcast to, if they do."""
+    common = lengths[0]
+    for length in lengths[1:]:
+        is_one = Instr(operator.eq, (common, Const(1, INDEX)), types.boolean, "c")
+        common = Instr(ops.select, (is_one, length, common), INDEX, "n")
+        block.instrs += [is_one, common]
+    return common
 
 
 def is_zero(operand: Operand) -> bool:
@@ -160,4 +181,6 @@ def cannot_be_negative(operand: Operand) -> bool:
     """Whether a count is certainly not negative."""
     if isinstance(operand, Const):
         return isinstance(operand.value, int) and operand.value >= 0
+    if isinstance(operand, Instr) and operand.op in ops.CHECKS:
+        return all(map(cannot_be_negative, operand.args))
     return isinstance(operand, Instr) and operand.op in (ops.dim, ops.range_length)

@@ -47,11 +47,28 @@ _LOGIC: dict[ops.Op, ops.Op] = {
     np.logical_xor: operator.xor,
 }
 # Cheap enough to be computed again rather than kept in an array.
-_CHEAP: tuple[ops.Op, ...] = (
-    *(*_ARITHMETIC, *_BITS, *_LOGIC, *COMPARISONS, operator.neg, operator.pos, operator.invert, builtins.abs),
-    *(np.negative, np.positive, np.absolute, np.where, np.clip, np.copy, np.maximum, np.minimum, np.square),
-    *(np.logical_not, np.invert, ops.getitem),
-)
+_CHEAP: list[ops.Op] = [
+    *_ARITHMETIC,
+    *_BITS,
+    *_LOGIC,
+    *COMPARISONS,
+    operator.neg,
+    operator.pos,
+    operator.invert,
+    builtins.abs,
+    np.negative,
+    np.positive,
+    np.absolute,
+    np.invert,
+    np.logical_not,
+    np.maximum,
+    np.minimum,
+    np.square,
+    np.where,
+    np.clip,
+    np.copy,
+    ops.getitem,
+]
 
 
 def is_cheap(op: ops.Op) -> bool:
