@@ -12,7 +12,9 @@ boolean arrays among the indices stay in one instruction. New arrays and other v
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from numba import types
@@ -21,7 +23,7 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import values
 from zygote_py.frontend.checks import check_count
-from zygote_py.frontend.iteration import INT, dim
+from zygote_py.frontend.iteration import INT, dim, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
@@ -77,12 +79,14 @@ def item(at: Lowering, array: Operand, index: Sequence[Operand], type_: Type) ->
         index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
     elif type_ == array.type and all(map(_is_everything, index)):
         return array
-    for operand in index:
-        if isinstance(operand.type, types.Array) and operand.type.ndim > 1:
-            raise at.refuse(
-                "an array of more than one dimension as an index is not supported", "use one-dimensional arrays", "["
-            )
+    _check_index(at, index)
     return at.emit(ops.getitem, (array, *index), type_)
+
+
+def _check_index(at: Lowering, index: Sequence[Operand]) -> None:
+    if any(isinstance(operand.type, types.Array) and operand.type.ndim > 1 for operand in index):
+        message = "an array of more than one dimension as an index is not supported"
+        raise at.refuse(message, "use one-dimensional arrays, or loop over the elements", "[")
 
 
 def _is_everything(index: Operand) -> bool:
@@ -92,20 +96,45 @@ def _is_everything(index: Operand) -> bool:
     return isinstance(index.type, types.EllipsisType)
 
 
+def flat_of(value: Bundle) -> Operand | None:
+    """The array whose elements are in a row in a value, `x.flat`; None for other values."""
+    if not isinstance(value.type, types.NumpyFlatType):
+        return None
+    (array,) = value.static.value.leaves  # type: ignore[attr-defined]
+    return array  # type: ignore[no-any-return]
+
+
+def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[Operand]:
+    """The indices of the element of an array with a number in C order."""
+    if len(index) != 1 or not isinstance(index[0].type, types.Integer):
+        raise at.refuse("this index of `flat` is not supported", "use an integer", "[")
+    lengths = shape_of(at, array)
+    count = reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), lengths, Const(1, INT))
+    k = at.cast(index[0], INT)
+    from_end = at.emit(operator.add, (k, count), INT)
+    negative = at.emit(operator.lt, (k, Const(0, INT)), types.boolean)
+    return list(unravel(at.emit(ops.select, (negative, from_end, k), INT), lengths, at))
+
+
 def store(at: Lowering, statement: st.Store) -> None:
     """`target[index] = value`"""
     target = at.read(statement.target)
     own = plain(target.type)
-    if not isinstance(own, types.Array):
-        raise at.refuse(f"writing to a value of type `{own}` is not supported", "write to an array", "[")
-    (array,) = target.leaves
     index = index_of(at, at.read(statement.index))
     value = at.read(statement.value)
+    array = flat_of(target)
+    if array is not None:
+        own, index = array.type, flat_index(at, array, index)
+    elif isinstance(own, types.Array):
+        (array,) = target.leaves
+    if array is None or not isinstance(own, types.Array):
+        raise at.refuse(f"writing to a value of type `{own}` is not supported", "write to an array", "[")
     found = numba_adapter.item_type(own, [plain(operand.type) for operand in index])
     if not isinstance(found, types.Array):
         index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
         at.emit(ops.setitem, (array, at.cast(number(at, value), own.dtype), *index), types.none)
     elif any(isinstance(operand.type, types.Array) for operand in index):
+        _check_index(at, index)
         at.emit(ops.setitem, (array, _stored(at, value, own.dtype), *index), types.none)
     elif not _is_item(value, array, index):
         fill(at, item(at, array, index, found), value)
@@ -191,6 +220,11 @@ def check_overlap(at: Lowering, array: Operand, operands: Sequence[Operand]) -> 
                 "this writes to an array while it reads another part of it, and Numba and NumPy differ in the result",
                 "make a copy of what is read: `x[1:] += x[:-1].copy()`",
             )
+
+
+def shares_base(one: Operand, other: Operand) -> bool:
+    """Whether two arrays are views of one, or one of the other."""
+    return _viewed(one)[0] is _viewed(other)[0]
 
 
 def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:

@@ -29,10 +29,12 @@ from zygote_py.frontend.iteration import (
     Iteration,
     OverArray,
     OverEnumerate,
+    OverIndices,
     OverRange,
     OverTuple,
     OverZip,
     dim,
+    over_elements,
 )
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
@@ -84,6 +86,9 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is enumerate or callee is zip:
         made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
         at.iterations[target] = made, None
+        return Bundle(type_, ())
+    if callee is np.ndindex or callee is np.ndenumerate:
+        at.iterations[target] = _over_indices(at, callee, args, type_), None
         return Bundle(type_, ())
     if not keywords:
         simple = _simple(at, callee, args, expression.types, type_)
@@ -237,6 +242,8 @@ def _method(at: Lowering, method: Method) -> Callable[..., object]:
     own = plain(method.value.type)
     if isinstance(own, types.Number) and method.name == "conjugate":
         return np.conjugate
+    if isinstance(own, types.Array) and method.name == "view":
+        raise at.refuse("`view` with another type is not supported", "convert the elements: `x.astype(t)`", "view")
     if isinstance(own, types.Array) and method.name not in _IN_PLACE and hasattr(np, method.name):
         function: Callable[..., object] = getattr(np, method.name)
         return function
@@ -307,6 +314,13 @@ def _over_enumerate(at: Lowering, expression: st.Call, args: list[Bundle], type_
     return OverEnumerate(iteration(at, expression.args[0]), number, values.elements_of(type_))
 
 
+def _over_indices(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Iteration:
+    if callee is np.ndenumerate:
+        return over_elements(at, args[0].leaves[0], values.elements_of(type_))
+    lengths = [length for arg in args for length in creation.lengths(at, arg)]
+    return OverIndices(tuple(lengths), values.elements_of(type_))
+
+
 def iteration(at: Lowering, variable: st.Variable) -> Iteration:
     """What a loop over the value of a variable iterates over."""
     if variable in at.iterations:
@@ -317,6 +331,9 @@ def iteration(at: Lowering, variable: st.Variable) -> Iteration:
     if own in values.RANGES:
         start, stop, step = value.leaves
         return OverRange(start, stop, step, values.RANGES[own])
+    flat = arrays.flat_of(value)
+    if flat is not None:
+        return over_elements(at, flat, values.elements_of(own), bare=True)
     match own:
         case types.Array(ndim=1):
             return OverArray(value.leaves[0], plain(own.dtype))

@@ -12,7 +12,7 @@ looked up as NumPy's function of its name. `call` gives None for everything else
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,8 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.frontend import values
-from zygote_py.frontend.arrays import check_overlap, fill, is_array, number
-from zygote_py.frontend.iteration import INT, dim
+from zygote_py.frontend.arrays import check_overlap, fill, is_array, number, shares_base
+from zygote_py.frontend.iteration import INT, shape_of
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
@@ -36,10 +36,17 @@ Form = Callable[["Lowering", dict[str, Bundle], Type], "Bundle | None"]
 def call(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
     """The value of a call of NumPy's that is not simply an instruction of the same name."""
     type_ = plain(type_)
-    if isinstance(callee, np.ufunc) and len(args) == callee.nin + 1 and callee.nout == 1 and not keywords:
-        return _into(at, callee, args, type_)
+    if isinstance(callee, np.ufunc):
+        taken = callee.nin if callee.nout == 1 else len(args)
+    else:
+        taken = next((count for function, count in _TAKE_OUT if function is callee), len(args))
+    if "out" in keywords and is_array(keywords["out"].type):
+        args, keywords = [*args, keywords["out"]], {word: arg for word, arg in keywords.items() if word != "out"}
+        taken = len(args) - 1
+    if len(args) == taken + 1 and is_array(args[-1].type):
+        return _into(at, callee, args, keywords, type_)
     try:
-        names, form = _FORMS[callee]
+        names, form = FORMS[callee]
     except (KeyError, TypeError):
         return None
     if names[-1].startswith("*") and len(args) > len(names):
@@ -54,16 +61,18 @@ def call(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, B
     return form(at, given, type_)
 
 
-def _into(at: Lowering, callee: np.ufunc, args: list[Bundle], type_: Type) -> Bundle | None:
-    """A ufunc with the array for its result."""
+def _into(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
+    """A function with the array for its result."""
     *taken, out = args
-    if any(len(arg.leaves) != 1 for arg in args) or not is_array(out.type):
-        return None
+    assert callable(callee)
     computed = numba_adapter.result_type(callee, [plain(arg.type) for arg in taken])
-    if computed is None:
-        return None
+    if computed is None or keywords or any(len(arg.leaves) != 1 for arg in taken):
+        name = getattr(callee, "__name__", "")
+        raise at.refuse("an array for the result is not supported here", "assign the result: `y[:] = f(x)`", name)
     operands = [arg.leaves[0] for arg in taken]
     check_overlap(at, out.leaves[0], operands)
+    if callee is np.dot and any(shares_base(out.leaves[0], operand) for operand in operands):
+        raise at.refuse("`np.dot` writes to an array that it reads", "give it another array for the result", "dot")
     made = at.emit(callee, operands, computed)
     fill(at, out.leaves[0], Bundle(computed, (made,)))
     return Bundle(type_, out.leaves)
@@ -78,18 +87,13 @@ def lengths(at: Lowering, shape: Bundle) -> list[Operand]:
     return [at.cast(number(at, part), INT) for part in parts]
 
 
-def shape_of(at: Lowering, array: Operand) -> list[Operand]:
-    """The lengths of all axes of an array; none of a number."""
-    return [dim(at, array, axis) for axis in range(getattr(array.type, "ndim", 0))]
-
-
-def _made(at: Lowering, op: ops.Op, shape: list[Operand], type_: Type) -> Bundle | None:
+def _made(at: Lowering, op: ops.Op, shape: Sequence[Operand], type_: Type) -> Bundle | None:
     if not isinstance(type_, types.Array) or not values.is_scalar(type_.dtype):
         return None
     return Bundle(type_, (at.emit(op, shape, type_),))
 
 
-def _filled(at: Lowering, shape: list[Operand], value: Bundle, type_: Type) -> Bundle | None:
+def _filled(at: Lowering, shape: Sequence[Operand], value: Bundle, type_: Type) -> Bundle | None:
     made = _made(at, ops.record, shape, type_)
     if made is not None:
         fill(at, made.leaves[0], value)
@@ -133,7 +137,7 @@ def _full_like(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | 
     return _filled(at, _shape_like(at, given), given["fill_value"], type_)
 
 
-def _shape_like(at: Lowering, given: dict[str, Bundle]) -> list[Operand]:
+def _shape_like(at: Lowering, given: dict[str, Bundle]) -> Sequence[Operand]:
     return shape_of(at, given["array"].leaves[0])
 
 
@@ -308,10 +312,12 @@ def _item(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
 
 def size(at: Lowering, array: Operand) -> Operand:
     """The number of elements of an array."""
-    return reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), shape_of(at, array) or [Const(1, INT)])
+    return reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), shape_of(at, array) or (Const(1, INT),))
 
 
-_FORMS: dict[object, tuple[tuple[str, ...], Form]] = {
+# What takes an array for its result behind as many other arguments. All ufuncs do too.
+_TAKE_OUT: tuple[tuple[object, int], ...] = ((np.dot, 2), (np.around, 2), (np.round, 2), (np.clip, 3))
+FORMS: dict[object, tuple[tuple[str, ...], Form]] = {
     np.empty: (("shape", "dtype"), _empty),
     numba_adapter.EMPTY_INFERRED: (("shape",), _empty),
     np.zeros: (("shape", "dtype"), _zeros),

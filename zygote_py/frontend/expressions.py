@@ -174,9 +174,9 @@ def _join(at: Lowering, op: ops.Op, tests: list[Operand], empty: bool) -> Operan
 def _contains(at: Lowering, container: Bundle, item: Bundle) -> Operand:
     if values.is_tuple(container.type):
         return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
-    if isinstance(plain(container.type), types.UnicodeType):
+    if isinstance(plain(container.type), types.UnicodeType | types.Array):
         return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
-    raise at.refuse("`in` is supported for tuples and strings only", "write a loop over the elements", "in")
+    raise at.refuse("`in` is supported for tuples, arrays and strings only", "write a loop over the elements", "in")
 
 
 # ----------------------------------------------------------------------------------------- attributes and subscripts
@@ -230,10 +230,13 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     if values.is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
     own = plain(value.type)
-    if not value.leaves or not isinstance(own, types.Array | types.UnicodeType):
+    flat = arrays.flat_of(value)
+    if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):
         raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
     variable = expression.index
     index = arrays.static_index(at, expression.static) if variable is None else arrays.index_of(at, at.read(variable))
+    if flat is not None:
+        return Bundle(type_, (arrays.item(at, flat, arrays.flat_index(at, flat, index), plain(type_)),))
     return Bundle(type_, (arrays.item(at, value.leaves[0], index, plain(type_)),))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
 from numba import types
@@ -196,3 +197,48 @@ class OverEnumerate:
         """The element number `k`."""
         number = k if self.start == ZERO else emit.emit(operator.add, (k, self.start), INT)
         return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverIndices:
+    """`np.ndindex(lengths)`: tuples of integers, the last changing fastest; `np.ndenumerate(array)` and `array.flat`.
+
+    With an array, the element comes too, behind the tuple or, if `bare`, without it.
+    """
+
+    lengths: tuple[Operand, ...]
+    element_type: Type
+    array: Operand | None = None
+    bare: bool = False
+
+    def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
+        return reduce(lambda a, b: emit.emit(operator.mul, (a, b), INT), self.lengths, ONE)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
+        index = unravel(k, self.lengths, emit)
+        if self.array is None:
+            return Bundle(self.element_type, index)
+        assert isinstance(self.array.type, types.Array)
+        element = emit.emit(ops.getitem, (self.array, *index), self.array.type.dtype)
+        return Bundle(self.element_type, (element,) if self.bare else (*index, element))
+
+
+def over_elements(emit: Emitter, array: Operand, element_type: Type, bare: bool = False) -> OverIndices:
+    """All elements of an array, with their indices unless `bare`."""
+    return OverIndices(shape_of(emit, array), element_type, array, bare)
+
+
+def shape_of(emit: Emitter, array: Operand) -> tuple[Operand, ...]:
+    """The lengths of all axes of an array; none of a number."""
+    return tuple(dim(emit, array, axis) for axis in range(getattr(array.type, "ndim", 0)))
+
+
+def unravel(k: Operand, lengths: tuple[Operand, ...], emit: Emitter) -> tuple[Operand, ...]:
+    """The indices of element number `k` of an array of these lengths, in C order."""
+    index: list[Operand] = []
+    for length in lengths[:0:-1]:
+        index.insert(0, emit.emit(operator.mod, (k, length), INT))
+        k = emit.emit(operator.floordiv, (k, length), INT)
+    return (k, *index) if lengths else ()
