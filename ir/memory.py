@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
@@ -75,9 +76,13 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
         return ()
     if instr.op in (ops.setitem, ops.initialize, ops.accumulate, ops.push, ops.pop):
         return instr.args[:1]
-    if instr.op in ops.WRITES_NOTHING or ops.module_of(instr.op) in ("numpy.random", "numpy.random.mtrand"):
+    if instr.op in ops.WRITES_NOTHING or (_is_draw(instr.op) and instr.op != np.random.shuffle):
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
+
+
+def _is_draw(op: ops.Op) -> bool:
+    return ops.module_of(op) in ("numpy.random", "numpy.random.mtrand")
 
 
 class Memory:
