@@ -28,10 +28,12 @@ from zygote_py.numba_adapter.dispatch import (
     typeof,
 )
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
+from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
     "EMPTY_INFERRED",
     "DataclassType",
+    "array_members",
     "asm_text",
     "constructed_by",
     "cross2d",
@@ -47,6 +49,7 @@ __all__ = [
     "receiver_of",
     "register_as_dispatcher",
     "result_type",
+    "supported_callables",
     "typed_function",
     "typed_implementation",
     "typeof",
