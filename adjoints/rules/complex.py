@@ -39,7 +39,7 @@ _AS_REAL: tuple[Op, ...] = (
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos),
     *(np.add, np.subtract, np.multiply, np.divide, np.true_divide, np.negative, np.positive),
     *(np.square, np.reciprocal, ops.const, ops.select, np.where),
-    *(np.sum, np.prod, np.mean, np.average, np.max, np.min, np.amax, np.amin),
+    *(np.sum, np.prod, np.mean, np.average, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin),
     *(np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh),
     *(np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt),
 )

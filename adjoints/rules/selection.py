@@ -9,6 +9,7 @@ gets 0 even when the adjoint is infinite. docs/kinks.md has the table.
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import numpy as np
@@ -53,6 +54,7 @@ rule(ops.select, np.where, c=None, a="dy if c else 0.0", b="0.0 if c else dy")
 
 flat(np.sign, np.signbit, np.angle)
 flat(round, np.round, np.around, math.floor, math.ceil, math.trunc, np.floor, np.ceil, np.trunc, np.rint)
+flat(cmath.isnan, cmath.isinf, cmath.isfinite)
 flat(math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.isneginf, np.isposinf)
 
 

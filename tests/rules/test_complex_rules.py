@@ -98,10 +98,11 @@ CASES = [
     Case((operator.neg, np.negative), lambda z: -z, singles(WIDE)),
     Case((operator.pos, np.positive, ops.const, np.complex128, complex), lambda z: z, singles(WIDE)),
     Case(
-        (np.sum, np.prod, np.mean, np.average, np.max, np.min, np.amax, np.amin, np.nan_to_num),
+        (np.sum, np.prod, np.mean, np.average, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin),
         lambda z: z,
         singles(WIDE),
     ),
+    Case((np.nan_to_num,), lambda z: z, singles(WIDE)),
     Case((np.conjugate,), mpmath.conj, singles(WIDE)),
     Case((np.square,), lambda z: z * z, singles(WIDE)),
     Case((np.reciprocal,), lambda z: 1 / z, singles(WIDE)),
