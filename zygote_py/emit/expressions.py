@@ -97,7 +97,7 @@ class Expressions:
             case ops.accumulate, (array, value, *index):
                 sign, value = self._signed(operator.add, value)
                 whole = not index and getattr(array.type, "ndim", 0) > 0
-                to = self.operand(array) if whole else self._subscript(array, index)
+                to = name(self.of[array].name) if whole and isinstance(array, Value) else self._subscript(array, index)
                 return ast.AugAssign(to, _BINARY[sign](), self.operand(value))
             case op, (first, second) if op in AUGMENTED and _is_number(instr.type):
                 if self._is(first, instr):
@@ -263,7 +263,7 @@ class Expressions:
         return ast.Subscript(ast.Attribute(self.operand(array), "shape"), ast.Constant(axis.value))
 
     def _new(self, op: ops.Op, type: Type, shape: list[ast.expr]) -> ast.expr:
-        """A new array of a type: one in Fortran order is the transpose of one in C order, which will do for any order."""
+        """A new array of a type: that in Fortran order is a transpose; C order will do for any order."""
         if not isinstance(type, types.Array):
             raise InternalError(f"emit: a record is no {type}")
         transposed = type.layout == "F"

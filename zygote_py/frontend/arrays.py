@@ -14,7 +14,6 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from numba import types
@@ -23,7 +22,7 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import values
 from zygote_py.frontend.checks import check_count
-from zygote_py.frontend.iteration import INT, dim, shape_of, unravel
+from zygote_py.frontend.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
@@ -109,9 +108,8 @@ def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[O
     if len(index) != 1 or not isinstance(index[0].type, types.Integer):
         raise at.refuse("this index of `flat` is not supported", "use an integer", "[")
     lengths = shape_of(at, array)
-    count = reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), lengths, Const(1, INT))
     k = at.cast(index[0], INT)
-    from_end = at.emit(operator.add, (k, count), INT)
+    from_end = at.emit(operator.add, (k, product(at, lengths)), INT)
     negative = at.emit(operator.lt, (k, Const(0, INT)), types.boolean)
     return list(unravel(at.emit(ops.select, (negative, from_end, k), INT), lengths, at))
 

@@ -97,8 +97,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if isinstance(callee, Method) and arrays.is_array(callee.value.type):
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _method(at, callee)
-    made = creation.call(at, callee, args, keywords, type_)
-    return made if made is not None else _instruction(at, callee, args, keywords, arg_types, type_)
+    new = creation.call(at, callee, args, keywords, type_)
+    return new if new is not None else _instruction(at, callee, args, keywords, arg_types, type_)
 
 
 def _simple(

@@ -11,9 +11,7 @@ looked up as NumPy's function of its name. `call` gives None for everything else
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +20,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.frontend import values
 from zygote_py.frontend.arrays import check_overlap, fill, is_array, number, shares_base
-from zygote_py.frontend.iteration import INT, shape_of
+from zygote_py.frontend.iteration import INT, product, shape_of
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
@@ -312,7 +310,7 @@ def _item(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
 
 def size(at: Lowering, array: Operand) -> Operand:
     """The number of elements of an array."""
-    return reduce(lambda a, b: at.emit(operator.mul, (a, b), INT), shape_of(at, array) or (Const(1, INT),))
+    return product(at, shape_of(at, array))
 
 
 # What takes an array for its result behind as many other arguments. All ufuncs do too.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol
@@ -213,7 +214,7 @@ class OverIndices:
 
     def length(self, emit: Emitter) -> Operand:
         """How many elements there are."""
-        return reduce(lambda a, b: emit.emit(operator.mul, (a, b), INT), self.lengths, ONE)
+        return product(emit, self.lengths)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         """The element number `k`."""
@@ -233,6 +234,11 @@ def over_elements(emit: Emitter, array: Operand, element_type: Type, bare: bool 
 def shape_of(emit: Emitter, array: Operand) -> tuple[Operand, ...]:
     """The lengths of all axes of an array; none of a number."""
     return tuple(dim(emit, array, axis) for axis in range(getattr(array.type, "ndim", 0)))
+
+
+def product(emit: Emitter, lengths: Sequence[Operand]) -> Operand:
+    """The product of lengths, 1 if there are none."""
+    return reduce(lambda a, b: emit.emit(operator.mul, (a, b), INT), lengths) if lengths else ONE
 
 
 def unravel(k: Operand, lengths: tuple[Operand, ...], emit: Emitter) -> tuple[Operand, ...]:

@@ -25,7 +25,7 @@ def item_type(array: Type, index: Sequence[Type]) -> Type | None:
     """The type of `array[index]`; None if Numba has no such index."""
     whole: Type = index[0] if len(index) == 1 else types.BaseTuple.from_types(list(index))
     try:
-        found: Any = get_array_index_type(array, whole)  # type: ignore[no-untyped-call]
+        found: Any = get_array_index_type(array, whole)
     except errors.NumbaError:
         return None
     return None if found is None else found.result
