@@ -54,18 +54,22 @@ def solve_vector_a(y: Array, db: Array) -> Array:
 def det_a(a: Array, y: Array, dy: Array) -> Array:
     """The adjoint of a in y = det(a): the conjugate of the matrix of cofactors, which a singular matrix has as well.
 
-    It is det(a) inv(a)^T where both can be computed. Otherwise, of the decomposition u s vh, it is
+    It is det(a) inv(a)^T where that has half of the digits at least. Otherwise, of the decomposition u s vh, it is
     det(u) det(vh) conj(u) cof(s) conj(vh), and the cofactors of a diagonal matrix are products of all others.
     """
     result = np.empty(a.shape, a.dtype)
     n = a.shape[0]
-    if np.abs(y) > 1e-250:
+    if n > 0 and np.abs(y) > 1e-250:
         inverse = np.linalg.inv(a)
-        if np.isfinite(np.sum(np.abs(inverse))):
+        size = np.max(np.abs(a))
+        condition = size * np.max(np.abs(inverse))
+        if condition * condition * np.spacing(size) < size:
             for i in range(n):
                 for j in range(n):
                     result[i, j] = np.conj(y * inverse[j, i]) * dy
             return result
+    if n == 0:
+        return result
     u, s, vh = np.linalg.svd(a)
     scaled = np.empty_like(u)
     for k in range(n):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,10 +22,7 @@ class Case:
     dtypes: tuple = REAL + COMPLEX
     align: Callable = lambda found, base: found
     seeds: Callable = lambda seeds, results: seeds  # makes the adjoints of the results ones that have a gradient
-    keywords: dict = None  # what NumPy is to be called with besides
-
-    def __call__(self, *arguments):
-        return self.op(*arguments, **(self.keywords or {}))
+    keywords: Mapping = field(default_factory=dict)  # what NumPy is to be called with besides
 
 
 def draw(rng, dtype, *shape):
