@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.flows import EMPTY, STORES, Flows
-from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, is_array, is_number
+from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
@@ -32,7 +32,7 @@ from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # Instructions whose pullback is not that of a rule.
-_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, *STORES, *EMPTY})
+_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, ops.push, ops.pop, *STORES, *EMPTY})
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def find_active(
     for value in values:
         if not isinstance(value, Instr):
             _check_type(value, value.hint or "a value")
-    shadowed = frozenset(value for value in (*function.values(), *asked) if is_array(value.type))
+    shadowed = frozenset(value for value in (*function.values(), *asked) if has_shadow(value.type))
     return Activity(values, shadowed & (values | asked), asked, nodes, flows)
 
 
@@ -157,6 +157,8 @@ def _check_type(value: Value, what: str) -> None:
 def _check_store(instr: Instr) -> None:
     """Only numbers are stored by now, one at a time."""
     array, item, *index = instr.args
+    if isinstance(array.type, types.List):
+        return
     if not isinstance(array.type, types.Array) or not is_number(item.type) or len(index) != array.type.ndim:
         raise refuse(
             f"writing a value of type {item.type} into one of type {array.type} is not differentiated",

@@ -35,7 +35,7 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.flows import STORES, sources
-from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
+from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
@@ -63,6 +63,7 @@ from zygote_py.ir.ssa import SSABuilder
 from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
+WRITES = STORES | {ops.push}
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +190,8 @@ class _Builder:
 
     def _works(self, instr: Instr) -> bool:
         """Whether there is anything to do for an instruction in the reverse sweep."""
-        if instr.op in STORES:
-            return instr.args[0] in self.activity
+        if instr.op in STORES or instr.op in (ops.push, ops.pop):
+            return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
         if instr not in self.activity or instr in self.leaves or instr.op is ops.pack:
             return False
         return is_number(instr.type) or opaque_for(instr) is not None
@@ -246,6 +247,10 @@ class _Builder:
         self.origin = instr
         if instr.op in STORES:
             self._take(instr)
+        elif instr.op is ops.push:
+            self._take_pushed(instr)
+        elif instr.op is ops.pop:
+            self._give_back(instr)
         elif (rule := opaque_for(instr)) is not None:
             self._apply(instr, rule)
         elif not _is_item(instr):  # the adjoints of a tuple's items are looked for where the tuple was made
@@ -286,13 +291,30 @@ class _Builder:
         assert isinstance(array, Value)
         at = tuple(map(_alpha, index))
         shadow = Alpha(self.shadows[array])
-        assert isinstance(array.type, types.Array)
-        element = array.type.dtype
+        element = element_of(array.type)
         d = self._emit(ops.getitem, (shadow, *at), element) if item in self.activity else None
         if instr.op is ops.setitem:
             self._emit(ops.setitem, (shadow, zero(element), *at), types.none)
         if d is not None:
             self._add(item, self._cast(d, item.type))
+
+    def _take_pushed(self, instr: Instr) -> None:
+        """The pullback of s.append(v): the shadow's last belongs to v, and is gone before v was there."""
+        values, item = instr.args
+        assert isinstance(values, Value)
+        d = self._emit(ops.pop, (Alpha(self.shadows[values]),), element_of(values.type))
+        if item in self.activity:
+            self._add(item, self._cast(d, item.type))
+
+    def _give_back(self, instr: Instr) -> None:
+        """The pullback of v = s.pop(): before that, v was the last of s."""
+        (values,) = instr.args
+        assert isinstance(values, Value)
+        d: Operand = zero(instr.type)
+        if instr in self.activity:
+            d = self._current(instr)
+            self._write(instr, zero(instr.type))
+        self._emit(ops.push, (Alpha(self.shadows[values]), d), types.none)
 
     def _cast(self, d: Operand, type: Type) -> Operand:
         """An adjoint as one of another type of number."""
@@ -417,7 +439,7 @@ def _live_at_ends(order: tuple[Block, ...], activity: Activity) -> dict[Block, s
         defined[block].update(block.phis, block.instrs)
         inputs: list[Operand] = []
         for instr in block.instrs:
-            if instr in activity or (isinstance(instr, Instr) and instr.op in STORES and instr.args[0] in activity):
+            if instr in activity or (isinstance(instr, Instr) and instr.op in WRITES and instr.args[0] in activity):
                 inputs += sources(instr)
         if isinstance(block.terminator, Return):
             inputs += block.terminator.values

@@ -22,7 +22,7 @@ from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # What makes arrays whose contents depend on nothing.
-EMPTY: frozenset[ops.Op] = frozenset({ops.record, ops.zeros})
+EMPTY: frozenset[ops.Op] = frozenset({ops.record, ops.zeros, ops.stack})
 # What puts a number into an array.
 STORES: frozenset[ops.Op] = frozenset({ops.setitem, ops.initialize, ops.accumulate})
 
@@ -63,7 +63,9 @@ def _flows(value: Value) -> Iterator[tuple[Operand, Operand]]:
                 yield value.args[0], value
         case Instr(op=op, args=(target, item, *_)) if op in STORES:
             yield item, target
-        case Instr(op=ops.getitem):
+        case Instr(op=ops.push, args=(target, item)):
+            yield item, target
+        case Instr(op=ops.getitem | ops.pop):
             yield value.args[0], value
         case Instr(op=ops.pick | ops.select):
             for item in value.args[1:]:

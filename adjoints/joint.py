@@ -269,6 +269,11 @@ class _Join:
         """What stands in a record for a value that the iteration did not come to."""
         if isinstance(value.type, types.Number | types.Boolean):
             return zero(value.type)
+        if isinstance(value.type, types.List):
+            empty = Instr(ops.stack, (), value.type, f"no_{value.hint or 'list'}")
+            trip.preheader.instrs.append(empty)
+            self.home[empty] = trip.preheader
+            return empty
         if not isinstance(value.type, types.Array):
             raise InternalError(f"joint: a value of type {value.type} that has to be kept in a branch of a loop")
         empty = Instr(ops.record, (Const(0, INDEX),) * value.type.ndim, value.type, f"no_{value.hint or 'array'}")

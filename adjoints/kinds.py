@@ -7,6 +7,8 @@ carries_adjoint((i64, f64[:]))           has a part that does
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import types
 
 from zygote_py.ir.core import Type
@@ -26,6 +28,22 @@ def is_number(type: Type) -> bool:
 def is_array(type: Type) -> bool:
     """Whether a value of this type is an array of real or complex floating-point numbers."""
     return isinstance(type, types.Array) and is_number(type.dtype)
+
+
+def is_list(type: Type) -> bool:
+    """Whether a value of this type is a list of such numbers, arrays or lists."""
+    return isinstance(type, types.List) and (is_number(type.dtype) or has_shadow(type.dtype))
+
+
+def element_of(type: Any) -> Type:
+    """The type of the elements of an array or a list."""
+    found: Type = type.dtype
+    return found
+
+
+def has_shadow(type: Type) -> bool:
+    """Whether the adjoint of a value of this type is in a shadow of it."""
+    return is_array(type) or is_list(type)
 
 
 # What has no derivative by nature. A type that is not listed may carry one: a list of floats, say.
@@ -62,4 +80,4 @@ def can_have_adjoint(type: Type) -> bool:
     """Whether values of this type can be given an adjoint."""
     if isinstance(type, types.BaseTuple):
         return all(can_have_adjoint(item) for item in components_of(type) if carries_adjoint(item))
-    return is_number(type) or is_array(type)
+    return is_number(type) or has_shadow(type)

@@ -11,11 +11,12 @@ has the same shadow:
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from zygote_py.adjoints.activity import Activity
-from zygote_py.adjoints.kinds import is_array
+from zygote_py.adjoints.kinds import has_shadow, is_list, is_number
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Undef, Value
+from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Undef, Value, zero
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import is_view
 
@@ -39,6 +40,8 @@ def add_shadows(function: Function, activity: Activity) -> dict[Value, Value]:
             if instr in activity.shadowed and isinstance(instr, Instr):
                 shadows[instr] = shadow = _shadow_of(instr, shadows)
                 instrs.append(shadow)
+            elif isinstance(instr, Instr) and instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
+                instrs += _followed(instr, shadows)
         block.instrs = instrs
     for block in function.blocks:
         for phi in block.phis:
@@ -53,10 +56,31 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
     """The shadow of what an instruction gives: the same selection of the arguments' shadows, or zeros."""
     if instr.op in (ops.record, ops.zeros):  # their shape is known without a look at them
         return Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)
-    if not is_view(instr) and not (instr.op in (ops.pick, ops.select) and is_array(instr.type)):
+    if instr.op is ops.stack:
+        return Instr(ops.stack, (), instr.type, _hint(instr), instr.loc)
+    if instr.op in (ops.getitem, ops.pop) and is_list(instr.args[0].type):
+        shadow = _mapped(instr.args[0], shadows)
+        return Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)
+    if not is_view(instr) and not (instr.op in (ops.pick, ops.select) and has_shadow(instr.type)):
         return _zeros_like(instr)  # a new array, or one out of a tuple
-    args = tuple(_mapped(arg, shadows) if is_array(arg.type) else arg for arg in instr.args)
+    args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
     return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
+
+
+def _followed(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
+    """What is done to the shadow of a list when something is done to the list, so that it is as long and as deep."""
+    values, *rest = instr.args
+    shadow = _mapped(values, shadows)
+    assert isinstance(values.type, types.List)
+    if instr.op is ops.push:
+        item = zero(values.type.dtype) if is_number(values.type.dtype) else _mapped(rest[0], shadows)
+        return [Instr(ops.push, (shadow, item), types.none, "", instr.loc)]
+    if instr.op is ops.pop:  # of a number: what else is popped has a shadow, which is popped
+        return [Instr(ops.pop, (shadow,), instr.type, "", instr.loc)]
+    if instr.op is ops.setitem and has_shadow(values.type.dtype):
+        item, *index = rest
+        return [Instr(ops.setitem, (shadow, _mapped(item, shadows), *index), types.none, "", instr.loc)]
+    return []
 
 
 def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:

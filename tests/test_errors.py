@@ -89,15 +89,16 @@ def try_finally(x):
     return y
 
 
-@refused(F8, says="a list", hint="tuple or an array", at="[x, 2.0]")
-def list_display(x):
+@refused(F8, says="`sort` of a list", hint="append, pop", at="sort()")
+def sorted_list(x):
     values = [x, 2.0]
+    values.sort()
     return values[0]
 
 
-@refused(F8, says="a list", hint="tuple or an array", at="[x * i")
-def comprehension(x):
-    return sum([x * i for i in range(3)])
+@refused(F8, says="a list as the result", hint="np.array", at="return")
+def list_as_result(x):
+    return [x * i for i in range(3)]
 
 
 @refused(F8, says="a dict", hint="NamedTuple", at="{")
@@ -272,13 +273,13 @@ def loop_over_mixed_tuples(x):
     return s
 
 
-@refused(F8, says="a list", hint="tuple", at="[a]")
+@refused(F8, says="a set", hint="tuple", at="{a}")
 def in_a_callee(x):
-    return makes_a_list(x)[0]
+    return x * makes_a_set(x)
 
 
-def makes_a_list(a):
-    return [a]
+def makes_a_set(a):
+    return len({a})
 
 
 @refused(F8, F8, says="does not take 2 arguments", hint=r"\(x\)", at="def too_many")
@@ -314,18 +315,18 @@ def test_refusal(function, argument_types, says, hint, at):
 
 
 def test_the_text():
-    error = error_of(list_display, (F8,))
-    line = list_display.__code__.co_firstlineno + 2
+    error = error_of(set_display, (F8,))
+    line = set_display.__code__.co_firstlineno + 2
     assert str(error) == (
-        f"{__file__}:{line}: a list is not supported\n    values = [x, 2.0]\n             ^\nuse a tuple or an array"
+        f"{__file__}:{line}: a set is not supported\n    values = {{1.0, x}}\n             ^\nuse a tuple or an array"
     )
 
 
 def test_no_source():
     namespace: dict[str, Any] = {}
-    exec("def f(x):\n    return [x]", namespace)
+    exec("def f(x):\n    return len({x})", namespace)
     error = error_of(namespace["f"], (F8,))
-    assert str(error) == "<string>:2: a list is not supported\nuse a tuple or an array"
+    assert str(error) == "<string>:2: a set is not supported\nuse a tuple or an array"
     assert error.source_line is None
     assert str(refuse("no", hint="do")) == "no\ndo"
 

@@ -342,9 +342,9 @@ def test_a_function_passed_as_an_argument():
 
 
 def test_a_refusal_leaves_nothing_behind():
-    module = load("def g(x):\n    return [x]\ndef f(x):\n    return g(x)[0]\n", "refused.py")
+    module = load("def g(x):\n    return x, len({x})\ndef f(x):\n    return g(x)[0]\n", "refused.py")
     for _ in range(2):
-        with pytest.raises(DifferentiationError, match="a list"):
+        with pytest.raises(DifferentiationError, match="a set"):
             lower(module["f"], (F8,))
     module["g"] = lambda x: (x, 1.0)
     assert text(lower(module["f"], (F8,)).function).count("return %x") == 1

@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import values
+from zygote_py.frontend import lists, values
 from zygote_py.frontend.checks import check_count
 from zygote_py.frontend.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
@@ -117,6 +117,9 @@ def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[O
 def store(at: Lowering, statement: st.Store) -> None:
     """`target[index] = value`"""
     target = at.read(statement.target)
+    if values.is_list(target.type):
+        lists.store(at, statement)
+        return
     own = plain(target.type)
     index = index_of(at, at.read(statement.index))
     value = at.read(statement.value)

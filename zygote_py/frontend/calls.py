@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, creation, values
+from zygote_py.frontend import arrays, creation, lists, values
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
@@ -81,6 +81,10 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return Bundle(type_, ())
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
+    if isinstance(callee, Method) and lists.is_list(callee.value.type):
+        return lists.method(at, callee.value, callee.name, args, type_)
+    if lists.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
+        return empty
     if callee is numba.literal_unroll:
         return args[0]
     if callee is enumerate or callee is zip:
@@ -119,6 +123,10 @@ def _simple(
         return Bundle(own, (at.cast(first.leaves[0], own),))
     if callee is len and isinstance(plain(first.type), types.Array):
         return Bundle(own, (dim(at, first.leaves[0], 0),))
+    if callee is len and lists.is_list(first.type):
+        return Bundle(own, (lists.length(at, first),))
+    if callee is bool and lists.is_list(first.type):
+        return Bundle(own, (lists.truth(at, first),))
     if callee is len and first.type in values.RANGES:
         return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
     if callee in (min, max) and len(args) > 1 and values.is_scalar(own):
@@ -346,6 +354,8 @@ def iteration(at: Lowering, variable: st.Variable) -> Iteration:
             return OverArray(value.leaves[0], types.unicode_type)
         case types.BaseTuple():
             return OverTuple(value)
+        case types.List() | types.ListType():
+            return lists.OverList(value)
     raise at.refuse(
         f"a loop over a value of type `{own}` is not supported",
         "loop over a range, an array, a tuple, zip or enumerate",

@@ -11,6 +11,7 @@ represented is refused here; operations that merely have no rule go through.
 from __future__ import annotations
 
 import operator
+import sys
 from functools import reduce
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,11 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, calls, creation, values
+from zygote_py.frontend import arrays, calls, creation, lists, values
 from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.core import Const, Instr, Operand, Type
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -33,7 +34,6 @@ _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
 _IN_WORDS = {
-    "list": ("a list is not supported", "use a tuple or an array", "["),
     "set": ("a set is not supported", "use a tuple or an array", "{"),
     "dict": ("a dict is not supported", "use a NamedTuple, or arrays with the keys as indices", "{"),
 }
@@ -64,6 +64,8 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
             return Bundle(
                 types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves)
             )
+        case st.Build("list", items):
+            return lists.build(at, [at.read(item) for item in items], type_)
         case st.Build(kind, _):
             message, hint, token = _IN_WORDS[kind]
             raise at.refuse(message, hint, token)
@@ -196,6 +198,10 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)
     match own, name:
+        case types.SliceType(), "start" | "stop" if isinstance(value.leaves[0], Instr):
+            bound = value.leaves[0].args[name == "stop"]
+            whole = sys.maxsize if name == "stop" else 0
+            return Bundle(INT, (Const(whole, INT) if isinstance(bound.type, types.NoneType) else at.cast(bound, INT),))
         case types.Array(), "shape":
             return Bundle(type_, tuple(dim(at, value.leaves[0], axis) for axis in range(own.ndim)))
         case types.Array(), "ndim":
@@ -229,6 +235,10 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
         return literal_value
     if values.is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
+    if lists.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
+        at_index = values.literal(expression.static, at.loc) if expression.index is None else None
+        index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
+        return lists.item(at, value, index)
     own = plain(value.type)
     flat = arrays.flat_of(value)
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):

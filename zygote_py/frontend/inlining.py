@@ -15,16 +15,20 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 from collections.abc import Callable, Iterator
+from types import FunctionType
 
 import numpy as np
 from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
+from zygote_py.frontend.values import elements_of_list, is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
+from zygote_py.library import lists
 
 Rename = Callable[[st.Variable], st.Variable]
 
@@ -36,6 +40,9 @@ def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
 
 # Methods of arrays that change the array, unlike NumPy's function of the same name.
 _IN_PLACE = frozenset({"sort", "partition"})
+
+
+_HAVE_METHODS = (types.Array, types.List, types.ListType)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +148,14 @@ class _Inliner:
                 if found is not None:
                     return _Inlined(inline_calls(found), self._typed.signature_of(own), call)
                 return self._from_library(call, statement)
+            case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
+                function = operator.iadd if inplace and op is operator.add else op
+                return self._implemented(function, st.Call("", args, (), taken), statement)
+            case st.Assign(_, st.Item(value, None, slice() as static)) if is_list(self._types[value]):
+                return self._implemented(lists.part_of(static), st.Call("", (value,), (), ()), statement)
+            case st.Assign(_, st.Item(value, index, _, _)) if index is not None and is_list(self._types[value]):
+                taken = (self._types[value], self._types[index])
+                return self._implemented(operator.getitem, st.Call("", (value, index), (), taken), statement)
             case _:
                 return None
 
@@ -149,6 +164,9 @@ class _Inliner:
         method = self._methods.get(call.callee)
         if method is None:
             function = numba_adapter.object_of(self._types[call.callee])
+        elif is_list(self._types[method.value]):
+            call = dataclasses.replace(call, args=(method.value, *call.args))
+            return self._implemented(getattr(list, method.name, None), call, statement)
         else:
             name = method.name if method.name in _IN_PLACE else ""
             function = getattr(np.ndarray, name, None) or getattr(np, method.name, None)
@@ -163,7 +181,20 @@ class _Inliner:
             return None
         if not (library.is_differentiable(result) or isinstance(result, types.NoneType)):
             return None
-        implementation = library.implementation_of(function, positional, keywords)
+        return self._implemented(function, call, statement)
+
+    def _implemented(
+        self, function: Callable[..., object] | None, call: st.Call, statement: st.Assign
+    ) -> _Inlined | None:
+        """What our library has for a function of these arguments."""
+        if function is None:
+            return None
+        star = () if call.star is None else components_of(self._types[call.star])
+        positional = (*(self._types[arg] for arg in call.args), *star)
+        keywords = {name: self._types[arg] for name, arg in call.keywords}
+        result = self._types[statement.target]
+        made = isinstance(function, FunctionType) and function not in library.implemented()
+        implementation = function if made else library.implementation_of(function, positional, keywords)
         if implementation is None:
             return None
         signature = inspect.signature(implementation)
@@ -180,7 +211,7 @@ class _Inliner:
     def _keep_self(self, statement: st.Statement) -> Iterator[st.Statement]:
         """Remember of a method which array it is of, in a variable that nothing else assigns."""
         match statement:
-            case st.Assign(target, st.Attribute(value, name)) if isinstance(self._types[value], types.Array):
+            case st.Assign(target, st.Attribute(value, name)) if isinstance(self._types[value], _HAVE_METHODS):
                 if isinstance(self._types[target], types.BoundFunction):
                     kept = f"{target}:self"
                     self._types[kept] = self._types[value]
@@ -273,6 +304,8 @@ def _holds(type: Type, own: Type) -> bool:
         return len(parts) == len(own_parts) and all(map(_holds, parts, own_parts))
     if isinstance(type, types.Array) and isinstance(own, types.Array):
         return (type.dtype, type.ndim) == (own.dtype, own.ndim) and type.layout in ("A", own.layout)
+    if is_list(type) and is_list(own):
+        return elements_of_list(type) == elements_of_list(own)
     scalars = types.Number | types.Boolean
     both = isinstance(types.unliteral(type), scalars) and isinstance(types.unliteral(own), scalars)
     return both or types.unliteral(type) == types.unliteral(own)

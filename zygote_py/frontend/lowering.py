@@ -19,7 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import arrays, calls, expressions, values
+from zygote_py.frontend import arrays, calls, expressions, lists, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
@@ -123,6 +123,7 @@ class Lowering:
         merge_blocks(self.function)
         unrotate_loops(self.function)
         clean_up(self.function)
+        lists.hoist_lengths(self.function)
         self._check_copies()
         return self.function
 
@@ -141,6 +142,10 @@ class Lowering:
                 )
 
     def _check_result(self) -> None:
+        if any(isinstance(leaf, types.List) for leaf in leaves_of(self.result_type)):
+            endings = [block.ending for block in self.graph.blocks.values()]
+            self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
+            raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
         if isinstance(self.result_type, types.Optional):
             endings = [block.ending for block in self.graph.blocks.values()]
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
@@ -281,8 +286,9 @@ class Lowering:
             count = phi = Phi(counter.type, "", self.loc)
             self.block.phis.append(phi)
             self._loops.append((phi, counter, label))
+        stop = iteration.length(self) if lists.grows(iteration) else counter.stop
         compare = operator.lt if counter.step > 0 else operator.gt
-        condition = self.emit(compare, (count, counter.stop), types.boolean, "c")
+        condition = self.emit(compare, (count, stop), types.boolean, "c")
         advancing = self.advancing[target] = Advancing(iteration, count, condition, self.loc)
         self._bodies.setdefault(ending.then, []).append(advancing)
 

@@ -20,6 +20,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
 from zygote_py.ir.types import components_of
 
+_list_of: Callable[[Type], Type] = types.List
 RANGES: dict[Type, Type] = {
     types.range_state32_type: types.int32,
     types.range_state64_type: types.int64,
@@ -49,6 +50,11 @@ def plain(type: Type) -> Type:
 def is_tuple(type: Type) -> bool:
     """Whether values of this type have components."""
     return isinstance(type, types.BaseTuple)
+
+
+def is_list(type: Type) -> bool:
+    """Whether values of this type are lists."""
+    return isinstance(plain(type), types.List | types.ListType)
 
 
 def is_scalar(type: Type) -> bool:
@@ -100,12 +106,20 @@ def elements_of(type: Any) -> Type:
     return found
 
 
+def elements_of_list(type: Any) -> Type:
+    """The type of the elements of a list."""
+    found: Type = type.dtype
+    return found
+
+
 def leaves_of(type: Type) -> tuple[Type, ...]:
     """The types of the operands that make up a value of this type."""
     if is_tuple(type):
         return tuple(leaf for component in components_of(type) for leaf in leaves_of(component))
     if type in RANGES:
         return (RANGES[type],) * 3
+    if is_list(type):
+        return tuple(map(_list_of, leaves_of(elements_of_list(type))))
     this = numba_adapter.receiver_of(type)
     if this is not None:
         return leaves_of(this)

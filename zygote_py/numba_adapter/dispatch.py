@@ -65,6 +65,7 @@ _COMPILE_TIME = (
     types.IteratorType,
     types.Pair,
     types.MakeFunctionLiteral,
+    types.TypeRef,
 )
 
 

@@ -1,0 +1,173 @@
+"""Lists that a function makes and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
+
+    s = [x]                  %s = stack : list(f64)
+                             push %s, %x
+    s.append(y)              push %s, %y
+    s[-1] = s.pop()          %v = pop %s : f64
+                             setitem %s, %v, -1
+
+A list of tuples is spread over several lists, one for each component, as a tuple is over its components. A list of
+`numba.typed` becomes a list like any other, since it cannot leave the function. Other methods and operators are
+functions of `zygote_py.library.lists`, or refused here.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from numba import types
+
+from zygote_py import statements as st
+from zygote_py.frontend import values
+from zygote_py.frontend.iteration import INT, Emitter, Iteration, OverEnumerate, OverZip
+from zygote_py.frontend.values import Bundle, leaves_of, plain
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
+from zygote_py.ir.loops import loop_nest
+from zygote_py.ir.memory import Memory
+
+if TYPE_CHECKING:
+    from zygote_py.frontend.lowering import Lowering
+
+is_list = values.is_list
+
+
+def build(at: Lowering, items: list[Bundle], type_: Type) -> Bundle:
+    """`[a, b]`"""
+    made = _new(at, type_)
+    for item in items:
+        _push(at, made, item)
+    return made
+
+
+def _new(at: Lowering, type_: Type) -> Bundle:
+    leaves = leaves_of(type_)
+    if not leaves:
+        raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
+    return Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
+
+
+def make(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
+    """The result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
+    if args and getattr(callee, "name", "") != "empty_list":
+        return None
+    return _new(at, type_)
+
+
+def method(at: Lowering, value: Bundle, name: str, args: list[Bundle], type_: Type) -> Bundle:
+    """`value.name(*args)`"""
+    match name, args:
+        case "append", [item]:
+            _push(at, value, item)
+            return Bundle(type_, ())
+        case "pop", []:
+            return Bundle(
+                element(value),
+                tuple(at.emit(ops.pop, (part,), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)),
+            )
+    raise at.refuse(
+        f"the method `{name}` of a list is not supported", "use append, pop, indexing and loops over it", name
+    )
+
+
+def item(at: Lowering, value: Bundle, index: Bundle) -> Bundle:
+    """`value[index]`"""
+    number = _number(at, index)
+    leaves = (
+        at.emit(ops.getitem, (part, number), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)
+    )
+    return Bundle(element(value), tuple(leaves))
+
+
+def store(at: Lowering, statement: st.Store) -> None:
+    """`target[index] = value`"""
+    target = at.read(statement.target)
+    number = _number(at, at.read(statement.index))
+    stored = at.cast_bundle(at.read(statement.value), element(target))
+    for part, leaf in zip(target.leaves, stored.leaves, strict=True):
+        at.emit(ops.setitem, (part, leaf, number), types.none)
+
+
+def length(emit: Emitter, value: Bundle) -> Operand:
+    """`len(value)`"""
+    return emit.emit(builtins.len, (value.leaves[0],), INT)
+
+
+def truth(at: Lowering, value: Bundle) -> Operand:
+    """`bool(value)`"""
+    return at.emit(operator.ne, (length(at, value), Const(0, INT)), types.boolean, "c")
+
+
+def element(value: Bundle) -> Type:
+    """The type of the elements of a list."""
+    return values.elements_of_list(plain(value.type))
+
+
+def _parts(value: Bundle) -> tuple[Type, ...]:
+    return leaves_of(element(value))
+
+
+def _push(at: Lowering, target: Bundle, item: Bundle) -> None:
+    taken = at.cast_bundle(item, element(target))
+    for part, leaf in zip(target.leaves, taken.leaves, strict=True):
+        at.emit(ops.push, (part, leaf), types.none)
+
+
+def _number(at: Lowering, index: Bundle) -> Operand:
+    if len(index.leaves) != 1 or not isinstance(plain(index.type), types.Integer | types.Boolean):
+        raise at.refuse("this index of a list is not supported", "use an integer", "[")
+    return at.cast(index.leaves[0], INT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverList:
+    """The elements of a list, which may grow and shrink meanwhile: its length is asked for before each iteration."""
+
+    list: Bundle
+
+    def length(self, emit: Emitter) -> Operand:
+        """How many elements there are now."""
+        return length(emit, self.list)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
+        own = element(self.list)
+        leaves = (
+            emit.emit(ops.getitem, (part, k), leaf) for part, leaf in zip(self.list.leaves, leaves_of(own), strict=True)
+        )
+        return Bundle(own, tuple(leaves))
+
+
+def grows(iteration: Iteration) -> bool:
+    """Whether the number of elements of an iteration may change while it runs."""
+    match iteration:
+        case OverList():
+            return True
+        case OverZip(parts):
+            return any(map(grows, parts))
+        case OverEnumerate(part):
+            return grows(part)
+        case _:
+            return False
+
+
+def hoist_lengths(function: Function) -> None:
+    """Move `len` of a list from the header of a loop to before it, where nothing in the loop changes the length."""
+    instrs = (instr for block in function.blocks for instr in block.instrs)
+    if not any(isinstance(instr, Instr) and instr.op is ops.stack for instr in instrs):
+        return
+    memory = Memory(function)
+    for loop in reversed(loop_nest(function).loops):
+        header = loop.header
+        if len(loop.entering) != 1 or not isinstance(loop.entering[0].terminator, Jump):
+            continue
+        inside = loop.values
+        for instr in list(header.instrs):
+            if isinstance(instr, Instr) and instr.op is builtins.len and isinstance(instr.args[0].type, types.List):
+                resized = (writer for writer in memory.writers(instr.args[0]) if writer.op is not ops.setitem)
+                if instr.args[0] not in inside and not any(writer in inside for writer in resized):
+                    header.instrs.remove(instr)
+                    loop.entering[0].instrs.append(instr)
