@@ -1,8 +1,8 @@
 """Elements by their number: `take`, in its form without an axis and along one, and `select`.
 
-    np.take(x, k)                 x.reshape(x.size)[k]
-    np.take(x, indices, axis=1)   result[:, i] = x[:, indices[i]]
-    np.select(conditions, xs, d)  np.where(conditions[0], xs[0], np.where(conditions[1], xs[1], d))
+np.take(x, k)                 x.reshape(x.size)[k]
+np.take(x, indices, axis=1)   result[:, i] = x[:, indices[i]]
+np.select(conditions, xs, d)  np.where(conditions[0], xs[0], np.where(conditions[1], xs[1], d))
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reductions that leave out what is not a number: `nansum nanprod nanmean nanvar nanstd nanmax nanmin`; `nan_to_num`.
 
-    np.nansum(x)    ->    for v in x: if not np.isnan(v): total += v
+np.nansum(x)    ->    for v in x: if not np.isnan(v): total += v
 """
 
 from __future__ import annotations

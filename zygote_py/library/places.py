@@ -110,7 +110,7 @@ def middle_places(x: Any) -> Any:
     k = first
     while first < last:  # until one of the two is found; then the other is on one side of it
         i = split_at_pivot(x, order, low, high)
-        if i == first or i == last:
+        if i in (first, last):
             k = first + last - i
             low, high = (i + 1, high) if i == first else (low, i - 1)
             break

@@ -187,7 +187,7 @@ def _same(a: Any) -> Any:
 def ptp(a: Any) -> Implementation:
     """The greatest less the least."""
     flat = flattened(a)
-    if flat is None or isinstance(a, types.Array) and isinstance(a.dtype, types.Complex):
+    if flat is None or (isinstance(a, types.Array) and isinstance(a.dtype, types.Complex)):
         return None
 
     def implementation(a: Any) -> Any:

@@ -79,7 +79,7 @@ def _between(x: float, points: Any, values: Any, j: int) -> float:
     left, right = np.float64(points[k]), np.float64(points[k + 1])
     lower, upper = np.float64(values[k]), np.float64(values[k + 1])
     slope = np.divide(upper - lower, right - left)
-    if (x == left or x == right) and not np.isfinite(slope):
+    if x in (left, right) and not np.isfinite(slope):
         return lower if x == left else upper
     if j == last:
         return slope * (x - right) + upper

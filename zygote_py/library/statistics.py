@@ -1,6 +1,6 @@
 """Statistics of several variables, and counts: `cov corrcoef histogram bincount`.
 
-    np.cov(m)    ->    d = m - (the mean of each row);  np.dot(d, np.conj(d.T)) * (1 / (n - 1))
+np.cov(m)    ->    d = m - (the mean of each row);  np.dot(d, np.conj(d.T)) * (1 / (n - 1))
 """
 
 from __future__ import annotations

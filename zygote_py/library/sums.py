@@ -1,8 +1,8 @@
 """Sums in forms that the compiler does not know itself, running sums and products, differences, the trapezoidal rule.
 
-    np.sum(x, axis=k)          if k == 0: np.sum(x, 0); ...                  np.sum(x, dtype=d)    np.sum(x.astype(d))
-    np.cumsum(x)               total += x[k]; result[k] = total
-    np.diff(x)                 x[1:] - x[:-1]
+np.sum(x, axis=k)          if k == 0: np.sum(x, 0); ...                  np.sum(x, dtype=d)    np.sum(x.astype(d))
+np.cumsum(x)               total += x[k]; result[k] = total
+np.diff(x)                 x[1:] - x[:-1]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known_int
 from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements, is_differentiable
+from zygote_py.library.registry import implements
 from zygote_py.library.written import checked_axis, choice, indented, tuple_text, written
 
 Implementation = Callable[..., Any] | None
@@ -83,7 +83,11 @@ def _sum_over_axes(a: types.Array, count: int) -> Implementation:
     lines = ["mask = 0"]
     for k in range(count):
         lines += [f"k = axis[{k}]", *checked_axis("k", a.ndim, error)]
-        lines += ["if mask & (1 << k):", "    raise ValueError(\"duplicate value in 'axis'\")", "mask = mask | (1 << k)"]
+        lines += [
+            "if mask & (1 << k):",
+            "    raise ValueError(\"duplicate value in 'axis'\")",
+            "mask = mask | (1 << k)",
+        ]
     if count == 0:
         lines = ["return a.copy()"]
     elif count >= a.ndim:
@@ -93,9 +97,6 @@ def _sum_over_axes(a: types.Array, count: int) -> Implementation:
             lines += [f"if mask == {reduce(operator.or_, (1 << k for k in axes))}:", *indented(_loops_over(a, axes))]
         lines += ["raise ValueError('axis is out of bounds')"]
     return written([header, *indented(lines)], AxisError=np.exceptions.AxisError, dtype_=dtype_of(a))
-
-
-
 
 
 def _loops_over(a: types.Array, axes: Sequence[int]) -> list[str]:
