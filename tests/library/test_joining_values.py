@@ -22,7 +22,12 @@ def test_concatenate(ndim):
 
 
 def test_concatenate_dtypes():
-    for one, two in ((np.float32, np.int64), (np.float32, np.float32), (np.complex64, np.float64), (np.bool_, np.int32)):
+    for one, two in (
+        (np.float32, np.int64),
+        (np.float32, np.float32),
+        (np.complex64, np.float64),
+        (np.bool_, np.int32),
+    ):
         check(lambda a: np.concatenate(a), np.concatenate, (np.ones(2, one), np.arange(3).astype(two)))
 
 

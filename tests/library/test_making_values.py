@@ -50,7 +50,9 @@ def test_fill_diagonal():
         for wrap in (True, False):
             check(lambda a, v, w: np.fill_diagonal(a, v, w), np.fill_diagonal, np.ones(shape), 2.5, wrap, runtime=True)
             values = np.arange(2.0)
-            check(lambda a, v, w: np.fill_diagonal(a, v, w), np.fill_diagonal, np.ones(shape), values, wrap, runtime=True)
+            check(
+                lambda a, v, w: np.fill_diagonal(a, v, w), np.fill_diagonal, np.ones(shape), values, wrap, runtime=True
+            )
     check(lambda a, v: np.fill_diagonal(a, v), np.fill_diagonal, np.ones((2, 3, 2)), 2.5)
     check(lambda a, v: np.fill_diagonal(a, v), np.fill_diagonal, np.ones((2, 2), np.float32), 1e300)
     check(lambda a, v: np.fill_diagonal(a, v), np.fill_diagonal, np.ones((2, 2), np.float32), np.inf)
@@ -108,7 +110,13 @@ def test_delete_and_insert():
     x = np.arange(5.0)
     check(lambda x, i: np.delete(x, i), np.delete, x, np.array([1, 3, -1]))
     check(lambda x, i: np.delete(x, i), np.delete, x, slice(1, 4, 2))
-    for places in (np.array([1, 4, 1]), np.array([-1, 5, 0]), np.array([2]), np.zeros(0, np.int64), np.array([1, 6, 0])):
+    for places in (
+        np.array([1, 4, 1]),
+        np.array([-1, 5, 0]),
+        np.array([2]),
+        np.zeros(0, np.int64),
+        np.array([1, 6, 0]),
+    ):
         for values in (np.array([1.5, 2.5, 3.5]), 7.0, np.ones(2)):
             check(lambda x, i, v: np.insert(x, i, v), np.insert, x, places, values)
 

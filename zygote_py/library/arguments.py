@@ -11,11 +11,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numba import types
 
 from zygote_py.ir.core import Type
+from zygote_py.ir.types import components_of
+
+# A type of Numba's, or a default's value. Numba's stubs do not say what parts its types have.
+Given = Any
 
 
 class Unknown(enum.Enum):
@@ -63,21 +68,30 @@ def is_number(given: object) -> bool:
     return isinstance(given, types.Number | types.Boolean)
 
 
+_OF_PYTHON: dict[type, Type] = {
+    bool: types.boolean,
+    int: types.int64,
+    float: types.float64,
+    complex: types.complex128,
+}
+
+
 def type_of(given: object) -> Type:
     """The type of a number that may have come as itself, as defaults do."""
     if isinstance(given, types.Type):
-        return types.unliteral(given)
-    return {bool: types.boolean, int: types.int64, float: types.float64, complex: types.complex128}[type(given)]
+        plain: Type = types.unliteral(given)
+        return plain
+    return _OF_PYTHON[type(given)]
 
 
-def dtype_of(given: Type) -> np.dtype[np.generic]:
+def dtype_of(given: Given) -> np.dtype[np.generic]:
     """The NumPy dtype of a number or of the elements of an array, of a list or of a tuple of numbers."""
     if isinstance(given, types.BaseTuple):
-        return common_dtype(given.types)
+        return common_dtype(components_of(given))
     return np.dtype(str(types.unliteral(given))) if is_number(given) else dtype_of(given.dtype)
 
 
-def common_dtype(parts: Iterable[Type]) -> np.dtype[np.generic]:
+def common_dtype(parts: Iterable[Given]) -> np.dtype[np.generic]:
     """The dtype that these arrays or numbers have in common."""
     return np.result_type(*map(dtype_of, parts))
 

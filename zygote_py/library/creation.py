@@ -76,7 +76,7 @@ def arange(start: object, stop: object = None, step: object = None, dtype: objec
 
 
 def _ceil(x: Any) -> Any:
-    return int(math.ceil(x))
+    return math.ceil(x)
 
 
 @implements(np.logspace)
@@ -123,11 +123,11 @@ def geomspace(start: object, stop: object, num: object = 50) -> Implementation:
         "    result[-1] = last",
         "return sign * result",
     ]
-    return written(["def geomspace(start, stop, num=50):", *indented(lines)], **({"convert": convert} if convert else {}))
+    return written(
+        ["def geomspace(start, stop, num=50):", *indented(lines)], **({"convert": convert} if convert else {})
+    )
 
 
 def _dtype(*given: object) -> np.dtype[np.generic]:
     is_complex = any(isinstance(type_of(each), types.Complex) for each in given)
     return np.dtype(np.complex128 if is_complex else np.float64)
-
-

@@ -4,8 +4,8 @@
     np.random.choice(x)             x[j], with j drawn
     np.random.normal(m, s)          a draw: m and s get no derivative, and are refused if one is asked for
 
-A draw is made once, in the order of the program, and never again in the reverse sweep. `DRAWS` are those of NumPy's that
-Numba compiles. For the derivative with respect to a parameter of a distribution, draw from the standard one:
+A draw is made once, in the order of the program, and never again in the reverse sweep. `DRAWS` are those of NumPy's
+that Numba compiles. For the derivative with respect to a parameter of a distribution, draw from the standard one:
 `m + s * np.random.standard_normal()`.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import dtype_of, is_integer, is_none
+from zygote_py.ir.types import components_of
+from zygote_py.library.arguments import Given, dtype_of, is_integer, is_none
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, tuple_text, written
 
@@ -47,18 +47,18 @@ PYTHON_DRAWS: tuple[Callable[..., object], ...] = (
 
 
 @implements(np.random.shuffle)
-def shuffle(x: Type) -> Implementation:
+def shuffle(x: Given) -> Implementation:
     """Put the elements of an array, or its rows, into a random order."""
     return _shuffle(x, np.random.randint)
 
 
 @implements(random.shuffle)
-def shuffle_of_python(x: Type) -> Implementation:
+def shuffle_of_python(x: Given) -> Implementation:
     """Put the elements of an array, or its rows, into a random order."""
     return _shuffle(x, random.randrange)
 
 
-def _shuffle(x: Type, draw: Callable[[int], int]) -> Implementation:
+def _shuffle(x: Given, draw: Callable[[int], int]) -> Implementation:
     if not isinstance(x, types.Array) or not x.ndim:
         return None
     if x.ndim == 1:
@@ -83,7 +83,7 @@ def _shuffle(x: Type, draw: Callable[[int], int]) -> Implementation:
 
 
 @implements(np.random.permutation)
-def permutation(x: Type) -> Implementation:
+def permutation(x: Given) -> Implementation:
     """Give the elements of an array, or its rows, in a random order."""
     if not isinstance(x, types.Array):
         return None
@@ -97,7 +97,7 @@ def permutation(x: Type) -> Implementation:
 
 
 @implements(np.random.choice)
-def choice(a: Type, size: object = None, replace: object = True) -> Implementation:
+def choice(a: Given, size: Given = None, replace: object = True) -> Implementation:
     """Give one or several elements of a vector at random, more than once each unless not `replace`."""
     if not isinstance(a, types.Array) or a.ndim != 1:
         return None
@@ -109,7 +109,7 @@ def choice(a: Type, size: object = None, replace: object = True) -> Implementati
         return alone
     if is_integer(size):
         lengths = ["size"]
-    elif isinstance(size, types.BaseTuple) and len(size) and all(map(is_integer, size.types)):
+    elif isinstance(size, types.BaseTuple) and len(size) and all(map(is_integer, components_of(size))):
         lengths = [f"size[{axis}]" for axis in range(len(size))]
     else:
         return None

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import dtype_of, is_number
+from zygote_py.ir.types import components_of
+from zygote_py.library.arguments import Given, dtype_of, is_number
 
 
-def flattened(a: Type) -> Callable[[Any], Any] | None:
+def flattened(a: Given) -> Callable[[Any], Any] | None:
     """The function that gives the elements of a value of this type as an array of one axis; None if there is none."""
     match a:
         case types.Array():
@@ -31,8 +31,8 @@ def flattened(a: Type) -> Callable[[Any], Any] | None:
             return _of_numbers if is_number(a) else None
 
 
-def _is_nested(a: Type) -> bool:
-    return all(map(_is_nested, a.types)) if isinstance(a, types.BaseTuple) else is_number(a)
+def _is_nested(a: Given) -> bool:
+    return all(map(_is_nested, components_of(a))) if isinstance(a, types.BaseTuple) else is_number(a)
 
 
 def _of_array(a: Any) -> Any:

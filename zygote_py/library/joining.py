@@ -2,8 +2,8 @@
 
     np.concatenate((a, b))      result = np.empty((n0 + n1,) + ..., dtype); result[:n0] = a; result[n0:] = b
 
-Each array is stored into its part of a new array, so that the derivative is read from the same parts. The arrays come as
-a tuple; Numba does not take a list. The axis may be known at run time only.
+Each array is stored into its part of a new array, so that the derivative is read from the same parts. The arrays come
+as a tuple; Numba does not take a list. The axis may be known at run time only.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import common_dtype, is_integer, is_none, known_int, layout_of_all
+from zygote_py.ir.types import components_of
+from zygote_py.library.arguments import Given, common_dtype, is_integer, is_none, known_int, layout_of_all
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 from zygote_py.library.written import checked_axis, choice, indented, tuple_text, written
@@ -24,7 +24,7 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.concatenate)
-def concatenate(arrays: Type, axis: object = 0) -> Implementation:
+def concatenate(arrays: Given, axis: object = 0) -> Implementation:
     """Join arrays along an axis that they have."""
     if not _is_tuple_of_arrays(arrays) or not is_integer(axis):
         return None
@@ -33,7 +33,7 @@ def concatenate(arrays: Type, axis: object = 0) -> Implementation:
 
 
 @implements(np.stack)
-def stack(arrays: Type, axis: object = 0) -> Implementation:
+def stack(arrays: Given, axis: object = 0) -> Implementation:
     """Join arrays of one shape along a new axis."""
     if not _is_tuple_of_arrays(arrays) or not is_integer(axis):
         return None
@@ -41,7 +41,7 @@ def stack(arrays: Type, axis: object = 0) -> Implementation:
 
 
 @implements(np.hstack)
-def hstack(tup: Type) -> Implementation:
+def hstack(tup: Given) -> Implementation:
     """Join arrays side by side: vectors and numbers end to end, all others along their second axis."""
     if not _is_tuple_of_arrays(tup):
         return None
@@ -55,7 +55,7 @@ def hstack(tup: Type) -> Implementation:
 
 
 @implements(np.vstack, np.row_stack)
-def vstack(tup: Type) -> Implementation:
+def vstack(tup: Given) -> Implementation:
     """Join arrays one above the other: vectors become rows."""
     if not _is_tuple_of_arrays(tup):
         return None
@@ -69,7 +69,7 @@ def vstack(tup: Type) -> Implementation:
 
 
 @implements(np.dstack)
-def dstack(tup: Type) -> Implementation:
+def dstack(tup: Given) -> Implementation:
     """Join arrays along the third axis."""
     if not _is_tuple_of_arrays(tup):
         return None
@@ -86,7 +86,7 @@ def dstack(tup: Type) -> Implementation:
 
 
 @implements(np.column_stack)
-def column_stack(tup: Type) -> Implementation:
+def column_stack(tup: Given) -> Implementation:
     """Join vectors, as columns, and matrices."""
     if not _is_tuple_of_arrays(tup, one_ndim=False) or any(array.ndim not in (1, 2) for array in tup):
         return None
@@ -94,7 +94,7 @@ def column_stack(tup: Type) -> Implementation:
 
 
 @implements(np.append)
-def append(arr: Type, values: Type, axis: object = None) -> Implementation:
+def append(arr: Given, values: Given, axis: object = None) -> Implementation:
     """Join two arrays along an axis, or all their elements in a row."""
     if not is_none(axis):
 
@@ -112,15 +112,16 @@ def append(arr: Type, values: Type, axis: object = None) -> Implementation:
     return implementation
 
 
-def _is_tuple_of_arrays(arrays: Type, one_ndim: bool = True) -> bool:
+def _is_tuple_of_arrays(arrays: Given, one_ndim: bool = True) -> bool:
     if not isinstance(arrays, types.BaseTuple) or not len(arrays):
         return False
-    if not all(isinstance(array, types.Array) for array in arrays):
+    parts: tuple[Given, ...] = components_of(arrays)
+    if not all(isinstance(part, types.Array) for part in parts):
         return False
-    return not one_ndim or len({array.ndim for array in arrays}) == 1
+    return not one_ndim or len({part.ndim for part in parts}) == 1
 
 
-def _written(header: str, arrays: Type, body: list[str], *checks: str) -> Callable[..., Any]:
+def _written(header: str, arrays: Given, body: list[str], *checks: str) -> Callable[..., Any]:
     """The function with this header whose last lines are `body`; its first parameter is the tuple."""
     name = header.partition("(")[2].partition(",")[0].rstrip("):")
     unpacked = f"{', '.join(f'a{j}' for j in range(len(arrays)))}, = {name}"
@@ -128,7 +129,7 @@ def _written(header: str, arrays: Type, body: list[str], *checks: str) -> Callab
 
 
 def _along(
-    header: str, arrays: Type, axis: object, ndim: int, name: str, body: Callable[[Type, int], list[str]]
+    header: str, arrays: Given, axis: object, ndim: int, name: str, body: Callable[[Given, int], list[str]]
 ) -> Callable[..., Any]:
     """The function for an axis, one of `ndim`, that is known now or at run time."""
     error = f'IndexError("{name}(): axis out of bounds")'
@@ -139,7 +140,7 @@ def _along(
     return _written(header, arrays, body(arrays, constant % ndim))
 
 
-def _concatenated(arrays: Type, axis: int, ndim: int = 0) -> list[str]:
+def _concatenated(arrays: Given, axis: int, ndim: int = 0) -> list[str]:
     """Lines that join `a0, a1, ...` along `axis`; vectors are taken as columns where `ndim` is 2."""
     ndim = ndim or arrays[0].ndim
     lengths = [f"a{j}.shape[{axis}]" if axis < array.ndim else "1" for j, array in enumerate(arrays)]
@@ -159,14 +160,14 @@ def _concatenated(arrays: Type, axis: int, ndim: int = 0) -> list[str]:
     return [*lines, "return result"]
 
 
-def _stacked(arrays: Type, axis: int) -> list[str]:
+def _stacked(arrays: Given, axis: int) -> list[str]:
     """Lines that join `a0, a1, ...`, all of one shape, along a new axis."""
     dims: list[object] = [f"a0.shape[{dim}]" for dim in range(arrays[0].ndim)]
     dims.insert(axis, len(arrays))
     return _placed(arrays, dims, ":, " * axis + "{}")
 
 
-def _placed(arrays: Type, dims: list[object], index: str) -> list[str]:
+def _placed(arrays: Given, dims: list[object], index: str) -> list[str]:
     """Lines that store each of `a0, a1, ...` at an index with its number in it."""
     lines = []
     others = [f"a{j}.shape[{dim}] != a0.shape[{dim}]" for j in range(1, len(arrays)) for dim in range(arrays[0].ndim)]
@@ -179,7 +180,7 @@ def _placed(arrays: Type, dims: list[object], index: str) -> list[str]:
     return [*lines, "return result"]
 
 
-def _allocation(arrays: Type, dims: list[Any]) -> str:
+def _allocation(arrays: Given, dims: list[Any]) -> str:
     if layout_of_all(arrays) == "F" and len(dims) > 1:
         return f"result = np.empty({tuple_text(dims[::-1])}, dtype).T"
     return f"result = np.empty({tuple_text(dims)}, dtype)"

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number
+from zygote_py.library.arguments import Given, dtype_of, is_integer, is_none, is_number
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, written
@@ -25,7 +24,7 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.diag)
-def diag(v: Type, k: object = 0) -> Implementation:
+def diag(v: Given, k: object = 0) -> Implementation:
     """Make a matrix of its diagonal, or give a copy of the diagonal of a matrix."""
     if not isinstance(v, types.Array) or not is_integer(k):
         return None
@@ -51,7 +50,7 @@ def diag(v: Type, k: object = 0) -> Implementation:
 
 
 @implements(np.diagflat)
-def diagflat(v: Type, k: object = 0) -> Implementation:
+def diagflat(v: Given, k: object = 0) -> Implementation:
     """Make a matrix with all elements of an array on its diagonal."""
     flat = flattened(v)
     if flat is None or not is_integer(k):
@@ -64,7 +63,7 @@ def diagflat(v: Type, k: object = 0) -> Implementation:
 
 
 @implements(np.trace)
-def trace(a: Type, offset: object = 0) -> Implementation:
+def trace(a: Given, offset: object = 0) -> Implementation:
     """Add up a diagonal."""
     if not isinstance(a, types.Array) or a.ndim != 2 or not is_integer(offset):
         return None
@@ -80,18 +79,18 @@ def trace(a: Type, offset: object = 0) -> Implementation:
 
 
 @implements(np.tril)
-def tril(m: Type, k: object = 0) -> Implementation:
+def tril(m: Given, k: object = 0) -> Implementation:
     """Copy a matrix, each matrix of a larger array, or a vector as every row, with zeros right of a diagonal."""
     return _triangle("tril", m, k, "[..., i, :edge]")
 
 
 @implements(np.triu)
-def triu(m: Type, k: object = 0) -> Implementation:
+def triu(m: Given, k: object = 0) -> Implementation:
     """Copy a matrix, each matrix of a larger array, or a vector as every row, with zeros left of a diagonal."""
     return _triangle("triu", m, k, "[..., i, edge:]")
 
 
-def _triangle(name: str, m: Type, k: object, part: str) -> Implementation:
+def _triangle(name: str, m: Given, k: object, part: str) -> Implementation:
     if not isinstance(m, types.Array) or not m.ndim or not is_integer(k):
         return None
     if m.ndim == 1:
@@ -114,7 +113,7 @@ def _triangle(name: str, m: Type, k: object, part: str) -> Implementation:
 
 
 @implements(np.vander)
-def vander(x: Type, N: object = None, increasing: object = False) -> Implementation:
+def vander(x: Given, N: object = None, increasing: object = False) -> Implementation:
     """Give the powers of a vector's elements as columns, the highest first unless `increasing`."""
     if isinstance(x, types.Array):
         if x.ndim != 1:
@@ -145,7 +144,7 @@ def vander(x: Type, N: object = None, increasing: object = False) -> Implementat
 
 
 @implements(np.fill_diagonal)
-def fill_diagonal(a: Type, val: Type, wrap: object = False) -> Implementation:
+def fill_diagonal(a: Given, val: Given, wrap: object = False) -> Implementation:
     """Write a number, or numbers in turn, to the diagonal of an array."""
     if not isinstance(a, types.Array) or a.ndim < 2:
         return None
@@ -174,7 +173,7 @@ def fill_diagonal(a: Type, val: Type, wrap: object = False) -> Implementation:
 
 
 def _limits(a: types.Array) -> dict[str, object]:
-    dtype = dtype_of(a)
+    dtype: Any = dtype_of(a)
     if dtype.kind == "f":
         return {"least": np.finfo(dtype).min, "most": np.finfo(dtype).max}
     if dtype.kind in "iu":
@@ -182,7 +181,7 @@ def _limits(a: types.Array) -> dict[str, object]:
     return {}
 
 
-def _checked_values(a: types.Array, val: Type) -> list[str]:
+def _checked_values(a: types.Array, val: Given) -> list[str]:
     """Raise for a value that the array cannot hold, as Numba does."""
     kind = dtype_of(a).kind
     if kind not in "fiu" or dtype_of(val).kind not in "fiub" or np.can_cast(dtype_of(val), dtype_of(a)):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import dtype_of, is_integer, is_number, known, known_int
+from zygote_py.ir.types import components_of
+from zygote_py.library.arguments import Given, dtype_of, is_integer, is_number, known, known_int
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 from zygote_py.library.written import checked_axis, indented, tuple_text, written
@@ -29,7 +29,7 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.flip)
-def flip(m: Type) -> Implementation:
+def flip(m: Given) -> Implementation:
     """Reverse every axis."""
     if not isinstance(m, types.Array) or not m.ndim:
         return None
@@ -37,7 +37,7 @@ def flip(m: Type) -> Implementation:
 
 
 @implements(np.flipud)
-def flipud(m: Type) -> Implementation:
+def flipud(m: Given) -> Implementation:
     """Reverse the first axis."""
     if not isinstance(m, types.Array):
         return _of_sequence(m, np.flipud, "m")
@@ -49,7 +49,7 @@ def flipud(m: Type) -> Implementation:
 
 
 @implements(np.fliplr)
-def fliplr(m: Type) -> Implementation:
+def fliplr(m: Given) -> Implementation:
     """Reverse the second axis."""
     if not isinstance(m, types.Array):
         return None
@@ -61,7 +61,7 @@ def fliplr(m: Type) -> Implementation:
 
 
 @implements(np.rot90)
-def rot90(m: Type, k: object = 1) -> Implementation:
+def rot90(m: Given, k: object = 1) -> Implementation:
     """Turn in the plane of the first two axes, by `k` quarters."""
     if not isinstance(m, types.Array) or m.ndim < 2 or not is_integer(k):
         return None
@@ -85,7 +85,7 @@ def rot90(m: Type, k: object = 1) -> Implementation:
 
 
 @implements(np.swapaxes)
-def swapaxes(a: Type, axis1: object, axis2: object) -> Implementation:
+def swapaxes(a: Given, axis1: object, axis2: object) -> Implementation:
     """Exchange two axes."""
     if not isinstance(a, types.Array) or not a.ndim or not is_integer(axis1) or not is_integer(axis2):
         return None
@@ -101,7 +101,7 @@ def swapaxes(a: Type, axis1: object, axis2: object) -> Implementation:
 
 
 @implements(np.moveaxis)
-def moveaxis(a: Type, source: object, destination: object) -> Implementation:
+def moveaxis(a: Given, source: object, destination: object) -> Implementation:
     """Put axes into other places; the others keep their order."""
     if not isinstance(a, types.Array) or not a.ndim:
         return None
@@ -134,7 +134,7 @@ def _places(given: object) -> tuple[int, ...] | None:
     one = known_int(given)
     if one is not None:
         return (one,)
-    items = given.types if isinstance(given, types.BaseTuple) else known(given)
+    items = components_of(given) if isinstance(given, types.BaseTuple) else known(given)
     if not isinstance(items, tuple):
         return None
     found = [known_int(item) for item in items]
@@ -147,24 +147,24 @@ def _checked(ndim: int, name: str, variable: str) -> list[str]:
 
 
 @implements(np.atleast_1d)
-def atleast_1d(*arys: Type) -> Implementation:
+def atleast_1d(*arys: Given) -> Implementation:
     """Give arrays at least one axis."""
     return _at_least("atleast_1d", arys, 1)
 
 
 @implements(np.atleast_2d)
-def atleast_2d(*arys: Type) -> Implementation:
+def atleast_2d(*arys: Given) -> Implementation:
     """Give arrays at least two axes: a vector becomes a row."""
     return _at_least("atleast_2d", arys, 2)
 
 
 @implements(np.atleast_3d)
-def atleast_3d(*arys: Type) -> Implementation:
+def atleast_3d(*arys: Given) -> Implementation:
     """Give arrays at least three axes: a vector becomes the middle one, a matrix the first two."""
     return _at_least("atleast_3d", arys, 3)
 
 
-def _at_least(name: str, arrays: tuple[Type, ...], ndim: int) -> Implementation:
+def _at_least(name: str, arrays: tuple[Given, ...], ndim: int) -> Implementation:
     if not arrays or not all(isinstance(array, types.Array) for array in arrays):
         return None
     names = [f"a{j}" for j in range(len(arrays))]
@@ -191,7 +191,7 @@ def _with_axes(name: str, array: types.Array, ndim: int) -> str:
 
 
 @implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Type) -> Implementation:
+def broadcast_arrays(*args: Given) -> Implementation:
     """Give views of all arrays in their common shape, in a list."""
     rows = [None if isinstance(arg, types.Array) else flattened(arg) for arg in args]
     if any(row is None and not isinstance(arg, types.Array) for row, arg in zip(rows, args, strict=True)):
@@ -226,7 +226,7 @@ def broadcast_arrays(*args: Type) -> Implementation:
 
 
 @implements(np.roll)
-def roll(a: Type, shift: object) -> Implementation:
+def roll(a: Given, shift: object) -> Implementation:
     """Move all elements on, in a row; those that leave at the end come in at the start."""
     if not is_integer(shift) and not isinstance(shift, types.Boolean):
         return None
@@ -254,7 +254,7 @@ def roll(a: Type, shift: object) -> Implementation:
 
 
 @implements(np.repeat)
-def repeat(a: Type, repeats: object) -> Implementation:
+def repeat(a: Given, repeats: object) -> Implementation:
     """Give each element several times in a row."""
     flat = flattened(a)
     if flat is None:
@@ -275,6 +275,8 @@ def repeat(a: Type, repeats: object) -> Implementation:
     if not isinstance(repeats, types.Array | types.List | types.ListType) or not is_integer(repeats.dtype):
         return None
     times = flattened(repeats)
+    if times is None:
+        return None
 
     def each(a: Any, repeats: Any) -> Any:
         row = flat(a)
@@ -300,14 +302,14 @@ def repeat(a: Type, repeats: object) -> Implementation:
 
 
 @implements(np.resize)
-def resize(a: Type, new_shape: Type) -> Implementation:
+def resize(a: Given, new_shape: Given) -> Implementation:
     """Give the elements in a row, again from the start where there are too few, in another shape."""
     flat = flattened(a)
     if flat is None:
         return None
     if is_integer(new_shape):
         lengths, shape = ["new_shape"], "new_shape"
-    elif isinstance(new_shape, types.BaseTuple) and len(new_shape) and all(map(is_integer, new_shape.types)):
+    elif isinstance(new_shape, types.BaseTuple) and len(new_shape) and all(map(is_integer, components_of(new_shape))):
         lengths = [f"new_shape[{axis}]" for axis in range(len(new_shape))]
         shape = tuple_text(lengths)
     else:
@@ -330,7 +332,7 @@ def resize(a: Type, new_shape: Type) -> Implementation:
     return written(["def resize(a, new_shape):", *indented(lines)], flat=flat, dtype=dtype_of(a))
 
 
-def _of_sequence(m: Type, function: Callable[..., Any], name: str) -> Implementation:
+def _of_sequence(m: Given, function: Callable[..., Any], name: str) -> Implementation:
     """`function` of a tuple or a list, made an array of one axis."""
     flat = flattened(m)
     if flat is None or is_number(m):

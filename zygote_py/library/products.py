@@ -15,8 +15,7 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import common_dtype, dtype_of, is_none, is_number
+from zygote_py.library.arguments import Given, common_dtype, dtype_of, is_none, is_number
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, written
@@ -25,7 +24,7 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.outer)
-def outer(a: Type, b: Type, out: object = None) -> Implementation:
+def outer(a: Given, b: Given, out: object = None) -> Implementation:
     """Multiply each element of one array by each of the other."""
     if any(isinstance(part, types.Array) and part.ndim > 2 for part in (a, b)):
         return None
@@ -46,7 +45,7 @@ def outer(a: Type, b: Type, out: object = None) -> Implementation:
 
 
 @implements(np.kron)
-def kron(a: Type, b: Type) -> Implementation:
+def kron(a: Given, b: Given) -> Implementation:
     """Put into the place of each element of one array that element times the other array."""
     for part in (a, b):
         if isinstance(part, types.Array):
@@ -82,7 +81,7 @@ def kron(a: Type, b: Type) -> Implementation:
     return written(["def kron(a, b):", *indented(lines)], dtype=dtype)
 
 
-def _matrix(name: str, part: Type, i: str, j: str) -> tuple[str, str, str]:
+def _matrix(name: str, part: Given, i: str, j: str) -> tuple[str, str, str]:
     match part:
         case types.Array(ndim=2):
             return f"{name}.shape[0]", f"{name}.shape[1]", f"{name}[{i}, {j}]"
@@ -93,7 +92,7 @@ def _matrix(name: str, part: Type, i: str, j: str) -> tuple[str, str, str]:
 
 
 @implements(np.cross)
-def cross(a: Type, b: Type) -> Implementation:
+def cross(a: Given, b: Given) -> Implementation:
     """Give the vector that is perpendicular to two others; a third component that is missing is zero."""
     one, two = _as_array(a), _as_array(b)
     if one is None or two is None:
@@ -133,7 +132,7 @@ def cross(a: Type, b: Type) -> Implementation:
 
 
 @implements(numba_adapter.cross2d)
-def cross2d(a: Type, b: Type) -> Implementation:
+def cross2d(a: Given, b: Given) -> Implementation:
     """Give the third component of the vector that is perpendicular to two others, both in a plane."""
     one, two = _as_array(a), _as_array(b)
     if one is None or two is None:
@@ -157,12 +156,12 @@ _BOTH_2 = (
 )
 
 
-def _component(name: str, part: Type) -> Callable[[int], str]:
+def _component(name: str, part: Given) -> Callable[[int], str]:
     before = "" if _ndim(part) == 1 else "..., "
     return lambda k: f"{name}[{before}{k}]"
 
 
-def _as_array(a: Type) -> Callable[[Any], Any] | None:
+def _as_array(a: Given) -> Callable[[Any], Any] | None:
     if isinstance(a, types.Array):
         return _itself if a.ndim else None
     return None if is_number(a) else flattened(a)
@@ -172,5 +171,5 @@ def _itself(a: Any) -> Any:
     return a
 
 
-def _ndim(a: Type) -> int:
+def _ndim(a: Given) -> int:
     return a.ndim if isinstance(a, types.Array) else 1

@@ -1,12 +1,10 @@
-"""Some of the elements of an array, and others put between them: `delete`, `insert`, `extract`, `unique`, ...
+"""Some of the elements of an array, and others put between them: `delete`, `insert`, `extract`, ...
 
     np.delete(x, 2)                the elements but one, copied
     np.extract(c, x)               the elements where c holds, copied
     np.take_along_axis(x, i, 0)    x[i[j, k], k] for each j, k
-    np.unique(x)                   the sorted elements, of equal ones the first
 
-Which elements are taken has no derivative; those that are taken have that of a copy. Where elements of `np.unique` and of
-the functions of sets are equal, the derivative belongs to the one that is taken.
+Which elements are taken has no derivative; those that are taken have that of a copy.
 """
 
 from __future__ import annotations
@@ -17,8 +15,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known, known_int
+from zygote_py.library.arguments import Given, dtype_of, is_integer, is_none, is_number, known, known_int
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, tuple_text, written
@@ -27,7 +24,7 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.delete)
-def delete(arr: Type, obj: object) -> Implementation:
+def delete(arr: Given, obj: Given) -> Implementation:
     """Give the elements in a row without some of them."""
     flat = flattened(arr)
     if flat is None or is_number(arr):
@@ -66,7 +63,7 @@ def delete(arr: Type, obj: object) -> Implementation:
 
 
 @implements(np.insert)
-def insert(arr: Type, obj: object, values: Type, axis: object = None) -> Implementation:
+def insert(arr: Given, obj: Given, values: Given, axis: object = None) -> Implementation:
     """Give the elements in a row with others put in before the places `obj`."""
     flat, given = flattened(arr), flattened(values)
     if flat is None or given is None or is_number(arr) or not is_none(axis):
@@ -129,7 +126,7 @@ def insert(arr: Type, obj: object, values: Type, axis: object = None) -> Impleme
 
 
 @implements(np.extract)
-def extract(condition: Type, arr: Type) -> Implementation:
+def extract(condition: Given, arr: Given) -> Implementation:
     """Give the elements where a condition holds, in a row."""
     holds, flat = flattened(condition), flattened(arr)
     if holds is None or flat is None:
@@ -158,7 +155,7 @@ def extract(condition: Type, arr: Type) -> Implementation:
 
 
 @implements(np.take_along_axis)
-def take_along_axis(arr: Type, indices: Type, axis: object) -> Implementation:
+def take_along_axis(arr: Given, indices: Given, axis: object) -> Implementation:
     """Take an element of each line along an axis, or several; the other axes are broadcast."""
     if not isinstance(arr, types.Array) or not isinstance(indices, types.Array):
         return None
@@ -197,7 +194,7 @@ def take_along_axis(arr: Type, indices: Type, axis: object) -> Implementation:
 
 
 @implements(np.trim_zeros)
-def trim_zeros(filt: Type, trim: object = "fb") -> Implementation:
+def trim_zeros(filt: Given, trim: object = "fb") -> Implementation:
     """Give a view of a vector without the zeros at its start and at its end."""
     sides = known(trim)
     if not isinstance(filt, types.Array) or filt.ndim != 1 or not isinstance(sides, str):
@@ -218,7 +215,7 @@ def trim_zeros(filt: Type, trim: object = "fb") -> Implementation:
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Type, to_end: object = None, to_begin: object = None) -> Implementation:
+def ediff1d(ary: Given, to_end: Given = None, to_begin: Given = None) -> Implementation:
     """Give the differences of neighbours in a row, with others before and after them."""
     flat = flattened(ary)
     if flat is None or isinstance(getattr(ary, "dtype", None), types.Boolean):
@@ -245,7 +242,7 @@ def ediff1d(ary: Type, to_end: object = None, to_begin: object = None) -> Implem
 
 
 @implements(np.asarray_chkfinite)
-def asarray_chkfinite(a: Type, dtype: object = None) -> Implementation:
+def asarray_chkfinite(a: Given, dtype: object = None) -> Implementation:
     """Give an array itself, if all of its elements are finite."""
     if not isinstance(a, types.Array) or not is_none(dtype):
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir.core import Type
+from zygote_py.library.arguments import Given
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 
@@ -23,7 +23,7 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.unique)
-def unique(ar: Type) -> Implementation:
+def unique(ar: Given) -> Implementation:
     """Give the sorted elements, each once."""
     flat = flattened(ar)
     if flat is None:
@@ -41,7 +41,7 @@ def unique(ar: Type) -> Implementation:
 
 
 @implements(np.union1d)
-def union1d(ar1: Type, ar2: Type) -> Implementation:
+def union1d(ar1: Given, ar2: Given) -> Implementation:
     """Give the sorted elements of two arrays, each once."""
     first, second = flattened(ar1), flattened(ar2)
     if first is None or second is None:
@@ -54,7 +54,7 @@ def union1d(ar1: Type, ar2: Type) -> Implementation:
 
 
 @implements(np.setdiff1d)
-def setdiff1d(ar1: Type, ar2: Type, assume_unique: object = False) -> Implementation:
+def setdiff1d(ar1: Given, ar2: Given, assume_unique: object = False) -> Implementation:
     """Give the elements of one array that another does not have."""
     first, second = flattened(ar1), flattened(ar2)
     if first is None or second is None:
@@ -70,7 +70,7 @@ def setdiff1d(ar1: Type, ar2: Type, assume_unique: object = False) -> Implementa
 
 
 @implements(np.setxor1d)
-def setxor1d(ar1: Type, ar2: Type, assume_unique: object = False) -> Implementation:
+def setxor1d(ar1: Given, ar2: Given, assume_unique: object = False) -> Implementation:
     """Give the sorted elements that only one of two arrays has."""
     first, second = flattened(ar1), flattened(ar2)
     if first is None or second is None:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.library.arguments import is_integer, is_number, known_int
+from zygote_py.ir.types import components_of
+from zygote_py.library.arguments import Given, is_integer, is_number, known_int
 from zygote_py.library.flat import flattened
 from zygote_py.library.registry import implements
 from zygote_py.library.written import checked_axis, choice, indented, written
@@ -24,39 +24,37 @@ Implementation = Callable[..., Any] | None
 
 
 @implements(np.array_split)
-def array_split(ary: Type, indices_or_sections: object, axis: object = 0) -> Implementation:
+def array_split(ary: Given, indices_or_sections: object, axis: object = 0) -> Implementation:
     """Split an array into parts of about the same length, or at indices."""
     return _along(np.array_split, ary, indices_or_sections, axis, exactly=False)
 
 
 @implements(np.split)
-def split(ary: Type, indices_or_sections: object, axis: object = 0) -> Implementation:
+def split(ary: Given, indices_or_sections: object, axis: object = 0) -> Implementation:
     """Split an array into parts of the same length, or at indices."""
     return _along(np.split, ary, indices_or_sections, axis, exactly=True)
 
 
 @implements(np.vsplit)
-def vsplit(ary: Type, indices_or_sections: object) -> Implementation:
+def vsplit(ary: Given, indices_or_sections: object) -> Implementation:
     """Split an array along its first axis."""
     return _along_fixed("vsplit", ary, indices_or_sections, 0, least=2)
 
 
 @implements(np.hsplit)
-def hsplit(ary: Type, indices_or_sections: object) -> Implementation:
+def hsplit(ary: Given, indices_or_sections: object) -> Implementation:
     """Split an array along its second axis, a vector along its only one."""
     axis = 1 if isinstance(ary, types.Array) and ary.ndim > 1 else 0
     return _along_fixed("hsplit", ary, indices_or_sections, axis, least=1)
 
 
 @implements(np.dsplit)
-def dsplit(ary: Type, indices_or_sections: object) -> Implementation:
+def dsplit(ary: Given, indices_or_sections: object) -> Implementation:
     """Split an array along its third axis."""
     return _along_fixed("dsplit", ary, indices_or_sections, 2, least=3)
 
 
-def _along(
-    function: Callable[..., Any], ary: Type, where: object, axis: object, exactly: bool
-) -> Implementation:
+def _along(function: Callable[..., Any], ary: Given, where: Given, axis: object, exactly: bool) -> Implementation:
     if not is_integer(axis):
         return None
     header = f"def {function.__name__}(ary, indices_or_sections, axis=0):"
@@ -79,14 +77,14 @@ def _along(
     return written([header, *indented([*checks, *choice("axis", cases)])])  # type: ignore[arg-type]
 
 
-def _along_fixed(name: str, ary: Type, where: object, axis: int, least: int) -> Implementation:
+def _along_fixed(name: str, ary: Given, where: Given, axis: int, least: int) -> Implementation:
     if not isinstance(ary, types.Array) or ary.ndim < least:
         return None
     body = _parts(ary.ndim, axis, where, exactly=True)
     return None if body is None else written([f"def {name}(ary, indices_or_sections):", *indented(body)])
 
 
-def _parts(ndim: int, axis: int, where: object, exactly: bool) -> list[str] | None:
+def _parts(ndim: int, axis: int, where: Given, exactly: bool) -> list[str] | None:
     """Lines that split `ary` along an axis."""
 
     def part(start: str, stop: str = "") -> str:
@@ -114,7 +112,7 @@ def _parts(ndim: int, axis: int, where: object, exactly: bool) -> list[str] | No
             f"parts.append({part('start')})",
             "return parts",
         ]
-    if isinstance(where, types.BaseTuple) and len(where) and all(map(is_integer, where.types)):
+    if isinstance(where, types.BaseTuple) and len(where) and all(map(is_integer, components_of(where))):
         return _listed(part, ["0", *(f"indices_or_sections[{k}]" for k in range(len(where)))])
     if isinstance(where, types.Array | types.List | types.ListType) and is_integer(where.dtype):
         return [
