@@ -63,6 +63,8 @@ from zygote_py.ir.ssa import SSABuilder
 from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
+# What stands in the rules of operations with derivatives that are infinite at finite points.
+_SINGULAR = ("/", "**", "power", "log", "gamma")
 WRITES = STORES | {ops.push}
 
 
@@ -283,7 +285,19 @@ class _Builder:
                 raise InternalError(f"adjoint: {ops.name_of(instr.op)} has no rule")
             for number, argument in enumerate(instr.args):
                 if argument in self.activity and rule.passes(number):
-                    self._add(argument, expand(rule, number, instr, dy, self._emit, _alpha))
+                    contribution = expand(rule, number, instr, dy, self._emit, _alpha)
+                    self._add(argument, self._guarded(contribution, instr, dy, rule.adjoints[number]))
+
+    def _guarded(self, contribution: Operand, instr: Instr, dy: Operand, rule: str | None) -> Operand:
+        """Nothing, where the adjoint is zero because another value was taken: the derivative may be infinite there."""
+        assert rule is not None
+        if rule in ("dy", "-dy") or isinstance(contribution, Const):
+            return contribution
+        singular = instr in self.activity.replaceable and any(sign in rule for sign in _SINGULAR)
+        if instr not in self.activity.choosable and not singular:
+            return contribution
+        matters = self._emit(operator.ne, (dy, zero(dy.type)), types.boolean)
+        return self._emit(ops.select, (matters, contribution, zero(contribution.type)), contribution.type)
 
     def _take(self, instr: Instr) -> None:
         """The pullback of x[i] = v and of x[i] += v: what is in the shadow there belongs to v."""

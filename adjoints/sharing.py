@@ -21,22 +21,36 @@ from zygote_py.ir.memory import Memory
 
 
 def refuse_shared(x, y, message):  # type: ignore[no-untyped-def]
-    """Raise ValueError if the memory from the first to the last element of one array overlaps with the other's."""
+    """Raise ValueError if the two arrays may have a byte in common.
+
+    Where all strides are multiples of one step, two arrays may lie in the gaps of each other.
+    """
     if x.size > 0 and y.size > 0:
+        step = 0
         low_x = x.ctypes.data
         high_x = low_x + x.itemsize
         for axis in range(x.ndim):
-            extent = (x.shape[axis] - 1) * x.strides[axis]
-            low_x += min(extent, 0)
-            high_x += max(extent, 0)
+            stride, length = x.strides[axis], x.shape[axis]
+            low_x += min(stride * (length - 1), 0)
+            high_x += max(stride * (length - 1), 0)
+            if length > 1:
+                other = abs(stride)
+                while other != 0:
+                    step, other = other, step % other
         low_y = y.ctypes.data
         high_y = low_y + y.itemsize
         for axis in range(y.ndim):
-            extent = (y.shape[axis] - 1) * y.strides[axis]
-            low_y += min(extent, 0)
-            high_y += max(extent, 0)
+            stride, length = y.strides[axis], y.shape[axis]
+            low_y += min(stride * (length - 1), 0)
+            high_y += max(stride * (length - 1), 0)
+            if length > 1:
+                other = abs(stride)
+                while other != 0:
+                    step, other = other, step % other
         if low_x < high_y and low_y < high_x:
-            raise ValueError(message)
+            gap = (low_y - low_x) % step if step > 0 else 0
+            if gap < x.itemsize or step - gap < y.itemsize:
+                raise ValueError(message)
 
 
 helper(refuse_shared, ops.Effect.WRITE)

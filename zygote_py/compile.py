@@ -27,18 +27,12 @@ from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import passes
+from zygote_py.ir.arrays import expand_arrays
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Function, Instr, Loc, Param, Type, Value, replace_values
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
-
-try:
-    from zygote_py.ir.arrays import expand_arrays
-except ImportError:
-
-    def expand_arrays(function: Function) -> None:
-        """Nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)

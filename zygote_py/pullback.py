@@ -22,6 +22,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.kinds import carries_adjoint
+from zygote_py.adjoints.sharing import refuse_shared
 from zygote_py.api import GradientFunction
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.ir.core import Type
@@ -150,12 +151,15 @@ class _PullbackFunction:
         names = [param.hint for param in compiled.lowered.function.params]
         arrays = [(name, arg) for name, arg in zip(names, args, strict=False) if isinstance(arg, np.ndarray)]
         for (one, x), (other, y) in combinations(arrays, 2):
-            if (one in compiled.written or other in compiled.written) and np.may_share_memory(x, y):
-                raise refuse(
-                    f"the arguments `{one}` and `{other}` share memory, and one of them is written to",
-                    self._of._request.loc,
-                    hint="pass a copy of one of them",
-                )
+            if one in compiled.written or other in compiled.written:
+                try:
+                    refuse_shared(x, y, "")
+                except ValueError:
+                    raise refuse(
+                        f"the arguments `{one}` and `{other}` share memory, and one of them is written to",
+                        self._of._request.loc,
+                        hint="pass a copy of one of them",
+                    ) from None
 
 
 def _copied(value: Any) -> Any:
