@@ -1,12 +1,13 @@
 """Functions that write to arrays: the front end, the passes and emission keep what they compute.
 
-Each program of `tests.frontend_arrays` is compiled by Numba as it is. What is emitted for it must give the same when
+Each program of `tests.frontend_arrays` and `tests.frontend_new_arrays` is compiled by Numba as it is. What is emitted for it must give the same when
 Numba compiles it, to the bit, and so must the interpreter and plain Python, up to rounding: there NumPy computes.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,12 @@ import numpy as np
 import pytest
 from numba import njit
 
-from tests.frontend_arrays import CASES
+from tests.frontend_new_arrays import CASES
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
 from zygote_py.ir import passes
+from zygote_py.ir.core import Function
 from zygote_py.ir.interpret import interpret
 from zygote_py.ir.text import text
 from zygote_py.ir.verify import verify
@@ -62,19 +64,24 @@ def same(found: Any, expected: Any, exact: bool) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize(("function", "args"), CASES, ids=lambda each: getattr(each, "__name__", ""))
-def test_round_trip(function, args):
-    expected = outcome(njit(function), args)
-    assert not isinstance(expected[0], type) or issubclass(expected[0], ValueError)
-    lowered = lower(function, [typeof(arg) for arg in args])
-    ir = lowered.function
-    verify(ir)
-    same(outcome(lambda *args: interpret(ir, *args), args), expected, False)
+@functools.cache
+def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[Any, Function, Function, Any]:
+    """What Numba compiles, the IR as the front end makes it and after the passes, and what is emitted for that."""
+    first, ir = (lower(function, signature).function for _ in range(2))
+    verify(first)
     for step in (*passes.CLEAN_UP, *passes.CANONICAL):
         step(ir)
         verify(ir, step.__name__)
+    return njit(function), first, ir, load(emit(ir, name="emitted", decorator="njit"))
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=lambda each: getattr(each, "__name__", ""))
+def test_round_trip(function, args):
+    compiled, first, ir, emitted = stages(function, tuple(typeof(arg) for arg in args))
+    expected = outcome(compiled, args)
+    assert not isinstance(expected[0], type) or issubclass(expected[0], ValueError)
+    same(outcome(lambda *args: interpret(first, *args), args), expected, False)
     same(outcome(lambda *args: interpret(ir, *args), args), expected, False)
-    emitted = load(emit(ir, name="emitted", decorator="njit"))
     same(outcome(emitted, args), expected, True)
     same(outcome(emitted.py_func, args), expected, False)
 

@@ -135,6 +135,9 @@ class _Chooser:
 
     def is_root(self, instr: Instr) -> bool:
         """Whether `instr` must be a statement; if not, it waits for its use."""
+        if self._is_constant_slice(instr):
+            self.inlined.add(instr)
+            return False
         inner = self.take(instr.args, _width(instr))
         leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
         effect = memory.effect(instr)
@@ -152,6 +155,11 @@ class _Chooser:
         if effect is ops.Effect.WRITE:
             self.pending = {value: expression for value, expression in self.pending.items() if not expression.guarded}
         return True
+
+    def _is_constant_slice(self, instr: Instr) -> bool:
+        """Whether `instr` is written `1:` wherever it is used."""
+        constant = instr.op is builtins.slice and all(isinstance(bound, Const) for bound in instr.args)
+        return constant and len(self.variables.of[instr].members) == 1
 
     def _can_move(self, instr: Instr, effect: ops.Effect) -> bool:
         if effect not in (ops.Effect.PURE, ops.Effect.READ):
