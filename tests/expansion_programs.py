@@ -310,6 +310,13 @@ def gathers_of_rows(a, i):
     return y, columns, a[i, i]
 
 
+@case("f64[:] n")
+def gathers_of_what_is_filled(x):
+    e = np.exp(-np.abs(x))
+    last = (e * 0.0).astype(np.int64) - 1
+    return e, e[last], np.sum(e[last] + e)
+
+
 @case("f64[:] n?", "f64[:] n?")
 @case("f32[:] n?", "f64[:] n?")
 @case("f64[:] n?", "i64[:] n?")

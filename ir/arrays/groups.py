@@ -362,6 +362,8 @@ class _BlockGroups:
         for node in group.nodes:
             if not self._unchanged(node, other.position):
                 return False
+            if node.kind is Kind.GATHER and node.instr.args[0] in own:
+                return False  # which takes elements of all of an array
             for operand in node.instr.args:
                 waits = isinstance(operand, Instr) and self.places.get(operand, -1) >= other.position
                 if waits and operand not in own:
