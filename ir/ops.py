@@ -158,7 +158,7 @@ _EFFECTS: dict[Op, Effect] = {
     np.zeros_like: Effect.ALLOCATE,
 }
 _OPERATORS = (
-    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos"),
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "matmul"),
     *("invert", "and_", "or_", "xor", "lshift", "rshift", "not_"),
     *("lt", "le", "eq", "ne", "ge", "gt", "is_", "is_not"),
 )
