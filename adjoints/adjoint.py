@@ -27,7 +27,7 @@ M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -340,30 +340,47 @@ class _Builder:
 
     def _apply(self, instr: Instr, rule: OpaqueRule) -> None:
         """The pullback of an operation on whole arrays: a contribution to the adjoint of each argument."""
-        given: dict[str, Operand] = {}
-        for number, name in enumerate(rule.names[: len(instr.args)]):
-            given[name] = self._contents(instr.args[number], instr)
-        if isinstance(instr.type, types.BaseTuple):
-            items = self._items(instr)
-            for number, type in enumerate(components_of(instr.type)):
-                item = items.get(number)
-                given[f"y{number}"] = NONE if item is None else self._contents(item, instr)
-                given[f"dy{number}"] = self._adjoint_of(item, type)
-        else:
-            given["y"] = self._contents(instr, instr)
-            given["dy"] = self._adjoint_of(instr, instr.type)
-            if _is_zero(given["dy"]):
-                return
-        for number, adjoint in rule.adjoints.items():
+        active = [number for number in rule.adjoints if instr.args[number] in self.activity]
+        given = self._given(instr, rule, rule.needed(active))
+        contributions: dict[int, Operand] = {}
+
+        def contribution(number: int) -> Operand:
+            if number not in contributions:
+                adjoint = rule.adjoints[number]
+                others = map(rule.other, adjoint.needs)
+                needed = [
+                    given[name] if other is None else contribution(other)
+                    for name, other in zip(adjoint.needs, others, strict=True)
+                ]
+                contributions[number] = self._emit(adjoint.function, tuple(needed), instr.args[number].type)
+            return contributions[number]
+
+        if _is_zero(given.get("dy", NONE)):
+            return
+        for number in active:
             argument = instr.args[number]
-            if argument in self.activity:
-                needed = tuple(given[name] for name in adjoint.needs)
-                contribution = self._emit(adjoint.function, needed, argument.type)
-                if is_array(argument.type):
-                    assert isinstance(argument, Value)
-                    self._emit(ops.accumulate, (Alpha(self.shadows[argument]), contribution), types.none)
-                else:
-                    self._add(argument, contribution)
+            if is_array(argument.type):
+                assert isinstance(argument, Value)
+                self._emit(ops.accumulate, (Alpha(self.shadows[argument]), contribution(number)), types.none)
+            else:
+                self._add(argument, contribution(number))
+
+    def _given(self, instr: Instr, rule: OpaqueRule, needed: Collection[str]) -> dict[str, Operand]:
+        """What the contributions are computed from, by name; the adjoints of numbers among the results are taken."""
+        given: dict[str, Operand] = {}
+        for name, argument in zip(rule.names, instr.args, strict=False):
+            given[name] = self._contents(argument, instr)
+        if not isinstance(instr.type, types.BaseTuple):
+            return given | {"y": self._contents(instr, instr), "dy": self._adjoint_of(instr, instr.type)}
+        items = self._items(instr)
+        for number, type in enumerate(components_of(instr.type)):
+            item = items.get(number)
+            given[f"y{number}"] = NONE if item is None else self._contents(item, instr)
+            d = self._adjoint_of(item, type)
+            if d is NONE and is_array(type) and f"dy{number}" in needed:
+                d = self._emit(np.zeros_like, (given[f"y{number}"],), type)
+            given[f"dy{number}"] = d
+        return given
 
     def _contents(self, operand: Operand, instr: Instr) -> Operand:
         """An operand of an operation with what it held then."""

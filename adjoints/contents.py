@@ -56,9 +56,7 @@ def _needed(instr: Instr, activity: Activity, function: Function) -> list[tuple[
     rule = opaque_for(instr)
     if rule is None:
         return []
-    names = {
-        name for number, adjoint in rule.adjoints.items() if instr.args[number] in activity for name in adjoint.needs
-    }
+    names = rule.needed([number for number in rule.adjoints if instr.args[number] in activity])
     found: list[tuple[Operand, Instr | None]] = [
         (argument, None) for name, argument in zip(rule.names, instr.args, strict=False) if name in names
     ]

@@ -1,11 +1,12 @@
-"""The leaves of tuple parameters: one instruction in the entry block for each number or array in a tuple.
+"""The leaves of tuples: one instruction for each number or array in a tuple, where the tuple is made.
 
     function f(%p: (f64, (f64[:], i64)))        %p_0 = getitem %p, 0 : f64
                                                 %p_1 = getitem %p, 1 : (f64[:], i64)
                                                 %p_1_0 = getitem %p_1, 0 : f64[:]   ...
 
 The front end reads tuple parameters this way already, where it reads them; here every leaf gets exactly one
-instruction, so that a leaf stands for its part of the parameter as a parameter of its own would.
+instruction, so that a leaf stands for its part of the parameter as a parameter of its own would. The same for the
+tuples that operations with opaque rules give: a rule may need an item that the function does not use.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Collection
 
 from numba import types
 
+from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Param, Value, replace_values
 from zygote_py.ir.types import components_of, names_of
@@ -41,6 +43,24 @@ def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tup
     _replace_reads(function, parts)
     function.entry.instrs[:0] = made
     return parts
+
+
+def expose_results(function: Function) -> None:
+    """Give each item of the tuples that opaque operations give one instruction, behind the operation."""
+    parts = {
+        instr: tuple(
+            Instr(ops.getitem, (instr, Const(index, types.int64)), type, f"{instr.hint}_{index}", instr.loc)
+            for index, type in enumerate(components_of(instr.type))
+        )
+        for block in function.blocks
+        for instr in block.instrs
+        if isinstance(instr, Instr) and isinstance(instr.type, types.BaseTuple) and opaque_for(instr) is not None
+    }
+    _replace_reads(function, dict(parts))
+    for block in function.blocks:
+        block.instrs = [
+            new for old in block.instrs for new in (old, *(parts.get(old, ()) if isinstance(old, Instr) else ()))
+        ]
 
 
 def _replace_reads(function: Function, parts: dict[Value, tuple[Instr, ...]]) -> None:

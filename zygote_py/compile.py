@@ -21,7 +21,7 @@ from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
-from zygote_py.adjoints.leaves import expose_leaves
+from zygote_py.adjoints.leaves import expose_leaves, expose_results
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.emit import Emitted, emit, load
@@ -178,6 +178,7 @@ def _differentiate(
     """The active values of a primal in canonical form, its adjoint and its shadows; `written` are results too."""
     asked = [primal.params[number] for number in wrt]
     parts = expose_leaves(primal, asked)
+    expose_results(primal)
     refuse_shared_arguments(primal)
     activity = find_active(primal, asked, parts, written)
     kept = keep_contents(primal, activity)

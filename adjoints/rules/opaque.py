@@ -21,7 +21,7 @@ with a contribution is not decided here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from numba import types
@@ -50,6 +50,22 @@ class OpaqueRule:
     names: tuple[str, ...]
     adjoints: Mapping[int, OpaqueAdjoint]
     condition: str = ""
+
+    def needed(self, active: Collection[int]) -> frozenset[str]:
+        """What the contributions to the arguments with these numbers need, those to others included."""
+        found: set[str] = set()
+        pending = [self.adjoints[number] for number in self.adjoints if number in active]
+        while pending:
+            for name in pending.pop().needs:
+                other = self.other(name)
+                if other is not None and name not in found:
+                    pending.append(self.adjoints[other])
+                found.add(name)
+        return frozenset(found)
+
+    def other(self, need: str) -> int | None:
+        """The number of the argument whose contribution a name stands for, if it does."""
+        return self.names.index(need[1:]) if need[:1] == "d" and need[1:] in self.names else None
 
 
 Select = Callable[[Instr], OpaqueRule | None]
