@@ -1,7 +1,8 @@
 """Functions that write to arrays: the front end, the passes and emission keep what they compute.
 
-Each program of `tests.frontend_arrays` and `tests.frontend_new_arrays` is compiled by Numba as it is. What is emitted for it must give the same when
-Numba compiles it, to the bit, and so must the interpreter and plain Python, up to rounding: there NumPy computes.
+Each program of `tests.frontend_arrays` and `tests.frontend_new_arrays` is compiled by Numba as it is. What is emitted
+for it must give the same when Numba compiles it, to the bit, and so must the interpreter and plain Python, up to
+rounding: there NumPy computes.
 """
 
 from __future__ import annotations
