@@ -188,7 +188,17 @@ class Store:
     loc: Loc
 
 
-Statement = Assign | Store | Act
+@dataclass(frozen=True, slots=True)
+class SetAttribute:
+    """`target.name = value`"""
+
+    target: Variable
+    name: str
+    value: Variable
+    loc: Loc
+
+
+Statement = Assign | Store | SetAttribute | Act
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +276,8 @@ class TypedFunction:
 
     `names` are the names that variables have in the source. A variable whose type is that of a function holds that
     function; `callee_of` gives its body for the types of its arguments if it is to be inlined. If the variable holds an
-    object or a method of it, the object is the first of these. `accessor_of` gives the type of a property's function.
+    object or a method of it, the object is the first of these. `accessor_of` gives the type of a property's function,
+    `member_of` that of a method of a jitclass object.
     """
 
     name: str
@@ -284,3 +295,4 @@ class TypedFunction:
     callee_of: Callable[[Type, tuple[Type, ...]], TypedFunction | None]
     signature_of: Callable[[Type], Signature]
     accessor_of: Callable[[Type, str], Type | None]
+    member_of: Callable[[Type, str], Type | None]

@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, creation, lists, values
+from zygote_py.frontend import arrays, creation, lists, objects, values
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
@@ -75,6 +75,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
+    if numba_adapter.made_by(callee_type) is not None:
+        return objects.make(at, type_)
     if numba_adapter.constructed_by(callee_type) is not None:
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):

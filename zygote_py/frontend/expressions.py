@@ -21,7 +21,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, calls, creation, lists, values
+from zygote_py.frontend import arrays, calls, creation, lists, objects, values
 from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
@@ -90,8 +90,6 @@ def act(at: Lowering, statement: st.Act) -> None:
             at.emit(print, leaves, types.none)
         case "delitem":
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
-        case "setattr":
-            raise at.refuse("setting an attribute is not supported", "use local variables, or make a new object", "=")
         case kind:
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
 
@@ -194,6 +192,8 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
         return component(value, values.fields_of(value.type).index(name))
     if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
         return Bundle(type_, value.leaves)
+    if numba_adapter.is_object(value.type) and name in numba_adapter.fields_of_object(value.type):
+        return objects.read(at, value, name)
     if not leaves_of(type_):
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)

@@ -42,7 +42,7 @@ def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
 _IN_PLACE = frozenset({"sort", "partition"})
 
 
-_HAVE_METHODS = (types.Array, types.List, types.ListType)
+_HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +90,7 @@ class _Inliner:
     def _block(self, label: st.Label, block: st.TypedBlock) -> st.Label:
         """Copy a block with the calls in it; gives the label of the block that ends like it."""
         done: list[st.Statement] = []
-        for written in block.statements:
+        for written in (each for raw in block.statements for each in self._initialized(raw)):
             statement = self._with_receiver(written)
             inlined = self._inlined(statement)
             if inlined is None:
@@ -122,6 +122,21 @@ class _Inliner:
         self._label += 1
         return self._label
 
+    def _initialized(self, statement: st.Statement) -> Iterator[st.Statement]:
+        """The call of a jitclass as one that makes the object, and the call of its `__init__`."""
+        yield statement
+        match statement:
+            case st.Assign(target, st.Call(callee, args, keywords, argument_types, star), loc):
+                made = numba_adapter.made_by(self._types[callee])
+                initializer = None if made is None else self._typed.member_of(made, "__init__")
+                if made is not None and initializer is not None:
+                    self._types[f"{target}.__init__"] = initializer
+                    self._types[f"{target}.initialized"] = types.none
+                    call = st.Call(f"{target}.__init__", (target, *args), keywords, (made, *argument_types), star)
+                    yield st.Assign(f"{target}.initialized", call, loc)
+            case _:
+                pass
+
     def _with_receiver(self, statement: st.Statement) -> st.Statement:
         """The call of a method, or of an object, as a call that passes the object first; a property as such a call."""
         match statement:
@@ -143,7 +158,14 @@ class _Inliner:
     def _inlined(self, statement: st.Statement) -> _Inlined | None:
         match statement:
             case st.Assign(_, st.Call(callee, types=argument_types) as call):
-                own = self._types[callee]
+                method = self._methods.get(callee)
+                if method is not None and numba_adapter.is_object(self._types[method.value]):
+                    this = self._types[method.value]
+                    argument_types = (this, *argument_types)
+                    call = dataclasses.replace(call, args=(method.value, *call.args), types=argument_types)
+                    own = self._typed.member_of(this, method.name) or types.none
+                else:
+                    own = self._types[callee]
                 found = self._typed.callee_of(own, argument_types)
                 if found is not None:
                     return _Inlined(inline_calls(found), self._typed.signature_of(own), call)
@@ -355,6 +377,8 @@ def _renamed(block: st.TypedBlock, prefix: str) -> st.TypedBlock:
         match statement:
             case st.Assign(target, value, loc):
                 statements.append(st.Assign(new(target), _renamed_expression(value, new), loc))
+            case st.SetAttribute(target, name, value, loc):
+                statements.append(st.SetAttribute(new(target), name, new(value), loc))
             case st.Store(array, at, value, type_, loc):
                 statements.append(st.Store(new(array), new(at), new(value), type_, loc))
             case st.Act(kind, args, loc):

@@ -19,7 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import arrays, calls, expressions, lists, values
+from zygote_py.frontend import arrays, calls, expressions, lists, objects, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
@@ -195,6 +195,8 @@ class Lowering:
                     self.assign(target, expressions.evaluate(self, value, target), by_name)
                 case st.Store():
                     arrays.store(self, statement)
+                case st.SetAttribute():
+                    objects.assign(self, statement)
                 case st.Act():
                     expressions.act(self, statement)
         self.loc = block.ending.loc

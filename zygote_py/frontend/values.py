@@ -106,6 +106,11 @@ def elements_of(type: Any) -> Type:
     return found
 
 
+def cells_of(field: Type) -> tuple[Type, ...]:
+    """The types of what holds a field of an object: arrays of one number, or lists of one of anything else."""
+    return tuple(types.Array(leaf, 1, "C") if is_scalar(leaf) else _list_of(leaf) for leaf in leaves_of(field))
+
+
 def elements_of_list(type: Any) -> Type:
     """The type of the elements of a list."""
     found: Type = type.dtype
@@ -118,6 +123,8 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(leaf for component in components_of(type) for leaf in leaves_of(component))
     if type in RANGES:
         return (RANGES[type],) * 3
+    if numba_adapter.is_object(type):
+        return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
         return tuple(map(_list_of, leaves_of(elements_of_list(type))))
     this = numba_adapter.receiver_of(type)

@@ -28,6 +28,7 @@ from zygote_py.numba_adapter.dispatch import (
     typeof,
 )
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
+from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
@@ -37,11 +38,14 @@ __all__ = [
     "asm_text",
     "constructed_by",
     "cross2d",
+    "fields_of_object",
     "is_compile_time",
     "is_dispatcher",
+    "is_object",
     "item_type",
     "jit_is_disabled",
     "llvm_text",
+    "made_by",
     "make_dispatcher",
     "object_of",
     "options_of",

@@ -23,6 +23,7 @@ from zygote_py.numba_adapter.callees import Callee, Session, signature_of, typed
 from zygote_py.numba_adapter.captures import Captures, loc_of
 from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
 from zygote_py.numba_adapter.dispatch import typeof
+from zygote_py.numba_adapter.jitclasses import object_member
 from zygote_py.numba_adapter.messages import definition_of
 
 
@@ -62,7 +63,10 @@ class Translation:
             options=dict(options),
             callee_of=lambda type, arguments: typed_callee(called_of(type, session), arguments, session),
             signature_of=lambda type: signature_of(called_of(type, session)),
-            accessor_of=lambda type, name: accessor_type(type, name, session),
+            accessor_of=lambda type, name: (
+                accessor_type(type, name, session) or object_member(type, name, session, accessor=True)
+            ),
+            member_of=lambda type, name: object_member(type, name, session),
         )
 
     def _block(self, block: Any) -> st.TypedBlock:
@@ -85,7 +89,7 @@ class Translation:
             case ir.DelItem():
                 return st.Act("delitem", (statement.target.name,), loc)
             case ir.SetAttr():
-                return st.Act("setattr", (statement.target.name,), loc)
+                return st.SetAttribute(statement.target.name, statement.attr, statement.value.name, loc)
             case _:
                 return st.Act(type(statement).__name__, (), loc)
 
