@@ -64,6 +64,10 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
     if not is_view(instr) and not (instr.op in (ops.pick, ops.select) and has_shadow(instr.type)):
         return _zeros_like(instr)  # a new array, or one out of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
+    if instr.op is np.broadcast_to:  # what NumPy gives must not be written to
+        assert isinstance(instr.type, types.Array)
+        type_ = types.Array(instr.type.dtype, instr.type.ndim, instr.type.layout)
+        return Instr(ops.spread, args, type_, _hint(instr), instr.loc)
     return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
 
 

@@ -13,6 +13,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
     common_length(n, m)       the length that axes of these lengths broadcast to
     fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
+    spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
 `record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.
@@ -115,6 +116,12 @@ def fitting_length(target: int, *others: int) -> int:
     return target
 
 
+def spread(x: Any, *shape: int) -> Any:
+    """Give a view of this shape in which elements of `x` stand in several places, and that may be written to."""
+    strides = np.broadcast_to(x, shape).strides
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
 def stack() -> list[Any]:
     """Make an empty list."""
     return []
@@ -141,7 +148,7 @@ class Effect(enum.Enum):
 
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
-    fitting_length,
+    *(fitting_length, spread),
     *(record, zeros, stack, push, pop),
 )
 
@@ -242,7 +249,7 @@ _PURE_NUMPY: frozenset[Any] = frozenset(
 ) - {getattr(np, name) for name in _WRITING_NUMPY}
 # What gives another view of the memory of its first argument.
 VIEWS: frozenset[Op] = frozenset(
-    {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze}
+    {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze, spread}
 )
 # What acts and yet writes to no memory that anybody reads.
 WRITES_NOTHING: set[Op] = {print}
