@@ -75,6 +75,10 @@ class Alphas:
         node = self._plan.node(value, self._sweeps.mirrored[reverse])
         self._demands.setdefault(node, []).append(reverse)
 
+    def rewound(self) -> set[Value]:
+        """Decide what memory is to be rewound."""
+        return self._plan.decide_what_to_rewind(self._demands)
+
     def place(self) -> None:
         """Decide how every node is had, and add the instructions that store, load, push, pop and recompute."""
         self._plan.decide(self._demands)

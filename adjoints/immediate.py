@@ -23,7 +23,7 @@ graph of the two sweeps.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from zygote_py.adjoints.private import Private, allocated_in, written_in
@@ -67,8 +67,8 @@ class Immediate:
 class ImmediateLoops:
     """Finds the immediate loops of a forward and a reverse sweep.
 
-    `mirrored` gives the forward block of each reverse block, `active` are the roots that have shadows, `values` maps the
-    primal's values to those of the forward sweep, and `lifted` instructions of the reverse that were moved there.
+    `mirrored` gives the forward block of each reverse block, `active` are the roots that have shadows, `values` gives
+    the primal's values as those of the forward sweep, and `lifted` instructions of the reverse that were moved there.
     """
 
     def __init__(
@@ -306,11 +306,10 @@ class ImmediateLoops:
             for phi in block.phis:
                 phi.incoming = {pred: self._entering(arg, it, known) for pred, arg in phi.incoming.items()}
 
-    def _entering(self, operand: Operand, it: Immediate, known) -> Operand:  # type: ignore[no-untyped-def]
-        if isinstance(operand, Instr) and operand in self._home and operand not in self._lifted:
-            if not self._is_of(self._home[operand], it):
-                return known(operand)
-        return operand
+    def _entering(self, operand: Operand, it: Immediate, known: Callable[[Operand], Operand]) -> Operand:
+        if not isinstance(operand, Instr) or operand not in self._home or operand in self._lifted:
+            return operand
+        return operand if self._is_of(self._home[operand], it) else known(operand)
 
 
 def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:

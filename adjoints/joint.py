@@ -19,11 +19,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Mapping
 
+import numpy as np
 from numba import types
 
 from zygote_py.adjoints.alphas import Alphas, Sweeps
 from zygote_py.adjoints.immediate import ImmediateLoops, without
 from zygote_py.adjoints.plan import Plan
+from zygote_py.adjoints.rewinding import Rewinding, Write
 from zygote_py.adjoints.trips import INDEX, Trip, trip_of
 from zygote_py.ir import ops
 from zygote_py.ir.clone import Clone, clone
@@ -48,7 +50,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import dominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, loop_nest
-from zygote_py.ir.memory import Memory, effect, has_memory
+from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ssa import SSABuilder
 
 
@@ -113,7 +115,9 @@ class _Join:
             self.joint.blocks = reverse_postorder(self.joint)
         self._start_slots(last)
         index = self._count_down(questions)
-        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate)
+        mirrors = {block: reverse for reverse, block in self.mirrored.items()}
+        self.rewinding = Rewinding(forward, self.nest, self.memory, self.active, mirrors, immediate)
+        plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding)
         sweeps = Sweeps(
             self.nest,
             self.trips,
@@ -127,8 +131,10 @@ class _Join:
         )
         self.alphas = Alphas(sweeps, plan)
         self._demand(answers)
+        olds = self._keep_old(plan, self.alphas.rewound())
         self.alphas.place()
         self._substitute(answers)
+        self._put_back(olds)
         self._return(value, wrt, bare, with_value, seeded)
         self.ssa.finish()
         return self.joint
@@ -159,13 +165,14 @@ class _Join:
 
     def _find_immediate(self) -> set[Loop]:
         """Find the loops whose iterations can be reversed as they come; they do not belong to the nest any more."""
-        active = {root for value in self.shadows if (root := self.memory.root(self.forward.values[value])) is not None}
+        shadowed = (self.memory.root(self.forward.values[value]) for value in self.shadows)
+        self.active = {root: None for root in shadowed if root is not None}
         self.finder = ImmediateLoops(
             self.forward.function,
             self.reverse.function,
             self.nest,
             self.mirrored,
-            active,
+            set(self.active),
             self.forward.values,
             self.lifted,
             self.memory,
@@ -335,6 +342,56 @@ class _Join:
     def _demand_one(self, operand: Operand, block: Block) -> None:
         if isinstance(operand, Value) and operand in self.home:
             self.alphas.demand(operand, block)
+
+    def _keep_old(self, plan: Plan, roots: Collection[Value]) -> list[tuple[Write, Instr]]:
+        """Keep what is overwritten in memory that is to be rewound."""
+        olds: list[tuple[Write, Instr]] = []
+        for write in (write for root in self.active if root in roots for write in self.rewinding.writes[root]):
+            array, _, *index = write.instr.args
+            assert isinstance(array.type, types.Array)
+            old = self._just_read(write, (array, *index))
+            if old is None:
+                old = Instr(ops.getitem, (array, *index), array.type.dtype, f"{array.hint or 't'}_old", write.instr.loc)
+                write.block.instrs.insert(write.block.instrs.index(write.instr), old)
+                self.home[old] = write.block
+            plan.olds.add(old)
+            olds.append((write, old))
+            for operand in (old, array, *index):
+                self._demand_one(operand, write.reverse)
+        return olds
+
+    def _just_read(self, write: Write, args: tuple[Operand, ...]) -> Instr | None:
+        """What is overwritten, if it was read before in the same block."""
+        for instr in reversed(write.block.instrs[: write.block.instrs.index(write.instr)]):
+            if isinstance(instr, Instr) and instr.op is ops.getitem and instr.args == args:
+                return instr
+            if isinstance(instr, Instr) and any(self.memory.may_share(each, args[0]) for each in writes(instr)):
+                return None
+        return None
+
+    def _put_back(self, olds: list[tuple[Write, Instr]]) -> None:
+        """Put back what was overwritten, last writes first, and in the end what the caller is to find."""
+        by_block: dict[Block, list[tuple[Write, Instr]]] = {}
+        for write, old in olds:
+            by_block.setdefault(write.reverse, []).append((write, old))
+        for block, group in by_block.items():
+            group.sort(key=lambda each: each[0].block.instrs.index(each[0].instr), reverse=True)
+            restored = []
+            for write, old in group:
+                array, _, *index = write.instr.args
+                args = tuple(self._value(operand, block) for operand in (array, old, *index))
+                restored.append(Instr(ops.setitem, args, types.none))
+            needed = {arg for each in restored for arg in each.args}
+            place = max((n + 1 for n, each in enumerate(block.instrs) if each in needed), default=0)
+            block.instrs[place:place] = restored
+        returning = next(block for block in self.reverse.function.blocks if isinstance(block.terminator, Return))
+        for root in self.rewinding.chosen:
+            for seen in self.memory.seen_outside(root):
+                assert isinstance(seen.type, types.Array)
+                kind = types.Array(seen.type.dtype, seen.type.ndim, "C")
+                final = Instr(np.copy, (seen,), kind, f"{seen.hint}_after")
+                self.last.instrs.append(final)
+                returning.instrs.append(Instr(ops.setitem, (seen, final), types.none))
 
     def _substitute(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
         """Put the values in the place of the alphas and of the questions."""

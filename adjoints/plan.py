@@ -13,6 +13,9 @@ operands lead to it, so that it can be recomputed only if they are at hand; what
 source, what is needed to the sink. The minimum cut then is the cheapest choice. For a step of Runge and Kutta's method
 it keeps the state, not the thirty intermediate values.
 
+Memory that is overwritten can be read again if it is rewound (see `adjoints.rewinding`): then the old values of all
+writes have to be stored, which in the network is one more node, at hand for all those reads or for none.
+
 W. Moses et al., "Reverse-mode automatic differentiation and optimization of GPU kernels via Enzyme", SC 2021.
 """
 
@@ -29,6 +32,7 @@ from numba import types
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+from zygote_py.adjoints.rewinding import Rewinding
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value, operands
 from zygote_py.ir.loops import Loop, LoopNest
@@ -56,7 +60,7 @@ class Node:
 _STORE = 100
 _CHEAP = 2
 _READ = 10
-_DIVISION = 120
+_DIVISION = 90
 _TRANSCENDENTAL = 1000
 _PER_DEPTH = 10
 _INFINITE = 2**30
@@ -80,7 +84,8 @@ class Plan:
         home: dict[Value, Block],
         free: Collection[Value],
         memory: Memory,
-        immediate: Collection[Loop] = (),
+        immediate: Collection[Loop],
+        rewinding: Rewinding,
     ) -> None:
         """`home` gives the block of each value; `free` are values that are computed once anyway, in either sweep.
 
@@ -92,6 +97,9 @@ class Plan:
         self._free = free
         self._memory = memory
         self._immediate = immediate
+        self._rewinding = rewinding
+        self._decided = False  # what is rewound
+        self.olds: set[Value] = set()  # what writes overwrite: to be stored
         self._repeatable: dict[Instr, bool] = {}
         self._anew: set[Value] = set()
         self.ways: dict[Node, Way] = {}
@@ -116,12 +124,21 @@ class Plan:
         """What a phi that is a counter is increased by in each iteration."""
         return self._counter(phi)[1]
 
+    def decide_what_to_rewind(self, needed: Iterable[Node]) -> set[Value]:
+        """Choose the roots to be rewound; give them."""
+        if self._rewinding.writes:
+            self.decide(needed)
+            self.ways.clear()
+        self._decided = True
+        return self._rewinding.chosen
+
     def decide(self, needed: Iterable[Node]) -> None:
         """Choose the way of each needed node and of those that they are recomputed from."""
         wanted = list(dict.fromkeys(needed))
         self._anew = self._made_anew(wanted)
         graph = _Graph()
         seen: set[Node] = set()
+        roots: set[Value] = set()
         pending = list(wanted)
         while pending:
             node = pending.pop()
@@ -138,7 +155,13 @@ class Plan:
                         pending.append(arg)
                         if arg.loop is not None:
                             graph.depend(node, arg)
+                if (root := self._rewound_for(node)) is not None and not self._decided:
+                    if root not in roots:
+                        roots.add(root)
+                        graph.add(root, self._cost_of_rewinding(root), _INFINITE)
+                    graph.depend(node, root)
         stored = graph.cut([node for node in wanted if node.loop is not None])
+        self._rewinding.chosen |= roots & stored
         for node in seen:
             if node.loop is not None:
                 if node in stored:
@@ -205,7 +228,20 @@ class Plan:
             return True
         if isinstance(value, Phi):
             return value.type == types.int64 and self._counter(value)[1] != 0
-        return isinstance(value, Instr) and self._is_repeatable(value)
+        if not isinstance(value, Instr) or value in self.olds:
+            return False
+        return self._is_repeatable(value) or self._rewound_for(node) is not None
+
+    def _rewound_for(self, node: Node) -> Value | None:
+        """The root that is, or may be, rewound for a node to be read again."""
+        if not isinstance(node.value, Instr) or node.value in self.olds or self._is_repeatable(node.value):
+            return None
+        root = self._rewinding.root_of(node.value, self._home[node.value])
+        return None if self._decided and root not in self._rewinding.chosen else root
+
+    def _cost_of_rewinding(self, root: Value) -> int:
+        depths = self._rewinding.depths(root)
+        return int(min(sum(_STORE * _PER_DEPTH ** min(depth - 1, 4) for depth in depths if depth > 0), _LARGEST))
 
     def _is_repeatable(self, instr: Instr) -> bool:
         """Whether an instruction gives the same in the reverse sweep: what it reads is not overwritten by then."""
@@ -270,22 +306,22 @@ class _Graph:
     _SOURCE, _SINK = 0, 1
 
     def __init__(self) -> None:
-        self._numbers: dict[Node, int] = {}
+        self._numbers: dict[Node | Value, int] = {}
         self._edges: dict[tuple[int, int], int] = {}
-        self._dependencies: list[tuple[Node, Node]] = []
+        self._dependencies: list[tuple[Node, Node | Value]] = []
 
-    def add(self, node: Node, store: int, recompute: int) -> None:
-        """A node, with what it costs to store and to recompute it."""
+    def add(self, node: Node | Value, store: int, recompute: int) -> None:
+        """A node, or a root to be rewound, with what it costs to store and to recompute it."""
         number = self._numbers[node] = 2 + 2 * len(self._numbers)
         self._edges[number, number + 1] = store
         if recompute:
             self._edges[self._SOURCE, number] = recompute
 
-    def depend(self, node: Node, arg: Node) -> None:
+    def depend(self, node: Node, arg: Node | Value) -> None:
         """`node` can be recomputed only where `arg` is at hand."""
         self._dependencies.append((node, arg))
 
-    def cut(self, needed: list[Node]) -> set[Node]:
+    def cut(self, needed: list[Node]) -> set[Node | Value]:
         """The nodes to store."""
         if not needed:
             return set()

@@ -43,7 +43,7 @@ class Private:
                 self._members.setdefault(root, []).append(value)
 
     def is_private(self, root: Value, loop: Loop) -> bool:
-        """Whether no iteration of the loop reads what another has written to the memory of a root, and nothing after."""
+        """Whether no iteration of the loop reads what another one has written to a root, and nothing after the loop."""
         if root in self._memory.outside:
             return False
         members = self._members.get(root, [])
@@ -95,7 +95,7 @@ class Private:
         return True
 
     def _covering(self, store: Instr, at: Block, array: Instr, loop: Loop) -> Loop | None:
-        """The outermost loop of the nest in which a store writes to each element of the array; None if there is none."""
+        """The outermost loop of the nest in which a store writes to each element of the array, if there is one."""
         _, _, *index = store.args
         if len(index) != len(array.args) or not index:
             return None
@@ -118,7 +118,7 @@ class Private:
         return outermost
 
     def _precedes(self, store: Instr, at: Block, nest: Loop, user: Instr, block: Block) -> bool:
-        """Whether what `user` reads has been written by then: it comes after the nest, or reads the element just stored."""
+        """Whether what `user` reads is written by then: it comes after the nest, or reads the element just stored."""
         tree = self._nest.tree
         ((_, behind),) = nest.exits
         if block not in nest and tree.dominates(behind, block):

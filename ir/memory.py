@@ -101,6 +101,9 @@ class Memory:
                 shared = _shares(value) if not self._is_part(value) else ()
                 for other in shared:
                     self._union(value, other)
+        self._given = [
+            value for value in function.values() if value in self.outside and isinstance(value.type, types.Array)
+        ]
         self.outside = {self._find(value) for value in self.outside}
         for block in function.blocks:
             for instr in block.instrs:
@@ -112,6 +115,10 @@ class Memory:
     def root(self, operand: Operand) -> Value | None:
         """The root of what a value may reach; None if it has no memory."""
         return self._find(operand) if isinstance(operand, Value) and has_memory(operand.type) else None
+
+    def seen_outside(self, root: Value) -> list[Value]:
+        """The arrays with this root that the caller has: parameters, and items of those that are tuples."""
+        return [value for value in self._given if self._find(value) is root]
 
     def may_share(self, a: Operand, b: Operand) -> bool:
         """Whether two values may reach the same memory."""

@@ -1,0 +1,89 @@
+"""Memory that the reverse sweep rewinds: what a write overwrites is kept, and put back in the reverse.
+
+    for k in range(steps):                          for k in range(steps - 1, -1, -1):
+        for i in range(n):                              for i in range(n - 1, -1, -1):      (reads q as it was)
+            for j in range(n):                  ->          for j in range(n - 1, -1, -1): ...
+                a[i] += pull(q[i], q[j])                for i in range(n - 1, -1, -1):
+        for i in range(n):                                  q[i] = q_record[k, i]           (and is rewound)
+            q[i] += dt * v[i]
+
+The alternative is to keep what is read, here n * n numbers a step. Which is cheaper, the minimum cut decides (see
+`adjoints.plan`), for all writes to a root together. A read may profit if the innermost loop around it does not write to
+the same memory: while the reverse of that loop runs, memory holds what it held while the loop ran.
+
+Only memory with a shadow is rewound: of its writes, each has a place in the reverse sweep. What a caller sees is put
+back once more at the end, as the function left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py.adjoints.flows import STORES
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Function, Instr, Value
+from zygote_py.ir.loops import Loop, LoopNest
+from zygote_py.ir.memory import Memory
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A write to an element, its block, and the block of the reverse sweep that takes it back."""
+
+    instr: Instr
+    block: Block
+    reverse: Block
+
+
+class Rewinding:
+    """What could be rewound in a forward sweep, and in the end (`chosen`) is."""
+
+    def __init__(
+        self,
+        forward: Function,
+        nest: LoopNest,
+        memory: Memory,
+        active: Collection[Value],
+        mirrors: Mapping[Block, Block],
+        immediate: Collection[Loop],
+    ) -> None:
+        self._nest = nest
+        self._memory = memory
+        self.writes: dict[Value, list[Write]] = {}
+        self.chosen: set[Value] = set()
+        home = {instr: block for block in forward.blocks for instr in block.instrs}
+        for root in active:
+            found: list[Write] | None = []
+            for writer in memory.writers(root):
+                block = home[writer]
+                apart = block in mirrors and not any(block in loop for loop in immediate)
+                if found is None or not apart or not _is_of_element(writer):
+                    found = None
+                    break
+                if writer.op is not ops.initialize:  # of that nothing was read before
+                    found.append(Write(writer, block, mirrors[block]))
+            if found:
+                self.writes[root] = found
+
+    def root_of(self, read: Instr, home: Block) -> Value | None:
+        """The root that has to be rewound for an element to be read again in the reverse sweep, if that is a way."""
+        if read.op is not ops.getitem or not isinstance(read.args[0].type, types.Array):
+            return None
+        root = self._memory.root(read.args[0])
+        loop = self._nest.innermost(home)
+        if root is None or root not in self.writes or loop is None:
+            return None
+        return None if any(write.block in loop for write in self.writes[root]) else root
+
+    def depths(self, root: Value) -> list[int]:
+        """For each value that has to be kept to rewind, how many loops it is in."""
+        return [self._nest.depth(write.block) for write in self.writes[root]]
+
+
+def _is_of_element(instr: Instr) -> bool:
+    if instr.op not in STORES or not isinstance(instr.args[0].type, types.Array):
+        return False
+    return len(instr.args) - 2 == instr.args[0].type.ndim > 0

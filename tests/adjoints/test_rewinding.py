@@ -1,0 +1,164 @@
+"""Memory that is rewound in the reverse sweep, and memory for which that would be wrong."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.adjoints.stages import stages
+from zygote_py import gradient, value_and_gradient
+
+Q = np.array([0.9, -0.7, 0.4, 1.2, 0.3])
+
+
+def pairs(q):
+    """Each step reads all pairs, and writes each element once."""
+    n = len(q)
+    q = q.copy()
+    a = np.zeros(n)
+    for _ in range(3):
+        for i in range(n):
+            a[i] = 0.0
+        for i in range(n):
+            for j in range(n):
+                a[i] += q[i] * (q[i] - q[j]) * q[j]
+        for i in range(n):
+            q[i] += 0.1 * a[i]
+    s = 0.0
+    for i in range(n):
+        s += q[i] * q[i]
+    return s
+
+
+def in_the_argument(q):
+    n = len(q)
+    for _ in range(3):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += math.exp(-((q[i] - q[j]) ** 2))
+        for i in range(n):
+            q[i] = q[i] * (0.5 + 0.1 * t)
+    s = 0.0
+    for i in range(n):
+        s += q[i] ** 3
+    return s
+
+
+def under_a_condition(q):
+    n = len(q)
+    q = q.copy()
+    for k in range(4):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += q[i] * q[i] * q[j]
+        if k % 2 == 0:
+            for i in range(n):
+                q[i] = math.sin(q[i] + 0.01 * t)
+        else:
+            q[k] = t * 0.1
+            q[k] = q[k] * q[k] + q[0]
+    s = 0.0
+    for i in range(n):
+        s += q[i] * q[n - 1 - i]
+    return s
+
+
+def through_a_view(q):
+    n = len(q)
+    q = q.copy()
+    tail = q[1:]
+    for _ in range(3):
+        t = 0.0
+        for i in range(n):
+            for j in range(n):
+                t += math.cos(q[i] * q[j])
+        for i in range(n - 1):
+            tail[i] = tail[i] * q[i] + 0.01 * t
+    s = 0.0
+    for i in range(n):
+        s += q[i] ** 2
+    return s
+
+
+def swapped(q):
+    n = len(q)
+    a, b = q.copy(), np.zeros(n)
+    for _ in range(3):
+        for i in range(n):
+            t = 0.0
+            for j in range(n):
+                t += math.sin(a[i] * a[j])
+            b[i] = a[i] + 0.1 * t
+        a, b = b, a
+    s = 0.0
+    for i in range(n):
+        s += a[i] ** 2 + b[i] * a[0]
+    return s
+
+
+def read_in_the_loop_that_writes(q):
+    n = len(q)
+    q = q.copy()
+    for _ in range(3):
+        for i in range(n):
+            for j in range(n):
+                q[i] = q[i] + 0.1 * math.sin(q[j] * q[i])
+    s = 0.0
+    for i in range(n):
+        s += q[i] * q[i]
+    return s
+
+
+FUNCTIONS = [pairs, in_the_argument, under_a_condition, through_a_view, swapped, read_in_the_loop_that_writes]
+
+
+def differences(func, q, h=1e-5):
+    """Central differences of fourth order."""
+    found = np.zeros_like(q)
+    for i in range(len(q)):
+        step = np.zeros_like(q)
+        step[i] = h
+        near = func(q + step) - func(q - step)
+        far = func(q + 2 * step) - func(q - 2 * step)
+        found[i] = (8 * near - far) / (12 * h)
+    return found
+
+
+@pytest.mark.parametrize("func", FUNCTIONS)
+def test_gradient(func):
+    expected = differences(lambda q: func(q.copy()), Q)
+    for _ in range(2):
+        given, left = Q.copy(), Q.copy()
+        value = func(left)
+        found, slope = value_and_gradient(func)(given)
+        assert found == pytest.approx(value, rel=1e-14)
+        np.testing.assert_allclose(slope, expected, rtol=2e-9, atol=1e-9)
+        np.testing.assert_array_equal(given, left)
+
+
+def test_old_values_are_kept_rather_than_pairs():
+    source = gradient(pairs).source(Q)
+    assert "_old_record" in source
+    assert ".append(" not in source
+    assert not [line for line in source.splitlines() if "_record" in line and "np.empty((3, n, n)" in line]
+
+
+def test_what_is_not_needed_is_not_kept():
+    def linear(q):
+        n = len(q)
+        a = np.zeros(n)
+        for k in range(3):
+            for i in range(n):
+                a[i] += q[i] * (k + 1)
+            for i in range(n):
+                q[i] = 0.5 * a[i]
+        s = 0.0
+        for i in range(n):
+            s += q[i]
+        return s
+
+    found = stages(linear, Q)
+    assert found.records == 1  # the array that the function makes
+    assert found.stacks == 0
