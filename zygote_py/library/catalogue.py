@@ -92,12 +92,12 @@ def status(op: object) -> Status:
     if isinstance(op, type) and issubclass(op, np.generic):
         return Status(Kind.DIFFERENTIABLE if issubclass(op, np.inexact) else Kind.FLAT)
     if op in REFUSED:
-        why, instead = REFUSED[op]  # type: ignore[index]
+        why, instead = REFUSED[op]
         return Status(Kind.REFUSED, f"{why}; {instead}")
     if op in implemented() or op in creation.FORMS or op in ops.VIEWS or op in (np.where, np.clip, cmath.polar):
         return Status(Kind.DIFFERENTIABLE)
     if op in SAMPLES:
-        return Status(Kind.DIFFERENTIABLE, SAMPLES[op].condition)  # type: ignore[index]
+        return Status(Kind.DIFFERENTIABLE, SAMPLES[op].condition)
     flows = _flows(op) if callable(op) else None
     if flows is None:
         return Status(Kind.REFUSED)
