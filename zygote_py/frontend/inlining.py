@@ -226,6 +226,9 @@ class _Inliner:
             for name, parameter in signature.parameters.items()
         )
         typed = numba_adapter.typed_implementation(implementation, taken)
+        if isinstance(result, types.Optional) and _holds(result.type, typed.return_type):
+            # Numba's own implementation seems to end without a value somewhere; ours does not.
+            self._types[statement.target] = result = result.type
         if not _holds(result, typed.return_type):
             raise InternalError(f"{function}{taken} gives {typed.return_type}, and Numba's gives {result}")
         return _Inlined(_moved(inline_calls(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
