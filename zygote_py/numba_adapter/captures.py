@@ -24,7 +24,7 @@ from zygote_py import statements as st
 from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import callee_for, is_known_to_numba
+from zygote_py.numba_adapter.callees import Callee, callee_for, is_known_to_numba
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.messages import line_above
@@ -69,6 +69,8 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
     """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
     value = assign.value
     match value:
+        case ir.Global() if isinstance(value.value, Callee):
+            return None  # what was put here already, when the function was looked at before
         case ir.Global() if value.value is ir.UNDEFINED or vars(builtins).get(value.name) is value.value:
             _check_builtin(value)
             return None
