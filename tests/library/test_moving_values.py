@@ -9,7 +9,7 @@ import zygote_py.library.moving  # noqa: F401
 from tests.library.compiled import check, samples
 
 
-@pytest.mark.parametrize("ndim", [1, 2, 3, 4])
+@pytest.mark.parametrize("ndim", [1, 3])
 def test_flip(ndim):
     for x in samples(ndim):
         check(lambda a: np.flip(a), np.flip, x)
@@ -27,7 +27,7 @@ def test_turn(ndim):
         check(lambda a, k: np.rot90(a, k), np.rot90, x, k, runtime=True)
 
 
-@pytest.mark.parametrize("ndim", [1, 2, 3, 4])
+@pytest.mark.parametrize("ndim", [2, 4])
 def test_axes(ndim):
     x = samples(ndim)[1]
     check(lambda a, i, j: np.swapaxes(a, i, j), np.swapaxes, x, 0, -1)
@@ -61,7 +61,7 @@ def test_broadcast_arrays():
     check(lambda a, b: np.broadcast_arrays(a, b), np.broadcast_arrays, x, x[:2])
 
 
-@pytest.mark.parametrize("ndim", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("ndim", [0, 1, 3])
 def test_roll(ndim):
     for x in samples(ndim):
         for shift in (0, 1, -2, 100):
@@ -97,7 +97,7 @@ def test_repeat_refuses_what_numba_refuses():
     check(lambda a, repeats: np.repeat(a, repeats), np.repeat, True, 2, runtime=True)
 
 
-@pytest.mark.parametrize("ndim", [0, 1, 2])
+@pytest.mark.parametrize("ndim", [0, 2])
 def test_resize(ndim):
     for x in samples(ndim):
         for shape in (0, 2, 7, (2, 1), (3, 5), (0, 3), (-1, 2), -3):
