@@ -116,7 +116,7 @@ class _Join:
         self._start_slots(last)
         index = self._count_down(questions)
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
-        self.rewinding = Rewinding(forward, self.nest, self.memory, self.active, mirrors, immediate)
+        self.rewinding = Rewinding(forward, self.nest, self.memory, self.active, mirrors)
         plan = Plan(self.nest, self.home, frozenset(self.lifted.values()), self.memory, immediate, self.rewinding)
         sweeps = Sweeps(
             self.nest,
@@ -178,6 +178,8 @@ class _Join:
             self.memory,
         )
         self.immediate = self.finder.find()
+        for loop in self.nest.loops:
+            loop.forget_values()  # the trips will add some
         loops = {each.loop for each in self.immediate}
         if loops:
             self.nest = without(self.nest, loops)

@@ -12,7 +12,8 @@ The alternative is to keep what is read, here n * n numbers a step. Which is che
 the same memory: while the reverse of that loop runs, memory holds what it held while the loop ran.
 
 Only memory with a shadow is rewound: of its writes, each has a place in the reverse sweep. What a caller sees is put
-back once more at the end, as the function left it.
+back once more at the end, as the function left it. Between the iterations of an immediate loop (`adjoints.immediate`)
+nobody sees: what such a loop writes to is private to an iteration.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numba import types
 from zygote_py.adjoints.flows import STORES
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Function, Instr, Value
-from zygote_py.ir.loops import Loop, LoopNest
+from zygote_py.ir.loops import LoopNest
 from zygote_py.ir.memory import Memory
 
 
@@ -48,7 +49,6 @@ class Rewinding:
         memory: Memory,
         active: Collection[Value],
         mirrors: Mapping[Block, Block],
-        immediate: Collection[Loop],
     ) -> None:
         self._nest = nest
         self._memory = memory
@@ -59,8 +59,7 @@ class Rewinding:
             found: list[Write] | None = []
             for writer in memory.writers(root):
                 block = home[writer]
-                apart = block in mirrors and not any(block in loop for loop in immediate)
-                if found is None or not apart or not _is_of_element(writer):
+                if found is None or block not in mirrors or not _is_of_element(writer):
                     found = None
                     break
                 if writer.op is not ops.initialize:  # of that nothing was read before

@@ -59,6 +59,10 @@ class Loop:
         """What the blocks of the loop define."""
         return frozenset(value for block in self.order for value in (*block.phis, *block.instrs))
 
+    def forget_values(self) -> None:
+        """Let `values` be found anew, after the blocks have changed."""
+        self.__dict__.pop("values", None)
+
 
 @dataclass(frozen=True, eq=False)
 class LoopNest:
