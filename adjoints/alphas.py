@@ -18,7 +18,7 @@ itself; where that block might run although the primal never had the value, it i
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from numba import types
@@ -54,6 +54,7 @@ class Sweeps:
     read_slot: ReadSlot
     read_at_latch: Callable[[Value, Loop], Operand]
     latch_mirrors: Mapping[Loop, Block] = field(default_factory=dict)
+    immediate: Collection[Loop] = ()
 
 
 class Alphas:
@@ -214,8 +215,8 @@ class Alphas:
         assert node.loop is not None
         loops = _around(node.loop)
         trips = [self._sweeps.trips[loop] for loop in loops]
-        preheader = trips[0].preheader
-        sizes = tuple(_not_negative(self._size(loop, loops[0]), preheader) for loop in loops)
+        preheader, counts = self._outside(trips[0].preheader, [self._size(loop, loops[0]) for loop in loops])
+        sizes = tuple(_not_negative(count, preheader) for count in counts)
         value = node.value
         kind = types.Array(value.type, len(sizes), "C")
         record = Instr(ops.record, sizes, kind, f"{value.hint or 't'}_record")
@@ -233,6 +234,17 @@ class Alphas:
             _insert(home, value, store)
         self._records[node] = record
         return record
+
+    def _outside(self, preheader: Block, counts: list[Operand | None]) -> tuple[Block, list[Operand | None]]:
+        """Where to make what is to hold records: before the immediate loops around it, if its size is known there."""
+        for loop in sorted(self._sweeps.immediate, key=lambda loop: -loop.depth):
+            if preheader not in loop:
+                continue
+            hoisted = [None if count is None else hoist(count, loop) for count in counts]
+            if None in hoisted:
+                break
+            (preheader,), counts = loop.entering, hoisted
+        return preheader, counts
 
     def _pop(self, node: Node, block: Block) -> Operand:
         """Take the node from what the loop's stack gave at the start of `block`."""
@@ -267,7 +279,7 @@ class Alphas:
             kind, hint = types.Tuple(tuple(node.value.type for node in nodes)), "record"
             record = Instr(ops.pack, values, kind, hint)
             trip.latch.instrs.append(record)
-        preheader = self._sweeps.trips[_around(loop)[0]].preheader
+        preheader, _ = self._outside(self._sweeps.trips[_around(loop)[0]].preheader, [])
         stack = Instr(ops.stack, (), types.List(kind), f"{hint}_stack" if len(nodes) == 1 else "records")
         preheader.instrs.append(stack)
         self._sweeps.home[stack] = preheader

@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from zygote_py.adjoints.private import Private, allocated_in, written_in
+from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,
     Block,
@@ -189,9 +190,9 @@ class ImmediateLoops:
             case Const() | Undef() | Param():
                 return True
             case Alpha(value):
-                return self._is_before(self._values[value], preheader)
+                return self._can_be_before(self._values[value], preheader)
             case Instr() if operand in self._lifted:
-                return self._is_before(self._lifted[operand], preheader)
+                return self._can_be_before(self._lifted[operand], preheader)
             case Instr() if operand in self._home:
                 return effect(operand) is Effect.PURE and all(self._is_known(arg, loop) for arg in operand.args)
             case Phi() if operand in self._home:
@@ -199,9 +200,17 @@ class ImmediateLoops:
             case _:
                 return True
 
-    def _is_before(self, value: Value, block: Block) -> bool:
-        home = self._forward_home.get(value)
+    def _is_before(self, value: Operand, block: Block) -> bool:
+        home = self._forward_home.get(value) if isinstance(value, Value) else None
         return home is None or self._nest.tree.dominates(home, block)
+
+    def _can_be_before(self, value: Operand, block: Block) -> bool:
+        """Whether a value of the forward sweep can be had at the end of a block, as a length that is asked for later."""
+        if self._is_before(value, block):
+            return True
+        if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.may_raise(value.op):
+            return False
+        return all(self._can_be_before(arg, block) for arg in value.args)
 
     def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
         written = written_in(loop.order, self._memory) & self._active
@@ -282,12 +291,22 @@ class ImmediateLoops:
         copies: dict[Value, Operand] = {}
         blocks = self._blocks(it)
 
+        def before(value: Operand) -> Operand:
+            if self._is_before(value, preheader):
+                return value
+            assert isinstance(value, Instr)
+            if value not in copies:
+                args = tuple(map(before, value.args))
+                copies[value] = copy = Instr(value.op, args, value.type, value.hint, value.loc, value.keywords)
+                preheader.instrs.append(copy)
+            return copies[value]
+
         def known(operand: Operand) -> Operand:
             match operand:
                 case Alpha(value):
-                    return self._values[value]
+                    return before(self._values[value])
                 case Instr() if operand in self._lifted:
-                    return self._lifted[operand]
+                    return before(self._lifted[operand])
                 case Instr() if operand in self._home:
                     if operand not in copies:
                         args = tuple(known(arg) for arg in operand.args)

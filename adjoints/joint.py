@@ -128,6 +128,7 @@ class _Join:
             self._read_slot,
             self._read_at_latch,
             self._latch_mirrors(),
+            immediate,
         )
         self.alphas = Alphas(sweeps, plan)
         self._demand(answers)

@@ -134,7 +134,7 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     joint = join(adjoint, shadows, wrt, bare=request.bare, with_value=request.with_value)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
-    passes.run(joint, passes.CLEAN_UP)
+    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=request.defaults)
     return Compiled(lowered, activity, adjoint, emitted)
 
@@ -151,7 +151,7 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     activity, adjoint, shadows = _differentiate(primal, wrt, written)
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
-    passes.run(joint, passes.CLEAN_UP)
+    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
     names = tuple(param.hint for param in written)
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names)

@@ -28,6 +28,7 @@ from zygote_py.ir.passes.join_edges import join_loop_edges
 from zygote_py.ir.passes.keep_counting import keep_counting
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.merge_returns import merge_returns
+from zygote_py.ir.passes.promote_accumulations import promote_accumulations
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
 from zygote_py.ir.passes.split_critical_edges import split_critical_edges
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
@@ -87,6 +88,7 @@ __all__ = [
     "merge_blocks",
     "merge_common_subexpressions",
     "merge_returns",
+    "promote_accumulations",
     "propagate_copies",
     "recognise_accumulations",
     "remove_dead_code",

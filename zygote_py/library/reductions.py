@@ -32,12 +32,18 @@ def mean(a: Any) -> Implementation:
     number = dtype_of(a).type
     if is_number(a):
         return _plus(number(0))
-    nothing = number(complex(np.nan, np.nan)) if isinstance(a.dtype, types.Complex) else number(np.nan)
+    if isinstance(a.dtype, types.Complex):
+        nothing = number(complex(np.nan, np.nan))
+
+        def of_complex(a: Any) -> Any:
+            if a.size == 0:
+                return nothing
+            return number(np.sum(a) / a.size)
+
+        return of_complex
 
     def implementation(a: Any) -> Any:
-        if a.size == 0:
-            return nothing
-        return number(np.sum(a) / a.size)
+        return number(np.divide(np.sum(a), a.size))  # without a branch, so that `a` need not be an array
 
     return implementation
 
