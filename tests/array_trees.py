@@ -115,6 +115,17 @@ def narrow(tree: Any) -> Any:
     return map_tree(change, tree)
 
 
+def in_types_of(seeds: Any, results: Any) -> Any:
+    """Seeds in the precision of the results that they belong to."""
+    values = (leaf for leaf in leaves(results) if is_active(leaf))
+
+    def change(seed: Any) -> Any:
+        value = next(values)
+        return seed.astype(value.dtype) if isinstance(seed, np.ndarray) else np.asarray(value).dtype.type(seed)
+
+    return map_tree(change, seeds)
+
+
 def seed_like(tree: Any, rng: np.random.Generator) -> Any:
     """Random numbers in the shape of the floats of a result; None for what has no derivative."""
 

@@ -19,6 +19,8 @@ from zygote_py.ir import passes
 from zygote_py.ir.core import Instr
 from zygote_py.library import implemented, is_differentiable
 
+REPLACED = frozenset(op for op in implemented() if op in vars(np).values()) - {np.sum, np.prod}
+
 
 def primal(f: Any, *args: Any) -> Any:
     """`f` as the front end has it for these arguments, compiled."""

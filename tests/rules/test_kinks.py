@@ -49,7 +49,8 @@ def bindings(text: str) -> dict[str, float]:
     return {name.strip(): eval(value, {"inf": math.inf, "nan": math.nan}) for name, value in pairs}
 
 
-ROWS = [read(line) for line in TABLE.read_text().splitlines() if line.startswith("| `")]
+SCALARS = TABLE.read_text("utf-8").partition("## Functions of arrays")[0]
+ROWS = [read(line) for line in SCALARS.splitlines() if line.startswith("| `")]
 
 
 def result_of(row: Row) -> float:

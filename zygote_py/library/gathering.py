@@ -15,7 +15,7 @@ from numba import types
 
 from zygote_py.library.arguments import dtype_of, is_integer, is_none, known_int
 from zygote_py.library.flat import flattened
-from zygote_py.library.order import element_at
+from zygote_py.library.order import element_at, in_c_order
 from zygote_py.library.registry import implements
 from zygote_py.library.written import checked_axis, choice, indented, written
 
@@ -38,8 +38,8 @@ def take(a: Any, indices: Any, axis: Any = None) -> Implementation:
             return element(a, indices + a.size if indices < 0 else indices)
 
         return one
-    flat, flat_indices = flattened(a), flattened(indices)
-    if flat is None or flat_indices is None:
+    flat, flat_indices = in_c_order, flattened(indices)
+    if flat_indices is None:
         return None
     shaped = isinstance(indices, types.Array) and indices.ndim != 1
     dtype = dtype_of(a)

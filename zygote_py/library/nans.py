@@ -12,8 +12,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known
-from zygote_py.library.flat import flattened
-from zygote_py.library.order import in_memory_order
+from zygote_py.library.order import in_c_order, in_memory_order
 from zygote_py.library.places import nan_greatest, nan_least
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, written
@@ -126,8 +125,7 @@ def _extreme(a: Any, place: Callable[[Any], int]) -> Implementation:
         return lambda a: a
     if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
         return None
-    flat = flattened(a)
-    assert flat is not None
+    flat = in_c_order
 
     def implementation(a: Any) -> Any:
         values = flat(a)
@@ -146,7 +144,7 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     copied = known(copy)
     if not isinstance(copied, bool):
         return None
-    number = dtype_of(x).type
+    number: Any = dtype_of(x).type
     limits = np.finfo(number)
     loops = [f"{'    ' * axis}for i{axis} in range(x.shape[{axis}]):" for axis in range(x.ndim)]
     place = ", ".join(f"i{axis}" for axis in range(x.ndim)) or "()"

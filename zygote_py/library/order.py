@@ -3,7 +3,7 @@
     in_memory_order(f64[:, :]F)     x.T.reshape(x.size)                   as np.nditer does, a view if there can be one
     element_at(f64[:, :])           x.reshape(x.size)[k]                  the element of which np.argmax gives the place
 
-`zygote_py.library.flat` has all elements in C order, whatever the layout.
+`in_c_order` is used as it is; what tuples and lists have in them, `zygote_py.library.flat` puts in a row.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import types
 
 from zygote_py.library.written import written
@@ -21,6 +22,11 @@ def in_memory_order(a: types.Array) -> Callable[[Any], Any]:
     if a.ndim == 1:
         return _itself
     return {"C": _as_view, "F": _as_transposed_view}.get(a.layout, _as_copy)
+
+
+def in_c_order(a: Any) -> Any:
+    """The elements of an array as an array of one axis, in C order: a view if there can be one."""
+    return np.ravel(a)
 
 
 def element_at(a: types.Array) -> Callable[[Any, int], Any]:

@@ -17,7 +17,7 @@ from numba import types
 
 from zygote_py.library.arguments import dtype_of, is_none, is_number
 from zygote_py.library.flat import flattened
-from zygote_py.library.order import element_at
+from zygote_py.library.order import element_at, in_c_order
 from zygote_py.library.places import complex_greatest, complex_least, greatest, least
 from zygote_py.library.registry import implements, is_differentiable
 
@@ -27,11 +27,13 @@ Implementation = Callable[..., Any] | None
 @implements(np.mean)
 def mean(a: Any) -> Implementation:
     """The sum by the count; of none it is NaN."""
-    if not is_differentiable(a) or not isinstance(a, types.Array | types.Number):
+    if not is_differentiable(a):
         return None
-    number = dtype_of(a).type
+    number: Any = dtype_of(a).type
     if is_number(a):
         return _plus(number(0))
+    if not isinstance(a, types.Array):
+        return None
     if isinstance(a.dtype, types.Complex):
         nothing = number(complex(np.nan, np.nan))
 
@@ -139,7 +141,7 @@ def maximum(a: Any) -> Implementation:
     if not isinstance(a, types.Array):
         return None
     if isinstance(a.dtype, types.Complex):
-        flat = flattened(a)
+        flat = in_c_order
 
         def of_complex(a: Any) -> Any:
             if a.size == 0:
@@ -153,7 +155,7 @@ def maximum(a: Any) -> Implementation:
     def implementation(a: Any) -> Any:
         if a.size == 0:
             raise ValueError("zero-size array to reduction operation maximum which has no identity")
-        return element(a, np.argmax(a))
+        return element(a, int(np.argmax(a)))
 
     return implementation
 
@@ -166,7 +168,7 @@ def minimum(a: Any) -> Implementation:
     if not isinstance(a, types.Array):
         return None
     if isinstance(a.dtype, types.Complex):
-        flat = flattened(a)
+        flat = in_c_order
 
         def of_complex(a: Any) -> Any:
             if a.size == 0:
@@ -180,7 +182,7 @@ def minimum(a: Any) -> Implementation:
     def implementation(a: Any) -> Any:
         if a.size == 0:
             raise ValueError("zero-size array to reduction operation minimum which has no identity")
-        return element(a, np.argmin(a))
+        return element(a, int(np.argmin(a)))
 
     return implementation
 

@@ -65,7 +65,7 @@ def _interval(x: Any, points: Any) -> Any:
     return np.searchsorted(points, x, side="right") - 1
 
 
-def _between(x: float, points: Any, values: Any, j: int) -> float:
+def _between(x: Any, points: Any, values: Any, j: int) -> Any:
     last = points.size - 1
     if last == 0:
         return np.float64(values[0])
@@ -137,7 +137,7 @@ def _are_rows(a: Any, v: Any) -> bool:
 
 
 def _sliding(a: types.Array, v: types.Array) -> Callable[[Any, Any, Any], Any]:
-    number = common_dtype([a, v]).type
+    number: Any = common_dtype([a, v]).type
     dtype = np.dtype(number)
 
     def slide(longer: Any, shorter: Any, mode: str) -> Any:

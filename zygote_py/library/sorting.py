@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.library.arguments import is_number, known
 from zygote_py.library.flat import flattened
-from zygote_py.library.order import in_memory_order
+from zygote_py.library.order import in_c_order, in_memory_order
 from zygote_py.library.places import middle_places
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, written
@@ -75,8 +75,7 @@ def median(a: Any) -> Implementation:
     """The middle element, or the mean of the two in the middle."""
     if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
         return None
-    flat = flattened(a)
-    assert flat is not None
+    flat = in_c_order
 
     def implementation(a: Any) -> Any:
         values = flat(a)

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known_int
-from zygote_py.library.flat import flattened
+from zygote_py.library.order import in_c_order
 from zygote_py.library.registry import implements
 from zygote_py.library.written import checked_axis, choice, indented, tuple_text, written
 
@@ -136,7 +136,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
             "    result[i] = total",
             "return result",
         ]
-        return written([header, *indented(lines)], flat=flattened(a), **captured)
+        return written([header, *indented(lines)], flat=in_c_order, **captured)
     cases = [_along_axis(a.ndim, k) for k in range(a.ndim)]
     constant = known_int(axis)
     if constant is not None and -a.ndim <= constant < a.ndim:
@@ -172,8 +172,7 @@ def nancumprod(a: Any) -> Implementation:
 
 
 def _running_product(a: types.Array, skip: bool) -> Implementation:
-    flat, dtype = flattened(a), dtype_of(a)
-    assert flat is not None
+    flat, dtype = in_c_order, dtype_of(a)
     one = dtype.type(1)
 
     def implementation(a: Any) -> Any:
@@ -194,7 +193,7 @@ def nancumsum(a: Any) -> Implementation:
     """The sums of all elements up to each that are not NaN, in a row."""
     if not isinstance(a, types.Array):
         return None
-    flat, dtype = flattened(a), dtype_of(a)
+    flat, dtype = in_c_order, dtype_of(a)
     zero = dtype.type(0)
 
     def implementation(a: Any) -> Any:
@@ -248,7 +247,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0) -> Implementation:
         return None
     step = dx if is_none(x) else x
     ndim = max(y.ndim, getattr(step, "ndim", 0))
-    total: Callable[[Any], Any] = np.sum if ndim == 1 else lambda a: np.sum(a, ndim - 1)
+    last = ndim - 1
+    total: Callable[[Any], Any] = np.sum if ndim == 1 else lambda a: np.sum(a, last)
     if is_none(x):
 
         def evenly(y: Any, x: Any = None, dx: Any = 1.0) -> Any:
