@@ -62,8 +62,7 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
     if n > 0 and np.abs(y) > 1e-250:
         inverse = np.linalg.inv(a)
         size = np.max(np.abs(a))
-        condition = size * np.max(np.abs(inverse))
-        if condition * condition * np.spacing(size) < size:
+        if size * np.max(np.abs(inverse)) < np.sqrt(size / np.spacing(size)):
             for i in range(n):
                 for j in range(n):
                     result[i, j] = np.conj(y * inverse[j, i]) * dy

@@ -2,10 +2,10 @@
 
     w, v = np.linalg.eigh(a)         da = v (diag(dw) + f * (v^H dv)) v^H,  f[i, j] = 1 / (w[j] - w[i])
 
-Vectors of a repeated value can be turned into each other, so a derivative exists only if the result does not change by
-that; the same is true of the phase of complex vectors. `LinAlgError` is raised where it matters: where what comes in
-for such a turn is more than rounding errors. A value alone, of a group of equal ones, has a kink; the rules take the
-vectors that LAPACK has chosen (docs/kinks.md).
+Vectors of a repeated value can be any basis of their space, so that a result in which they take part has no derivative
+in general, and whether it has one after all its adjoint does not tell: `LinAlgError` is raised where anything comes in
+for them that is more than rounding errors. So it is where a result depends on the phase of complex vectors. A value
+alone, of a group of equal ones, has a kink; the rules take the vectors that LAPACK has chosen (docs/kinks.md).
 
 `eigh` and `eigvalsh` read the lower triangle: the gradient of the upper one is 0, and a matrix that is not Hermitian is
 refused. `np.linalg.norm` and `cond` have rules here for the 2-norm and Frobenius' norm; the others are written in
@@ -64,10 +64,12 @@ def weighed(u: Array, s: Array, vh: Array) -> Array:
 
 
 @helper
-def check_turn_of_null_vectors(x: Array, dx: Array, scale: float) -> None:
-    """Refuse an adjoint of vectors that span what a matrix leaves out, if it distinguishes which these are."""
+def check_null_vectors(x: Array, dx: Array, noise: float, unique: bool) -> None:
+    """Refuse an adjoint of vectors of what a matrix leaves out, unless there is one, unique but for its phase."""
     g = np.dot(np.conj(x.T), dx)
-    if largest(g - np.conj(g.T)) > scale:
+    if unique:
+        g = g - np.conj(g.T)
+    if largest(g) > noise:
         raise np.linalg.LinAlgError(
             "np.linalg.svd: no derivative of the additional columns of u or rows of vh, which are arbitrary; "
             "pass full_matrices=False"
@@ -75,15 +77,14 @@ def check_turn_of_null_vectors(x: Array, dx: Array, scale: float) -> None:
 
 
 @helper
-def divided_columns(x: Array, s: Array, noise: float, gap: float) -> Array:
-    """The columns of x, each divided by its singular value."""
+def divided_columns(x: Array, dx: Array, s: Array, noise: float, gap: float) -> Array:
+    """The columns of x, each divided by its singular value; those of a singular value 0 have to have no adjoint dx."""
     result = np.zeros(x.shape, x.dtype)
     for k in range(s.shape[0]):
-        column = largest(x[:, k])
-        if column > noise:
-            if s[k] <= gap:
-                raise np.linalg.LinAlgError("np.linalg.svd: no derivative of the vectors of a singular value 0")
+        if s[k] > gap:
             result[:, k] = x[:, k] / s[k]
+        elif np.maximum(largest(x[:, k]), largest(dx[:, k])) > noise:
+            raise np.linalg.LinAlgError("np.linalg.svd: no derivative of the vectors of a singular value 0")
     return result
 
 
@@ -113,39 +114,44 @@ def svd_a(y0: Array, y1: Array, y2: Array, dy0: Array, dy1: Array, dy2: Array) -
     gap = rounding(y1[0], m + n)
     p = np.zeros((k, k), y0.dtype)
     for i in range(k):
+        turn_u = x[i, i] - np.conj(x[i, i])
+        turn_v = z[i, i] - np.conj(z[i, i])
+        if np.abs(turn_u + turn_v) > noise:
+            raise np.linalg.LinAlgError("np.linalg.svd: no derivative of what depends on the vectors' phase")
         p[i, i] = dy1[i]
+        if y1[i] > gap:
+            p[i, i] += 0.25 * ((turn_u - turn_v) / y1[i])
+        elif np.abs(turn_u - turn_v) > noise:
+            raise np.linalg.LinAlgError("np.linalg.svd: no derivative of the vectors of a singular value 0")
         for j in range(k):
-            turn_u = x[i, j] - np.conj(x[j, i])
-            turn_v = z[i, j] - np.conj(z[j, i])
-            if np.abs(turn_u + turn_v) > noise:
-                if i == j:
-                    raise np.linalg.LinAlgError("np.linalg.svd: no derivative of what depends on the vectors' phase")
-                if np.abs(y1[j] - y1[i]) <= gap:
+            if i != j and np.abs(y1[j] - y1[i]) > gap:
+                turn_u = x[i, j] - np.conj(x[j, i])
+                turn_v = z[i, j] - np.conj(z[j, i])
+                p[i, j] = 0.5 * ((turn_u + turn_v) / (y1[j] - y1[i]) + (turn_u - turn_v) / (y1[j] + y1[i]))
+            elif i != j:
+                within_u = np.maximum(np.abs(x[i, i]), np.abs(x[i, j]))
+                within_v = np.maximum(np.abs(z[i, i]), np.abs(z[i, j]))
+                if np.maximum(within_u, within_v) > noise:
                     raise np.linalg.LinAlgError(
                         "np.linalg.svd: no derivative of the vectors of a repeated singular value"
                     )
-                p[i, j] += 0.5 * ((turn_u + turn_v) / (y1[j] - y1[i]))
-            if np.abs(turn_u - turn_v) > noise:
-                if y1[j] + y1[i] <= gap:
-                    raise np.linalg.LinAlgError("np.linalg.svd: no derivative of the vectors of a singular value 0")
-                p[i, j] += 0.5 * ((turn_u - turn_v) / (y1[j] + y1[i]))
     result = np.dot(np.dot(u, p), vh)
     if m > k:
         rest = du - np.dot(u, x)
         if y0.shape[1] > k:
             more = np.ascontiguousarray(y0[:, k:])
             dmore = np.ascontiguousarray(dy0[:, k:])
-            check_turn_of_null_vectors(more, dmore, noise)
+            check_null_vectors(more, dmore, noise, more.shape[1] == 1 and y1[k - 1] > gap)
             rest = rest - np.dot(more, np.dot(np.conj(dmore.T), u))
-        result = result + np.dot(divided_columns(rest, y1, noise, gap), vh)
+        result = result + np.dot(divided_columns(rest, du, y1, noise, gap), vh)
     if n > k:
         rest = dv - np.dot(v, z)
         if y2.shape[0] > k:
             more = np.ascontiguousarray(np.conj(y2[k:, :].T))
             dmore = np.ascontiguousarray(np.conj(dy2[k:, :].T))
-            check_turn_of_null_vectors(more, dmore, noise)
+            check_null_vectors(more, dmore, noise, more.shape[1] == 1 and y1[k - 1] > gap)
             rest = rest - np.dot(more, np.dot(np.conj(dmore.T), v))
-        result = result + np.dot(u, np.conj(divided_columns(rest, y1, noise, gap).T))
+        result = result + np.dot(u, np.conj(divided_columns(rest, dv, y1, noise, gap).T))
     return result
 
 
@@ -193,11 +199,10 @@ def eigh_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
         if np.abs(x[i, i] - np.conj(x[i, i])) > noise:
             raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of what depends on the vectors' phase")
         for j in range(n):
-            turn = x[i, j] - np.conj(x[j, i])
-            if i != j and np.abs(turn) > noise:
-                if np.abs(y0[j] - y0[i]) <= gap:
-                    raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of the vectors of a repeated eigenvalue")
-                p[i, j] = 0.5 * (turn / (y0[j] - y0[i]))
+            if i != j and np.abs(y0[j] - y0[i]) > gap:
+                p[i, j] = 0.5 * ((x[i, j] - np.conj(x[j, i])) / (y0[j] - y0[i]))
+            elif i != j and np.maximum(np.abs(x[i, i]), np.abs(x[i, j])) > noise:
+                raise np.linalg.LinAlgError("np.linalg.eigh: no derivative of the vectors of a repeated eigenvalue")
     return lower_part(np.dot(np.dot(y1, p), vh))
 
 
@@ -337,15 +342,15 @@ _COND_INVERSE = opaque("", x=cond_inverse_x, p=None)
 
 opaque_rule(
     np.linalg.svd,
-    condition="singular values: everywhere, a repeated one alone has a kink; vectors of repeated ones, and those of a "
-    "singular value 0 of a matrix that is not square, are refused if the result depends on which they are; so are the "
-    "additional vectors of full_matrices" + _PHASE,
+    condition="singular values: everywhere, a repeated one alone has a kink; vectors: those of a repeated value, of the "
+    "value 0 of a matrix that is not square, and several additional ones of full_matrices are refused if the result "
+    "depends on them" + _PHASE,
     a=svd_a,
     full_matrices=None,
 )
 opaque_rule(
     np.linalg.eigh,
-    condition=_HERMITIAN + "; vectors of a repeated eigenvalue are refused if the result depends on which they are"
+    condition=_HERMITIAN + "; vectors of a repeated eigenvalue are refused if the result depends on them"
     + _VALUES + _PHASE,
     a=eigh_a,
 )  # fmt: skip

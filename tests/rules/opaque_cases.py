@@ -126,10 +126,11 @@ def without_phase(vectors, adjoint):
     return (adjoint - vectors * (1j * turn.imag) if np.iscomplexobj(vectors) else adjoint).astype(vectors.dtype)
 
 
-def without_turns(vectors, adjoint):
-    """The adjoint of vectors without what turns them into each other."""
-    g = np.conj(vectors.T) @ adjoint
-    return adjoint - vectors @ ((g - np.conj(g.T)) / 2)
+def outside(vectors, adjoint):
+    """The adjoint of a basis without what is in the space of that itself; of one vector, without its phase."""
+    if vectors.shape[1] == 1:
+        return without_phase(vectors, adjoint)
+    return adjoint - vectors @ (np.conj(vectors.T) @ adjoint)
 
 
 def seeds_of_vectors(seeds, results):
@@ -146,8 +147,8 @@ def seeds_of_svd(seeds, results):
     du = du.copy()
     if np.iscomplexobj(u):
         dv[:, :k] -= 1j * phase.imag * v[:, :k]
-    du[:, k:] = without_turns(u[:, k:], du[:, k:])
-    dv[:, k:] = without_turns(v[:, k:], dv[:, k:])
+    du[:, k:] = outside(u[:, k:], du[:, k:])
+    dv[:, k:] = outside(v[:, k:], dv[:, k:])
     return du, ds, np.conj(dv.T)
 
 
@@ -205,7 +206,16 @@ CASES = [
     ),
     *(
         Case(f"svd{m}x{n}-{full}", np.linalg.svd, drawn_with(full, (m, n)), align=align_svd, seeds=seeds_of_svd)
-        for m, n, full in ((4, 4, True), (6, 3, False), (3, 6, False), (6, 3, True), (3, 6, True), (4, 1, True))
+        for m, n, full in (
+            (4, 4, True),
+            (6, 3, False),
+            (3, 6, False),
+            (6, 3, True),
+            (3, 6, True),
+            (4, 1, True),
+            (4, 3, True),
+            (3, 4, True),
+        )
     ),
     Case("eigh", np.linalg.eigh, hermitian(4), align=align_vectors, seeds=seeds_of_vectors),
     Case("eigh-1", np.linalg.eigh, hermitian(1), align=align_vectors, seeds=seeds_of_vectors),

@@ -92,6 +92,8 @@ class Module:
         for prefix, namespace in (("math", math), ("cmath", cmath), ("np", np)):
             if getattr(namespace, name, None) is op:
                 return (self.alias(prefix), name)
+        if getattr(np.linalg, name, None) is op:
+            return (self.alias("np"), "linalg", name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
         if helpers.is_helper(op):
