@@ -6,6 +6,9 @@ it matter. What does not depend on the vectors of equal values has a derivative,
 
 from __future__ import annotations
 
+import operator
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -20,6 +23,8 @@ from tests.rules.test_opaque import (
     results_of,
     rule_of,
 )
+from zygote_py.adjoints.rules.opaque import SAMPLES
+from zygote_py.ir import ops
 
 Q = np.linalg.qr(np.random.default_rng(7).standard_normal((4, 4)))[0]
 U = np.linalg.qr(draw(np.random.default_rng(8), np.complex128, 4, 4))[0]
@@ -228,3 +233,10 @@ def test_a_norm_neither_overflows_nor_underflows():
 def test_an_adjoint_of_nan_is_not_lost(op, arguments, seeds, call):
     found = next(iter(gradient(call, op, arguments, seeds).values()))
     assert np.all(np.isnan(found[np.tril_indices(4)]))
+
+
+def test_the_page_has_every_operation_with_its_condition():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "linear-algebra.md").read_text("utf-8")
+    for op, rule in SAMPLES.items():
+        name = "@" if op is operator.matmul else ops.name_of(op)
+        assert f"| `{name}` | {rule.condition or 'everywhere'} |" in page

@@ -67,6 +67,7 @@ class _Inliner:
         self._label = max(typed.blocks)
         self._calls = 0
         self._methods: dict[st.Variable, st.Attribute] = {}  # by the variable that holds the method of an array
+        self._never_none: set[st.Variable] = set()  # though Numba types them as if they could be
 
     def run(self) -> st.TypedFunction:
         lasts = {label: self._block(label, block) for label, block in self._typed.blocks.items()}
@@ -96,6 +97,7 @@ class _Inliner:
             if inlined is None:
                 done.append(statement)
                 done += self._keep_self(statement)
+                self._follow(statement)
                 continue
             assert isinstance(statement, st.Assign)
             callee = inlined.function
@@ -229,6 +231,7 @@ class _Inliner:
         if isinstance(result, types.Optional) and _holds(result.type, typed.return_type):
             # Numba's own implementation seems to end without a value somewhere; ours does not.
             self._types[statement.target] = result = result.type
+            self._never_none.add(statement.target)
         if not _holds(result, typed.return_type):
             raise InternalError(f"{function}{taken} gives {typed.return_type}, and Numba's gives {result}")
         return _Inlined(_moved(inline_calls(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
@@ -244,6 +247,18 @@ class _Inliner:
                     yield st.Assign(kept, st.Copy(value), statement.loc)
             case st.Assign(target, st.Copy(source)) if source in self._methods:
                 self._methods[target] = self._methods[source]
+            case _:
+                pass
+
+    def _follow(self, statement: st.Statement) -> None:
+        """A copy of what is never `None` is not either, if nothing else is assigned to it."""
+        match statement:
+            case st.Assign(target, st.Copy(source)) if source in self._never_none:
+                blocks = self._typed.blocks.values()
+                targets = [each.target for block in blocks for each in block.statements if isinstance(each, st.Assign)]
+                if targets.count(target) == 1 and isinstance(self._types[target], types.Optional):
+                    self._types[target] = self._types[source]
+                    self._never_none.add(target)
             case _:
                 pass
 
