@@ -47,7 +47,7 @@ def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tup
 
 def expose_results(function: Function) -> None:
     """Give each item of the tuples that opaque operations give one instruction, behind the operation."""
-    parts = {
+    parts: dict[Value, tuple[Instr, ...]] = {
         instr: tuple(
             Instr(ops.getitem, (instr, Const(index, types.int64)), type, f"{instr.hint}_{index}", instr.loc)
             for index, type in enumerate(components_of(instr.type))
@@ -56,7 +56,7 @@ def expose_results(function: Function) -> None:
         for instr in block.instrs
         if isinstance(instr, Instr) and isinstance(instr.type, types.BaseTuple) and opaque_for(instr) is not None
     }
-    _replace_reads(function, dict(parts))
+    _replace_reads(function, parts)
     for block in function.blocks:
         block.instrs = [
             new for old in block.instrs for new in (old, *(parts.get(old, ()) if isinstance(old, Instr) else ()))

@@ -29,16 +29,17 @@ from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
 
 Array = Any
+Number = Any
 
 
 @helper
-def rounding(scale: float, n: int) -> float:
+def rounding(scale: Number, n: int) -> Number:
     """How far a value computed from n x n values of this scale may be off by rounding."""
     return 16 * (n + 1) * np.spacing(scale)
 
 
 @helper
-def largest(x: Array) -> float:
+def largest(x: Array) -> Number:
     """The greatest absolute value in an array; 0 in an empty one."""
     if x.size == 0:
         return np.abs(np.zeros(1, x.dtype))[0]  # of the same precision

@@ -31,7 +31,8 @@ def norm(x: Given, ord: object = None) -> Implementation:
         return None
     if not (is_number(ord) or isinstance(known(ord), int | float)):
         return None
-    return _vector_norm if x.ndim == 1 else _matrix_norm(float(np.finfo(dtype_of(x)).max))
+    dtype: Any = dtype_of(x)
+    return _vector_norm if x.ndim == 1 else _matrix_norm(float(np.finfo(dtype).max))
 
 
 def _vector_norm(x: Any, ord: Any = None) -> Any:
