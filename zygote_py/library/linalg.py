@@ -155,7 +155,11 @@ def _known_power(n: int, dtype: np.dtype[Any]) -> Callable[..., Any]:
     """Without loops: the products that are needed, and one that is not needed is not computed."""
     lines = ["def matrix_power(a, n):"]
     if n == 0:
-        lines += ["    result = np.zeros(a.shape, dtype)", "    for k in range(a.shape[0]):", "        result[k, k] = 1.0"]
+        lines += [
+            "    result = np.zeros(a.shape, dtype)",
+            "    for k in range(a.shape[0]):",
+            "        result[k, k] = 1.0",
+        ]
         return written([*lines, "    return result"], dtype=dtype)
     lines += ["    if a.shape[0] != a.shape[1]:", "        raise ValueError('input must be a square array')"]
     if n == 1 or n == -1:
