@@ -78,7 +78,7 @@ def test_a_function_is_typed_once():
     before = len(inference._library)
     lower(lambda x: np.median(x) + 1.0, (VECTOR,))
     assert len(inference._library) == before
-    lower(f, (types.float32[::1],))
+    lower(f, (types.Array(types.float32, 4, "F"),))
     assert len(inference._library) > before
 
 
