@@ -344,8 +344,8 @@ _COND_INVERSE = opaque("", x=cond_inverse_x, p=None)
 opaque_rule(
     np.linalg.svd,
     condition="singular values: everywhere, a repeated one alone has a kink; vectors: those of a repeated value, of "
-    "the value 0 of a matrix that is not square, and several additional ones of full_matrices are refused if the result "
-    "depends on them" + _PHASE,
+    "the value 0 of a matrix that is not square, and several additional ones of full_matrices are refused if the "
+    "result depends on them" + _PHASE,
     a=svd_a,
     full_matrices=None,
 )

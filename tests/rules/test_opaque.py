@@ -181,7 +181,7 @@ def test_compiled_rules_against_differences(case):
 @pytest.mark.parametrize(
     ("dtype", "layout"),
     [
-        (np.complex64, "C"),
+        pytest.param(np.complex64, "C", marks=pytest.mark.long),
         pytest.param(np.float32, "A", marks=pytest.mark.long),
         pytest.param(np.complex128, "F", marks=pytest.mark.long),
     ],
