@@ -253,12 +253,6 @@ def explicit_iterator(x):
     return next(it)
 
 
-@refused(F8, VECTOR, says="only a tuple can be unpacked", hint="index", at="")
-def unpacking_an_array(x, values):
-    a, b = values
-    return x * a * b
-
-
 @refused(F8, I8, says="Numba has no `getitem", hint="Numba", at="")
 def dynamic_index_of_different_things(x, i):
     return (x, "a")[i]
