@@ -244,10 +244,10 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):
         raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
     variable = expression.index
-    index = arrays.static_index(at, expression.static) if variable is None else arrays.index_of(at, at.read(variable))
+    parts = arrays.static_index(at, expression.static) if variable is None else arrays.index_of(at, at.read(variable))
     if flat is not None:
-        return Bundle(type_, (arrays.item(at, flat, arrays.flat_index(at, flat, index), plain(type_)),))
-    return Bundle(type_, (arrays.item(at, value.leaves[0], index, plain(type_)),))
+        return Bundle(type_, (arrays.item(at, flat, arrays.flat_index(at, flat, parts), plain(type_)),))
+    return Bundle(type_, (arrays.item(at, value.leaves[0], parts, plain(type_)),))
 
 
 def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item, type_: Type) -> Bundle:
