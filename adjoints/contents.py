@@ -25,8 +25,8 @@ def keep_contents(function: Function, activity: Activity) -> Kept:
     """Add the copies to a primal; give, for an operation and an array that it needs later, the copy."""
     memory = Memory(function)
     kept: Kept = {}
-    before: dict[Instr, list[Instr]] = {}
-    behind: dict[Instr, list[Instr]] = {}
+    before: dict[Value, list[Instr]] = {}
+    behind: dict[Value, list[Instr]] = {}
     for block in function.blocks:
         for instr in block.instrs:
             if not isinstance(instr, Instr):
@@ -43,11 +43,7 @@ def keep_contents(function: Function, activity: Activity) -> Kept:
                 else:
                     behind.setdefault(made_by, []).append(copy)
     for block in function.blocks:
-        block.instrs = [
-            new
-            for old in block.instrs
-            for new in (*before.get(old, ()), old, *behind.get(old, ()))  # type: ignore[call-overload]
-        ]
+        block.instrs = [new for old in block.instrs for new in (*before.get(old, ()), old, *behind.get(old, ()))]
     return kept
 
 

@@ -94,7 +94,9 @@ class ImmediateLoops:
         self._private = Private(forward, nest, memory)
         self._preds = predecessors(reverse)
         self._home = {value: block for block in reverse.blocks for value in (*block.phis, *block.instrs)}
-        self._forward_home = {value: block for block in forward.blocks for value in (*block.phis, *block.instrs)}
+        self._forward_home: dict[Value, Block] = {
+            value: block for block in forward.blocks for value in (*block.phis, *block.instrs)
+        }
         self._users: dict[Value, list[tuple[Block, object]]] = {}
         for block in reverse.blocks:
             for node in (*block.phis, *block.instrs, block.terminator):
@@ -205,7 +207,7 @@ class ImmediateLoops:
         return home is None or self._nest.tree.dominates(home, block)
 
     def _can_be_before(self, value: Operand, block: Block) -> bool:
-        """Whether a value of the forward sweep can be had at the end of a block, as a length that is asked for later."""
+        """Whether a value of the forward sweep can be had at the end of a block, as a length asked for later."""
         if self._is_before(value, block):
             return True
         if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.may_raise(value.op):

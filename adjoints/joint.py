@@ -354,7 +354,13 @@ class _Join:
             assert isinstance(array.type, types.Array)
             old = self._just_read(write, (array, *index))
             if old is None:
-                old = Instr(ops.getitem, (array, *index), array.type.dtype, f"{array.hint or 't'}_old", write.instr.loc)
+                old = Instr(
+                    ops.getitem,
+                    (array, *index),
+                    array.type.dtype,
+                    f"{array.hint if isinstance(array, Value) else ''}_old",
+                    write.instr.loc,
+                )
                 write.block.instrs.insert(write.block.instrs.index(write.instr), old)
                 self.home[old] = write.block
             plan.olds.add(old)

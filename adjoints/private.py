@@ -32,8 +32,8 @@ class Private:
         self._users: dict[Value, list[tuple[Block, object]]] = {}
         self._home: dict[Value, Block] = {}
         for block in function.blocks:
-            for value in (*block.phis, *block.instrs):
-                self._home[value] = block
+            for defined in (*block.phis, *block.instrs):
+                self._home[defined] = block
             for node in (*block.phis, *block.instrs, block.terminator):
                 for operand in operands(node):
                     if isinstance(operand, Value):
@@ -152,7 +152,7 @@ def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
 
 def allocated_in(function_blocks: Iterable[Block], memory: Memory) -> set[Value]:
     """The roots of what the blocks allocate."""
-    found = set()
+    found: set[Value] = set()
     for block in function_blocks:
         for instr in block.instrs:
             if (
@@ -166,7 +166,7 @@ def allocated_in(function_blocks: Iterable[Block], memory: Memory) -> set[Value]
 
 def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
     """The roots of what the blocks write to."""
-    found = set()
+    found: set[Value] = set()
     for block in blocks:
         for instr in block.instrs:
             if isinstance(instr, Instr):

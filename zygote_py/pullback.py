@@ -102,10 +102,10 @@ class Pullback:
                 )
         names = [param.hint for param in compiled.lowered.function.params]
         for name in compiled.written:
-            array = self._args[names.index(name)]
+            array: Any = self._args[names.index(name)]
             given.append(_checked(f"`{name}`", numba_adapter.typeof(array), seeds.get(name), array))
-        args = tuple(map(_copied, self._args))
-        result: tuple[Any, ...] = self._made.back(*args, *map(_copied, self._captured), *given)
+        back: Any = self._made.back
+        result: tuple[Any, ...] = back(*map(_copied, (*self._args, *self._captured)), *given)
         return result
 
 
@@ -153,7 +153,7 @@ class _PullbackFunction:
         for (one, x), (other, y) in combinations(arrays, 2):
             if one in compiled.written or other in compiled.written:
                 try:
-                    refuse_shared(x, y, "")
+                    refuse_shared(x, y, "")  # type: ignore[no-untyped-call]
                 except ValueError:
                     raise refuse(
                         f"the arguments `{one}` and `{other}` share memory, and one of them is written to",
@@ -208,4 +208,5 @@ def _checked(what: str, type: Type, seed: Any, value: Any) -> Any:
         raise DifferentiationError(f"the seed for {what} is {seed!r}; it needs a number of type {type}")
     if isinstance(seed, complex | np.complexfloating) and not isinstance(type, types.Complex):
         raise DifferentiationError(f"the seed for {what} is {seed!r}; it needs a real number of type {type}")
-    return getattr(np, str(type))(seed) if type != types.float64 else float(seed)
+    number: Any = getattr(np, str(type))(seed)
+    return float(number) if type == types.float64 else number

@@ -34,7 +34,7 @@ def recognise_accumulations(function: Function) -> None:
         removed: set[object] = set()
         for instr in block.instrs:
             found = _matched(instr, uses) if isinstance(instr, Instr) else None
-            if found is None:
+            if found is None or not isinstance(instr, Instr):
                 instrs.append(instr)
                 continue
             read, total, value = found
@@ -59,7 +59,7 @@ def _matched(store: Instr, uses: Counter[Operand]) -> tuple[Instr, Instr, Operan
     array, total, *index = store.args
     if not isinstance(total, Instr) or total.op not in (operator.add, operator.sub) or uses[total] != 1:
         return None
-    if total.type != array.type.dtype or not isinstance(total.type, types.Float | types.Complex):
+    if total.type != getattr(array.type, "dtype", None) or not isinstance(total.type, types.Float | types.Complex):
         return None
     left, right = total.args
     for read, value in ((left, right), (right, left)) if total.op is operator.add else ((left, right),):

@@ -192,7 +192,7 @@ def written_later(x):
 def written_in_the_next_round(x):
     s = 0.0
     y = np.zeros(5)
-    for k in range(3):
+    for _ in range(3):
         for i in range(5):
             s += y[i] * y[i]
         for i in range(5):
