@@ -372,6 +372,8 @@ def outcomes(function: Function) -> list[str] | None:
             if "undefined" not in error.message:
                 raise
             return None
+        if isinstance(result, np.generic):
+            result = result.item()  # what was stored need not be read: a Python float in place of NumPy's
         found.append(f"{result!r} {x.tolist()}")
     return found
 

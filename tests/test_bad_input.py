@@ -104,9 +104,7 @@ class Thing:
     pass
 
 
-@pytest.mark.parametrize(
-    "thing", [Thing(), [1.0, 2.0], {"a": 1.0}, {1.0}, None, 1j, np.array(["a"]), np.zeros(2, complex), print, b"bytes"]
-)
+@pytest.mark.parametrize("thing", [Thing(), [1.0, 2.0], {"a": 1.0}, {1.0}, None, np.array(["a"]), print, b"bytes"])
 def test_an_argument_that_is_no_number(thing):
     def f(x, thing):
         return x
