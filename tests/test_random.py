@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.random_programs.check import Kind, check
+from tests.random_programs.families import Families
 from tests.random_programs.generator import Program, generate, load
 from tests.random_programs.runner import program_of
 from tests.random_programs.shrink import shrink
@@ -84,6 +85,26 @@ def test_programs_that_write_have_what_they_are_to_have():
     swap = r"([abuw]\d*), ([abuw]\d*) = \(\2, \1\)"
     for form in (swap, r"for u\w+ in \w+:", r"(\w+)\[\1 <", r"h\w+ \+= ", r"h\w+\[.*\] \+= "):
         assert re.search(form, text), form
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "drawn"),
+    [
+        ("a[:]", "a[::-1]", "a[::-1].copy()"),
+        ("a[1:]", "u", "u.copy()"),
+        ("m[:, 0]", "m[0]", "m[0].copy()"),
+        ("m[:, :]", "m.T", "m.T.copy()"),
+        ("a[:]", "a[:]", "a[:]"),
+        ("m[0]", "m[k]", "m[k]"),
+        ("a[:]", "b[::-1]", "b[::-1]"),
+        ("a[:]", "a[0]", "a[0]"),
+        ("a[:]", "np.sin(a[::-1])", "np.sin(a[::-1])"),
+    ],
+)
+def test_what_is_updated_in_place_is_not_read_through_another_view(target, text, drawn):
+    families, shapes = Families(), {"a": (4,), "b": (4,), "m": (2, 2), "u": (3,)}
+    families.join_with_all_in("u", "a[:-1] if x > 0.0 else b[1:]", {"a": (4,)})
+    assert families.apart(target, text, shapes) == drawn
 
 
 # The checker finds what is wrong

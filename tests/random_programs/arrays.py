@@ -5,8 +5,8 @@
 
 The shape of every array is known when the program is drawn. Each element of an array stays within NARROW, whatever is
 stored through whichever view, except those of arrays that only sum up (`scope.heaps`), which are read through functions
-that flatten them. An update in place of what it reads, `a[1:] += a[:-1]`, which NumPy and Numba do differently, is not
-drawn on purpose, but may happen; `check` then passes over the program.
+that flatten them. An update in place of what it reads, `a[1:] += a[:-1]`, which NumPy and Numba do differently, is
+refused; it is drawn with a copy, `a[1:] += a[:-1].copy()`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from tests.random_programs.expressions import NARROW, WIDE, Expressions, Interval, Real, Scope
+from tests.random_programs.families import Families
 
 Shape = tuple[int, ...]
 
@@ -219,6 +220,7 @@ class ArrayStatements:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self.rng = writer.rng
+        self.families = Families()
 
     def statement(self, scope: Scope) -> None:
         """One of them."""
@@ -249,13 +251,14 @@ class ArrayStatements:
         put = self.writer.put
         match self.rng.randrange(7):
             case 0:
-                put(f"{target} *= {value(1.0).text}")
+                put(f"{target} *= {self.families.apart(target, value(1.0).text, scope.arrays)}")
             case 1:
                 put(f"{target} /= 1.0 + np.square({value(NARROW).text})")
             case 2:
                 put(f"{target} = {mean or target} * 0.5 + 0.5 * ({value(NARROW).text})")
             case 3:
-                put(f"{target} {self.rng.choice(('+=', '-='))} {value(NARROW).text}")
+                sign = self.rng.choice(("+=", "-="))
+                put(f"{target} {sign} {self.families.apart(target, value(NARROW).text, scope.arrays)}")
                 put(f"{target} *= 0.5" if self.rng.random() < 0.5 else f"{target} = np.tanh({mean or target})")
             case _:
                 put(f"{target} = {value(NARROW).text}")
@@ -303,7 +306,7 @@ class ArrayStatements:
         shape = scope.arrays[name]
         target = f"{name}[:, :]" if len(shape) == 2 else f"{name}[:]"
         if self.rng.random() < 0.3:
-            self.writer.put(f"{name} *= {self._array(scope, shape)(1.0).text}")
+            self.writer.put(f"{name} *= {self.families.apart(name, self._array(scope, shape)(1.0).text, scope.arrays)}")
         else:
             self._update(scope, target, self._array(scope, shape), name)
         return None
@@ -402,6 +405,7 @@ class ArrayStatements:
         row = self.writer.fresh("u")
         inner = scope.inner()
         inner.arrays[row], inner.layouts[row] = shape[1:], scope.layouts.get(name, "A")
+        self.families.join(name, row)
         if rng.random() < 0.6:
             put(f"for {row} in {name}:")
             self.writer.indent += 1
@@ -439,6 +443,7 @@ class ArrayStatements:
         if rng.random() < 0.25 and text in scope.arrays and len(set(alike)) > 1:
             text = f"{text} if {expressions.truth(1)} else {rng.choice(alike)}"
         self.writer.put(f"{name} = {text}")
+        self.families.join_with_all_in(name, text, scope.arrays)
         scope.arrays[name], scope.layouts[name] = shape, layout
         return None
 
@@ -455,6 +460,7 @@ class ArrayStatements:
             return self.make(scope)
         a, b = self.rng.choice(pairs)
         self.writer.put(f"{a}, {b} = {b}, {a}")
+        self.families.join(a, b)
         return None
 
     def masked(self, scope: Scope) -> None:
@@ -478,4 +484,5 @@ class ArrayStatements:
         self.writer.put(f"{c}, {d} = {pair}")
         for name, source in ((c, a), (d, b)):
             scope.arrays[name], scope.layouts[name] = scope.arrays[source], scope.layouts.get(source, "A")
+            self.families.join(source, name)
         return None
