@@ -199,8 +199,7 @@ class _Problem:
                 _, found = emitted(*given, *weights)
                 expected.hold(k, real_parts(found), tolerance, f"{how}, seed {k}, in plain Python")
                 _same_memory(given, left, f"{how}, in plain Python", exact=False)
-            if hasattr(zygote_py, "pullback"):
-                self._pull_back(args, seed, value, left, expected, k, tolerance, how)
+            self._pull_back(args, seed, value, left, expected, k, tolerance, how)
 
     def _pull_back(
         self,

@@ -310,7 +310,7 @@ class _Module:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._original, name)
         if callable(found):
-            raise NotImplementedError(f"tests.multiprecision has no {self._original.__name__}.{name}")
+            raise AttributeError(f"tests/multiprecision.py has no {self._original.__name__}.{name}: add a row")
         return found
 
 
