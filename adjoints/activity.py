@@ -14,7 +14,7 @@ too what cannot be differentiated is refused: an operation that passes derivativ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,18 +22,22 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.flows import EMPTY, STORES, Flows
+from zygote_py.adjoints.flows import EMPTY, STORES, Flows, sources
 from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
+from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Return, Value
+from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Value
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # Instructions whose pullback is not that of a rule.
 _STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, ops.push, ops.pop, *STORES, *EMPTY})
+
+# What puts a number into memory.
+_FILLS = STORES | {ops.push}
 
 _CHOOSING = frozenset({ops.pick, min, max, np.minimum, np.maximum, np.fmin, np.fmax, np.clip, np.nan_to_num, np.where})
 
@@ -79,7 +83,7 @@ def find_active(
             backward.setdefault(target, []).append(source)
     varied = _reached(filter(None, map(flows.node, asked)), forward)
     ends = [value for block in function.blocks for value in _returned(block.terminator)]
-    useful = _reached(filter(None, map(flows.node, (*ends, *_reachable(results, parts)))), backward)
+    useful = _reached(filter(None, map(flows.node, (*ends, *reachable(results, parts)))), backward)
     nodes = frozenset(varied & useful)
     values = frozenset(value for value in function.values() if flows.node(value) in nodes)
     for block in function.blocks:
@@ -101,6 +105,39 @@ def find_active(
     return Activity(values, shadowed & (values | asked), asked, nodes, choosable, replaceable)
 
 
+def live_at_ends(order: tuple[Block, ...], activity: Activity, results: Sequence[Value]) -> dict[Block, set[Value]]:
+    """The active numbers that are used after each block, other than by phis of its successors.
+
+    `results` are used at the end. Backward dataflow: what is live at the start of the successors. A phi's operands are
+    used in the predecessors.
+    """
+    used: dict[Block, set[Value]] = {block: set() for block in order}
+    defined: dict[Block, set[Value]] = {block: set() for block in order}
+    for block in order:
+        defined[block].update(block.phis, block.instrs)
+        inputs: list[Operand] = []
+        for instr in block.instrs:
+            if instr in activity or (isinstance(instr, Instr) and instr.op in _FILLS and instr.args[0] in activity):
+                inputs += sources(instr)
+        if isinstance(block.terminator, Return):
+            inputs += (*block.terminator.values, *results)
+        for after in block.successors:
+            inputs += [phi.incoming[block] for phi in after.phis if phi in activity]
+        used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_number(v.type))
+    at_start = {block: used[block] - defined[block] for block in order}
+    at_end: dict[Block, set[Value]] = {block: set() for block in order}
+    changed = True
+    while changed:  # as often as loops are nested, plus two
+        changed = False
+        for block in order:
+            live = set().union(*(at_start[after] for after in block.successors if after in at_start))
+            if len(live) != len(at_end[block]):
+                at_end[block] = live
+                at_start[block] |= live - defined[block]
+                changed = True
+    return at_end
+
+
 def _choices(instr: Instr) -> tuple[Operand, ...]:
     """The operands of which an instruction gives one."""
     if instr.op is ops.select:
@@ -115,13 +152,6 @@ def _stored(instr: Instr) -> tuple[Operand, ...]:
 
 def _returned(terminator: object) -> tuple[Operand, ...]:
     return terminator.values if isinstance(terminator, Return) else ()
-
-
-def _reachable(values: Collection[Value], parts: Mapping[Value, tuple[Instr, ...]]) -> Iterator[Value]:
-    """The values, and all parts of those that are tuples."""
-    for value in values:
-        yield value
-        yield from _reachable(parts.get(value, ()), parts)
 
 
 def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set[Value]:

@@ -27,15 +27,16 @@ M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.activity import Activity
-from zygote_py.adjoints.flows import STORES, sources
-from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number
+from zygote_py.adjoints.activity import Activity, live_at_ends
+from zygote_py.adjoints.flows import STORES
+from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
+from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
@@ -65,7 +66,6 @@ from zygote_py.ir.types import components_of, with_components
 NONE = Const(None, types.none)
 # What stands in the rules of operations with derivatives that are infinite at finite points.
 _SINGULAR = ("/", "**", "power", "log", "gamma")
-WRITES = STORES | {ops.push}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class _Builder:
         self.tree = dominator_tree(primal)
         self.preds = predecessors(primal)
         order = postdominator_tree(primal).order
-        self.carried = _live_at_ends(order, activity)
+        self.carried = live_at_ends(order, activity, list(reachable(prepared.seeded, parts)))
         self.back = {block: self._back_edges(block) for block in order}
         after: dict[Block, list[Block]] = {order[0]: []}
         for block in order:  # each after those that lead to it, but for the bodies of loops
@@ -179,13 +179,18 @@ class _Builder:
 
     def _add_seed(self, result: Operand, seed: Operand) -> None:
         """Add a seed, or its items, to the adjoint of a result."""
+        items: Sequence[Operand] | None = self.parts.get(result) if isinstance(result, Value) else None
         if isinstance(result, Instr) and result.op is ops.pack:
-            for number, item in enumerate(result.args):
+            items = result.args
+        if items is not None:
+            for number, item in enumerate(items):
                 if carries_adjoint(item.type):
                     part = self._emit(ops.getitem, (seed, Const(number, types.int64)), item.type)
                     self._add_seed(item, part)
         elif is_array(result.type):
             if isinstance(result, Value) and result in self.shadows:
+                if rank_of(result.type) == 0:
+                    seed = self._emit(ops.getitem, (seed,), element_of(result.type))
                 self._emit(ops.accumulate, (Alpha(self.shadows[result]), seed), types.none)
         else:
             self._add(result, seed)
@@ -457,38 +462,6 @@ class _Builder:
             self.mirror[self.block].instrs.append(gradient)
             return gradient
         return self._current(value)
-
-
-def _live_at_ends(order: tuple[Block, ...], activity: Activity) -> dict[Block, set[Value]]:
-    """The active numbers that are used after each block, other than by phis of its successors.
-
-    Backward dataflow: what is live at the start of the successors. A phi's operands are used in the predecessors.
-    """
-    used: dict[Block, set[Value]] = {block: set() for block in order}
-    defined: dict[Block, set[Value]] = {block: set() for block in order}
-    for block in order:
-        defined[block].update(block.phis, block.instrs)
-        inputs: list[Operand] = []
-        for instr in block.instrs:
-            if instr in activity or (isinstance(instr, Instr) and instr.op in WRITES and instr.args[0] in activity):
-                inputs += sources(instr)
-        if isinstance(block.terminator, Return):
-            inputs += block.terminator.values
-        for after in block.successors:
-            inputs += [phi.incoming[block] for phi in after.phis if phi in activity]
-        used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_number(v.type))
-    at_start = {block: used[block] - defined[block] for block in order}
-    at_end: dict[Block, set[Value]] = {block: set() for block in order}
-    changed = True
-    while changed:  # as often as loops are nested, plus two
-        changed = False
-        for block in order:
-            live = set().union(*(at_start[after] for after in block.successors if after in at_start))
-            if len(live) != len(at_end[block]):
-                at_end[block] = live
-                at_start[block] |= live - defined[block]
-                changed = True
-    return at_end
 
 
 def _is_item(instr: Instr) -> bool:

@@ -41,6 +41,12 @@ def element_of(type: Any) -> Type:
     return found
 
 
+def rank_of(type: Any) -> int:
+    """The number of axes of an array."""
+    found: int = type.ndim
+    return found
+
+
 def has_shadow(type: Type) -> bool:
     """Whether the adjoint of a value of this type is in a shadow of it."""
     return is_array(type) or is_list(type)

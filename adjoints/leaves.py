@@ -11,7 +11,7 @@ tuples that operations with opaque rules give: a rule may need an item that the 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from numba import types
 
@@ -61,6 +61,13 @@ def expose_results(function: Function) -> None:
         block.instrs = [
             new for old in block.instrs for new in (old, *(parts.get(old, ()) if isinstance(old, Instr) else ()))
         ]
+
+
+def reachable(values: Iterable[Value], parts: Mapping[Value, tuple[Instr, ...]]) -> Iterator[Value]:
+    """The values, and all parts of those that are tuples."""
+    for value in values:
+        yield value
+        yield from reachable(parts.get(value, ()), parts)
 
 
 def _replace_reads(function: Function, parts: dict[Value, tuple[Instr, ...]]) -> None:

@@ -1,4 +1,4 @@
-"""A check that arguments do not share memory, where one of them is written to.
+"""A check that arguments do not share memory, nor elements of one argument, where one of them is written to.
 
     def f(x, out):                          refuse_shared(x, out, "the arguments `x` and `out` share memory, ...")
         out[0] = x[0] * x[0]        ->      out[0] = x[0] * x[0]
@@ -18,6 +18,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Value
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.types import item_texts
 
 
 def refuse_shared(x, y, message):  # type: ignore[no-untyped-def]
@@ -53,8 +54,23 @@ def refuse_shared(x, y, message):  # type: ignore[no-untyped-def]
                 raise ValueError(message)
 
 
-helper(refuse_shared, ops.Effect.WRITE)
-ops.WRITES_NOTHING.add(refuse_shared)
+def refuse_folded(x, message):  # type: ignore[no-untyped-def]
+    """Raise ValueError if two elements of an array may have a byte in common: a step is within what it steps over."""
+    if x.size > 0:
+        for axis in range(x.ndim):
+            step = abs(x.strides[axis])
+            reach = x.itemsize
+            for other in range(x.ndim):
+                shorter = abs(x.strides[other])
+                if shorter < step or (shorter == step and other < axis):
+                    reach += shorter * (x.shape[other] - 1)
+            if x.shape[axis] > 1 and step < reach:
+                raise ValueError(message)
+
+
+for check in (refuse_shared, refuse_folded):
+    helper(check, ops.Effect.WRITE)
+    ops.WRITES_NOTHING.add(check)
 
 
 def refuse_shared_arguments(function: Function) -> None:
@@ -62,6 +78,10 @@ def refuse_shared_arguments(function: Function) -> None:
     memory = Memory(function)
     arrays = list(_array_arguments(function, memory))
     checks: list[Instr] = []
+    for x, name in arrays:
+        if isinstance(x.type, types.Array) and x.type.layout == "A" and memory.is_written(x):
+            message = f"elements of the argument `{name}` share memory, and it is written to: pass a copy"
+            checks.append(Instr(refuse_folded, (x, Const(message, types.unicode_type)), types.none, "", function.loc))
     for (x, x_name), (y, y_name) in combinations(arrays, 2):
         if memory.is_written(x) or memory.is_written(y):
             message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
@@ -80,9 +100,9 @@ def _array_arguments(function: Function, memory: Memory) -> list[tuple[Value, st
             found.append((param, param.hint))
     for instr in function.entry.instrs:
         match instr:
-            case Instr(op=ops.getitem, args=(Value() as whole, Const(value=number))) if whole in names:
+            case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))) if whole in names:
                 if isinstance(whole.type, types.BaseTuple):
-                    names[instr] = f"{names[whole]}[{number}]"
+                    names[instr] = names[whole] + item_texts(whole.type)[number]
                     if isinstance(instr.type, types.Array):
                         found.append((instr, names[instr]))
     return found

@@ -80,6 +80,11 @@ def names_of(type: Any) -> tuple[str, ...]:
     return tuple(getattr(type, "fields", map(str, range(len(type.types)))))
 
 
+def item_texts(type: Any) -> tuple[str, ...]:
+    """How the components of a tuple type are written behind the name of a tuple: `.W` of one with names, else `[0]`."""
+    return tuple(f".{name}" if hasattr(type, "fields") else f"[{name}]" for name in names_of(type))
+
+
 def with_components(type: Any, components: tuple[Type, ...]) -> Type:
     """The type like a tuple type with other components: of the same NamedTuple or dataclass, if it is one."""
     if hasattr(type, "with_components"):

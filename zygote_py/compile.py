@@ -21,7 +21,7 @@ from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
-from zygote_py.adjoints.leaves import expose_leaves, expose_results
+from zygote_py.adjoints.leaves import expose_leaves, expose_results, reachable
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.emit import Emitted, emit, load
@@ -86,7 +86,8 @@ class Compiled:
 class CompiledPullback(Compiled):
     """A pullback: `emitted` takes the arguments, the captured values and behind them the seeds; `forward` the value.
 
-    There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names.
+    There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names:
+    arrays that the function writes to, and structures with such an array.
     """
 
     forward: Emitted
@@ -130,7 +131,8 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     if new := tuple(capture for capture in lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _check_result(request, lowered.result_type)
-    activity, adjoint, shadows = _differentiate(lowered.function, wrt, ())
+    parts = _checked_arguments(lowered.function, wrt)
+    activity, adjoint, shadows = _differentiate(lowered.function, wrt, parts, ())
     joint = join(adjoint, shadows, wrt, bare=request.bare, with_value=request.with_value)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
@@ -143,12 +145,19 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     """Run all stages for the pullback of a function, with respect to all parameters, for one signature."""
     given, wrt, lowered = _lowered(request, argument_types)
     primal = lowered.function
+    parts = _checked_arguments(primal, wrt)
     forward = clone(primal).function
+    _take_integers(forward, given)
+    passes.run(forward, passes.CLEAN_UP)
     emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     memory = Memory(primal)
     parameters = primal.params[: lowered.argument_count]
-    written = [param for param in parameters if is_array(param.type) and memory.is_written(param)]
-    activity, adjoint, shadows = _differentiate(primal, wrt, written)
+    written = [
+        param
+        for param in parameters
+        if any(is_array(leaf.type) and memory.is_written(leaf) for leaf in reachable((param,), parts))
+    ]
+    activity, adjoint, shadows = _differentiate(primal, wrt, parts, written)
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
@@ -172,15 +181,19 @@ def _lowered(
     return given, wrt, lowered
 
 
+def _checked_arguments(primal: Function, wrt: tuple[int, ...]) -> dict[Value, tuple[Instr, ...]]:
+    """Let a primal refuse arguments that share memory; give the parts of the tuples among those asked for."""
+    parts = expose_leaves(primal, [primal.params[number] for number in wrt])
+    refuse_shared_arguments(primal)
+    return parts
+
+
 def _differentiate(
-    primal: Function, wrt: tuple[int, ...], written: Collection[Param]
+    primal: Function, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]], written: Collection[Param]
 ) -> tuple[Activity, Function, dict[Value, Value]]:
     """The active values of a primal in canonical form, its adjoint and its shadows; `written` are results too."""
-    asked = [primal.params[number] for number in wrt]
-    parts = expose_leaves(primal, asked)
     expose_results(primal)
-    refuse_shared_arguments(primal)
-    activity = find_active(primal, asked, parts, written)
+    activity = find_active(primal, [primal.params[number] for number in wrt], parts, written)
     kept = keep_contents(primal, activity)
     shadows = add_shadows(primal, activity)
     adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written)))

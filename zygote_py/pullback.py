@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -20,13 +20,13 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
-from zygote_py.adjoints.sharing import refuse_shared
 from zygote_py.api import GradientFunction
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, item_texts
+from zygote_py.structures import parts, with_parts
 
 _known: weakref.WeakKeyDictionary[Any, _PullbackFunction] = weakref.WeakKeyDictionary()
 
@@ -36,15 +36,16 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
 
     Parameters:
         f: a Python function that Numba can compile, plain or decorated with `numba.njit`. It may write to its
-            arguments, and return a number, an array, a tuple of these, or nothing.
+            arguments, and to arrays in them, and return a number, an array, a tuple, a NamedTuple or a frozen dataclass
+            of these, or nothing.
         args: its arguments. Arrays that `f` writes to hold afterwards what `f` leaves there.
 
     Returns:
         The value, None if `f` returns nothing, and a `Pullback`.
 
     Raises:
-        DifferentiationError: for what cannot be differentiated, and for arguments that share memory where one of them
-            is written to.
+        DifferentiationError: for what cannot be differentiated.
+        ValueError: for arguments, or arrays in them, that share memory where one of them is written to.
 
     Example:
         >>> import numpy as np
@@ -70,9 +71,11 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
 class Pullback:
     """From the adjoints of a function's results to those of its arguments, as they were when it was called.
 
-    `back(seed)` takes the adjoint of the returned value, of its shape and dtype, `back(name=seed)` that of what the
-    array argument `name` holds after the call, if the function writes to it; what is not given is zero. The answer is a
-    tuple with one gradient for each parameter, None for those that can have none.
+    `back(seed)` takes the adjoint of the returned value, `back(name=seed)` that of what the argument `name` holds after
+    the call: an array that the function writes to, or a structure with such an array. A seed has the form, the shapes
+    and the dtypes of what it is for; what is not given, and None in a structure, is zero. What is in a structure and
+    not written to holds what it held before, and its seed is a part of its gradient: pullbacks can be chained. The
+    answer is a tuple with one gradient for each parameter, None for those that can have none.
     """
 
     def __init__(self, made: _Made, args: tuple[Any, ...], captured: tuple[Any, ...], value: Any) -> None:
@@ -81,29 +84,30 @@ class Pullback:
         self._captured = captured
         self._value = _like(value)
 
-    def __call__(self, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
+    def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
         compiled = self._made.compiled
         given: list[Any] = []
         if len(seed) > 1:
             raise DifferentiationError(f"{len(seed)} seeds for one returned value", hint="call it as back(seed)")
         if carries_adjoint(compiled.result_type):
-            given.append(_checked("the returned value", compiled.result_type, seed[0] if seed else None, self._value))
+            given.append(_Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else None))
         elif seed:
             raise DifferentiationError(
                 f"a seed for the returned value, which is of type {compiled.result_type}",
                 hint=f"name the seed: {', '.join(f'back({name}=...)' for name in compiled.written) or 'there is none'}",
             )
+        names = [param.hint for param in compiled.lowered.function.params]
         for name in seeds:
             if name not in compiled.written:
+                what = "the function does not write to" if name in names else "is no parameter of the function"
+                written = ", ".join(f"`{each}`" for each in compiled.written)
                 raise DifferentiationError(
-                    f"a seed for `{name}`, which is no array that the function writes to",
-                    hint=f"give seeds for {', '.join(compiled.written)}" if compiled.written else "it writes to none",
+                    f"a seed for `{name}`, which {what}", hint=f"it writes to {written or 'none of its arguments'}"
                 )
-        names = [param.hint for param in compiled.lowered.function.params]
         for name in compiled.written:
-            array: Any = self._args[names.index(name)]
-            given.append(_checked(f"`{name}`", numba_adapter.typeof(array), seeds.get(name), array))
+            old = self._args[names.index(name)]
+            given.append(_Seed(name, "", numba_adapter.typeof(old), old).of(seeds.get(name)))
         back: Any = self._made.back
         result: tuple[Any, ...] = back(*map(_copied, (*self._args, *self._captured)), *given)
         return result
@@ -131,7 +135,6 @@ class _PullbackFunction:
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
         args = self._of._bind(args, {})
         made = self._compile(self._of._types(args))
-        self._refuse_shared(made.compiled, args)
         captured = tuple(capture.read() for capture in made.compiled.lowered.hidden)
         kept = tuple(map(_copied, args)), tuple(map(_copied, captured))
         value = made.value(*args, *captured)
@@ -146,67 +149,86 @@ class _PullbackFunction:
                 self._made[argument_types] = made
             return made
 
-    def _refuse_shared(self, compiled: CompiledPullback, args: tuple[Any, ...]) -> None:
-        """Refuse overlapping arguments here: `back` works on copies, which do not overlap."""
-        names = [param.hint for param in compiled.lowered.function.params]
-        arrays = [(name, arg) for name, arg in zip(names, args, strict=False) if isinstance(arg, np.ndarray)]
-        for (one, x), (other, y) in combinations(arrays, 2):
-            if one in compiled.written or other in compiled.written:
-                try:
-                    refuse_shared(x, y, "")  # type: ignore[no-untyped-call]
-                except ValueError:
-                    raise refuse(
-                        f"the arguments `{one}` and `{other}` share memory, and one of them is written to",
-                        self._of._request.loc,
-                        hint="pass a copy of one of them",
-                    ) from None
-
 
 def _copied(value: Any) -> Any:
-    """A copy of the arrays in a value."""
+    """The same with copies of the arrays, in any structure.
+
+    Arrays that share memory are copied apart: where one of them is written to, the function has refused them.
+    """
     if isinstance(value, np.ndarray):
         return value.copy(order="K")
-    if isinstance(value, tuple):
-        items = [_copied(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
+    held = parts(value)
+    return value if held is None else with_parts(value, map(_copied, held))
 
 
 def _like(value: Any) -> Any:
-    """What is to be known of a value to check a seed: a number, or arrays of no memory."""
+    """What is to be known of a value to check a seed: numbers, arrays of no memory, structures of these."""
     if isinstance(value, np.ndarray):
         return np.broadcast_to(np.zeros((), value.dtype), value.shape)
-    if isinstance(value, tuple):
-        return tuple(map(_like, value))
-    return value
+    held = parts(value)
+    return value if held is None else with_parts(value, map(_like, held))
 
 
-def _checked(what: str, type: Type, seed: Any, value: Any) -> Any:
-    """A seed of the type and the shape of `value`, zero if it was not given. Raises DifferentiationError."""
-    if isinstance(type, types.BaseTuple):
-        parts = components_of(type)
-        if seed is not None and (not isinstance(seed, tuple) or len(seed) != len(parts)):
-            raise DifferentiationError(f"the seed for {what} is no tuple of {len(parts)} items: {seed!r}")
-        items = seed if seed is not None else (None,) * len(parts)
-        return tuple(
-            _checked(f"{what}[{number}]", part, item, old) if carries_adjoint(part) else old
-            for number, (part, item, old) in enumerate(zip(parts, items, value, strict=True))
-        )
-    if isinstance(type, types.Array):
-        if seed is None:
-            return np.zeros(value.shape, value.dtype)
-        if not isinstance(seed, np.ndarray) or seed.shape != value.shape or seed.dtype != value.dtype:
-            given = f"shape {seed.shape} and dtype {seed.dtype}" if isinstance(seed, np.ndarray) else repr(seed)
-            raise DifferentiationError(
-                f"the seed for {what} has {given}; it needs shape {value.shape} and dtype {value.dtype}",
-                hint="a seed has the shape and the dtype of what it is the adjoint of",
-            )
-        return seed
-    if seed is None:
-        return value * 0
-    if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | float | complex | np.number):
-        raise DifferentiationError(f"the seed for {what} is {seed!r}; it needs a number of type {type}")
-    if isinstance(seed, complex | np.complexfloating) and not isinstance(type, types.Complex):
-        raise DifferentiationError(f"the seed for {what} is {seed!r}; it needs a real number of type {type}")
-    number: Any = getattr(np, str(type))(seed)
-    return float(number) if type == types.float64 else number
+@dataclass(frozen=True)
+class _Seed:
+    """What a seed is for: a result, by its name (empty: the returned value), or an item of it, and what it was."""
+
+    name: str
+    path: str
+    type: Type
+    value: Any
+
+    def __str__(self) -> str:
+        if self.name:
+            return f"the seed for `{self.name}{self.path}`"
+        return f"the seed for {f'`{self.path}` of ' if self.path else ''}the returned value"
+
+    def of(self, given: Any) -> Any:
+        """What is passed on for a seed as it was given; None is zero. What does not fit is refused."""
+        if not carries_adjoint(self.type):
+            return self.value  # nothing looks at it
+        if isinstance(self.type, types.BaseTuple):
+            return self._structure(given)
+        return self._array(given) if isinstance(self.type, types.Array) else self._number(given)
+
+    def _structure(self, given: Any) -> Any:
+        held = parts(self.value)
+        assert held is not None
+        if given is None:
+            given = with_parts(self.value, (None,) * len(held))
+        seeds = parts(given) if type(given) is type(self.value) else None
+        if seeds is None or len(seeds) != len(held):
+            kind = type(self.value)
+            needed = f"a tuple of {len(held)} items" if kind is tuple else f"a `{kind.__name__}`"
+            raise DifferentiationError(f"{self} is {_described(given)}; it needs {needed}", hint=_HINT)
+        items = zip(item_texts(self.type), components_of(self.type), held, seeds, strict=True)
+        made = [_Seed(self.name, self.path + text, kind, old).of(seed) for text, kind, old, seed in items]
+        return with_parts(self.value, made)
+
+    def _array(self, given: Any) -> Any:
+        if given is None:
+            return np.zeros(self.value.shape, self.value.dtype)
+        fits = isinstance(given, np.ndarray) and (given.shape, given.dtype) == (self.value.shape, self.value.dtype)
+        if not fits:
+            raise DifferentiationError(f"{self} is {_described(given)}; it needs {_described(self.value)}", hint=_HINT)
+        return given
+
+    def _number(self, given: Any) -> Any:
+        given = 0 if given is None else given
+        is_complex = isinstance(given, complex | np.complexfloating) and isinstance(self.type, types.Complex)
+        is_real = isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool)
+        if not is_complex and not is_real:
+            raise DifferentiationError(f"{self} is {_described(given)}; it needs a {self.type}", hint=_HINT)
+        number: Any = getattr(np, str(self.type))(given)
+        return float(number) if self.type == types.float64 else number
+
+
+_HINT = "a seed has the form, the shapes and the dtypes of what it is the adjoint of; None is zero"
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if isinstance(value, tuple) and type(value) is tuple:
+        return f"a tuple of {len(value)} items"
+    return f"{value!r} of type `{type(value).__name__}`"

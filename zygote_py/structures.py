@@ -21,6 +21,7 @@ import dataclasses
 import functools
 import inspect
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -54,6 +55,20 @@ def new(cls: type, values: tuple[object, ...]) -> Any:
     for name, value in zip(field_names(cls), values, strict=True):
         object.__setattr__(made, name, value)
     return made
+
+
+def parts(value: Any) -> tuple[Any, ...] | None:
+    """What a tuple, a NamedTuple or a frozen dataclass holds; None for any other value."""
+    if isinstance(value, tuple):
+        return value
+    return tuple(getattr(value, name) for name in field_names(type(value))) if is_structure(type(value)) else None
+
+
+def with_parts(value: Any, parts: Iterable[Any]) -> Any:
+    """The tuple, NamedTuple or dataclass like `value` that holds other parts."""
+    if not isinstance(value, tuple):
+        return new(type(value), tuple(parts))
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
 
 
 def only_assigns(cls: Any) -> bool:
