@@ -70,11 +70,37 @@ def shares(value, gradients, args):
     return value, (gradients[0], args[1])
 
 
-@pytest.mark.parametrize("change", [scaled, without_seed, another_value, in_doubles, writes, shares])
+def value_off(value, gradients, args):
+    return value * (1 + 1e-11), gradients
+
+
+@pytest.mark.parametrize("change", [scaled, without_seed, value_off, in_doubles, writes, shares])
 def test_what_is_wrong_is_found(monkeypatch, change):
     monkeypatch.setattr(zygote_py, "value_and_gradient", wrong(change))
     with pytest.raises(AssertionError):
         check_arrays(weighted, 0.7, A)
+
+
+def test_a_value_that_is_off_by_a_bit_is_found_by_a_thorough_check(monkeypatch):
+    monkeypatch.setattr(zygote_py, "value_and_gradient", wrong(another_value))
+    with pytest.raises(AssertionError, match="the value"):
+        check_arrays(weighted, 0.7, A, thorough=True)
+
+
+@pytest.mark.parametrize("layouts", ["C", "CF"])
+def test_a_wrong_pullback_is_found(monkeypatch, layouts):
+    real = zygote_py.pullback
+
+    def wrong_pullback(function, *args):
+        value, back = real(function, *args)
+        off = layouts == "C" or args[1].flags.f_contiguous
+        return (np.nextafter(value, 0.0) if layouts == "C" else value), lambda seed: back(
+            seed * 1.0001 if off else seed
+        )
+
+    monkeypatch.setattr(zygote_py, "pullback", wrong_pullback)
+    with pytest.raises(AssertionError, match="pullback: the value" if layouts == "C" else "layout F, seed 0, pullback"):
+        check_arrays(weighted, 0.7, A, layouts=layouts, float32=False)
 
 
 def test_a_kink_is_an_error():
