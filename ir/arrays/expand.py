@@ -7,9 +7,10 @@ import numpy as np
 from zygote_py.ir import ops
 from zygote_py.ir.arrays.groups import Group, Node, Plan, find_groups
 from zygote_py.ir.arrays.kernels import Kernel
-from zygote_py.ir.arrays.kinds import Kind
+from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, is_of_numbers_in_arrays
 from zygote_py.ir.arrays.masks import find_positions, replace_masks
 from zygote_py.ir.arrays.overlap import are_apart, same_elements
+from zygote_py.ir.arrays.scalars import compute
 from zygote_py.ir.arrays.shapes import Shapes
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, replace_values
@@ -22,6 +23,7 @@ _COUNTERS = "ijklmnopqr"
 
 def expand_arrays(function: Function) -> None:
     """Replace the array instructions of `function` by loops, in place."""
+    _read_numbers(function)
     replace_masks(function)
     memory = Memory(function)
     shapes = Shapes()
@@ -31,13 +33,36 @@ def expand_arrays(function: Function) -> None:
     _Expansion(function, shapes, memory, plan).run()
 
 
+def _read_numbers(function: Function) -> None:
+    """Read the numbers in arrays without axes, where operations that give a number have such arrays as arguments."""
+    python_errors = _has_python_errors(function)
+    replaced: dict[Value, Operand] = {}
+    for block in function.blocks:
+        instrs, block.instrs = block.instrs, []
+        writer = Writer(block, [], python_errors)
+        for instr in instrs:
+            if not isinstance(instr, Instr) or not is_of_numbers_in_arrays(instr):
+                block.instrs.append(instr)
+                continue
+            writer.loc = instr.loc
+            args = [
+                writer.add(ops.getitem, arg, type=element(arg)) if is_numeric(arg.type) else arg for arg in instr.args
+            ]
+            replaced[instr] = compute(writer.add, instr.op, tuple(args), instr.type, python_errors)
+    replace_values(function, replaced)
+
+
+def _has_python_errors(function: Function) -> bool:
+    return function.options.get("error_model", "python") == "python"
+
+
 class _Expansion:
     def __init__(self, function: Function, shapes: Shapes, memory: Memory, plan: Plan) -> None:
         self.function = function
         self.shapes = shapes
         self.memory = memory
         self.plan = plan
-        self.python_errors = function.options.get("error_model", "python") == "python"
+        self.python_errors = _has_python_errors(function)
         self.replaced: dict[Value, Operand] = {}
 
         self.nest = loop_nest(function)

@@ -89,10 +89,17 @@ def in_layout(type: Type, layout: Literal["C", "A"]) -> Type:
 
 def is_elementwise(instr: Instr) -> bool:
     """Whether each element of the result is made from the elements of the arguments at its place."""
-    if not is_numeric(instr.type) or instr.keywords or not instr.args:
-        return False
+    return is_numeric(instr.type) and _is_of_elements(instr)
+
+
+def is_of_numbers_in_arrays(instr: Instr) -> bool:
+    """Whether this makes a number of those in arrays without axes, as such an operation does on arrays with axes."""
+    return is_scalar(instr.type) and any(is_numeric(arg.type) for arg in instr.args) and _is_of_elements(instr)
+
+
+def _is_of_elements(instr: Instr) -> bool:
     op, args = instr.op, instr.args
-    if max(map(ndim, args)) != ndim(instr):
+    if instr.keywords or not args or max(map(ndim, args)) != ndim(instr):
         return False
     if op is np.clip:
         first, *bounds = args
