@@ -89,24 +89,21 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
 @helper
 def slogdet_a(a: Array, y1: Array, dy1: Array) -> Array:
     """The adjoint of a real a in (sign, y1) = slogdet(a): dy1 inv(a)^T. The sign is locally constant."""
-    result = np.zeros(a.shape, a.dtype)
-    if dy1 != 0:
-        if np.isinf(y1):
-            raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
-        inverse = np.linalg.inv(a)
-        for i in range(a.shape[0]):
-            for j in range(a.shape[0]):
-                result[i, j] = inverse[j, i] * dy1
-    return result
+    return inverse_times(a, y1, dy1)
 
 
 @helper
 def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """The adjoint of a complex a in (y0, y1) = slogdet(a): (dy1 - i Im(conj(dy0) y0)) inv(a)^H, |y0| being 1."""
+    return inverse_times(a, y1, dy1 - 1j * np.imag(np.conj(dy0) * y0))
+
+
+@helper
+def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
+    """Give inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
     result = np.zeros(a.shape, a.dtype)
-    factor = dy1 - 1j * np.imag(np.conj(dy0) * y0)
     if factor != 0:
-        if np.isinf(y1):
+        if np.isinf(logarithm):
             raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
         inverse = np.linalg.inv(a)
         for i in range(a.shape[0]):

@@ -10,7 +10,7 @@ them itself.
 
 from __future__ import annotations
 
-from zygote_py.library import (
+from zygote_py.library import (  # noqa: F401 (they register what they implement)
     creation,
     draws,
     flat,
@@ -32,27 +32,5 @@ from zygote_py.library import (
     sums,
 )
 from zygote_py.library.registry import implementation_of, implemented, implements, is_differentiable
-
-PARTS = (
-    creation,
-    draws,
-    flat,
-    gathering,
-    joining,
-    linalg,
-    lists,
-    matrices,
-    moving,
-    nans,
-    products,
-    reductions,
-    selecting,
-    sets,
-    signals,
-    sorting,
-    splitting,
-    statistics,
-    sums,
-)
 
 __all__ = ["implementation_of", "implemented", "implements", "is_differentiable"]

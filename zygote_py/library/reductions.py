@@ -62,6 +62,13 @@ def var(a: Any) -> Implementation:
     """The mean of the squared distances from the mean, summed up in double precision as Numba does it."""
     if not isinstance(a, types.Array):
         return None
+    if a.ndim == 0:
+
+        def of_number(a: Any) -> Any:
+            difference = a - np.mean(a)
+            return np.float64(np.real(difference * np.conj(difference)))
+
+        return of_number
     if isinstance(a.dtype, types.Complex):
 
         def of_complex(a: Any) -> Any:
@@ -136,53 +143,38 @@ def average(a: Any, axis: Any = None, weights: Any = None) -> Implementation:
 @implements(np.max, np.amax)
 def maximum(a: Any) -> Implementation:
     """The first of the greatest elements, or the first NaN."""
-    if is_number(a):
-        return _same
-    if not isinstance(a, types.Array):
-        return None
-    if isinstance(a.dtype, types.Complex):
-        flat = in_c_order
-
-        def of_complex(a: Any) -> Any:
-            if a.size == 0:
-                raise ValueError("zero-size array to reduction operation maximum which has no identity")
-            values = flat(a)
-            return values[complex_greatest(values)]
-
-        return of_complex
-    element = element_at(a)
-
-    def implementation(a: Any) -> Any:
-        if a.size == 0:
-            raise ValueError("zero-size array to reduction operation maximum which has no identity")
-        return element(a, int(np.argmax(a)))
-
-    return implementation
+    return _extreme(a, np.argmax, complex_greatest, "maximum")
 
 
 @implements(np.min, np.amin)
 def minimum(a: Any) -> Implementation:
     """The first of the least elements, or the first NaN."""
+    return _extreme(a, np.argmin, complex_least, "minimum")
+
+
+def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[Any], int], name: str) -> Implementation:
+    """The element at a place, which a function of NumPy or a helper finds."""
     if is_number(a):
         return _same
     if not isinstance(a, types.Array):
         return None
+    error = f"zero-size array to reduction operation {name} which has no identity"
     if isinstance(a.dtype, types.Complex):
         flat = in_c_order
 
         def of_complex(a: Any) -> Any:
             if a.size == 0:
-                raise ValueError("zero-size array to reduction operation minimum which has no identity")
+                raise ValueError(error)
             values = flat(a)
-            return values[complex_least(values)]
+            return values[place_of_complex(values)]
 
         return of_complex
     element = element_at(a)
 
     def implementation(a: Any) -> Any:
         if a.size == 0:
-            raise ValueError("zero-size array to reduction operation minimum which has no identity")
-        return element(a, int(np.argmin(a)))
+            raise ValueError(error)
+        return element(a, int(place(a)))
 
     return implementation
 

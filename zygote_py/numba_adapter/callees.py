@@ -26,6 +26,7 @@ from numba.extending import typeof_impl
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
@@ -106,8 +107,8 @@ class CalleeType(types.Callable, types.Opaque):
         return [], False
 
     def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise NotImplementedError
+        """Numba asks for what to compile; it does not come to that, as nothing is compiled of what we type."""
+        raise InternalError(f"the call of `{self.func.__name__}` is to be compiled before it is inlined")
 
 
 @typeof_impl.register(Callee)
