@@ -28,9 +28,7 @@ def has_memory(type: Type) -> bool:
     """Whether values of this type stand for memory that can be written to."""
     if isinstance(type, types.BaseTuple):
         return any(map(has_memory, components_of(type)))
-    return isinstance(
-        type, types.Array | types.List | types.ListType | types.Set | types.DictType | types.ClassInstanceType
-    )
+    return isinstance(type, _MEMORY)
 
 
 def is_view(instr: Instr) -> bool:
@@ -40,6 +38,13 @@ def is_view(instr: Instr) -> bool:
     if instr.op is ops.getitem:
         return not any(isinstance(index.type, types.Array) for index in instr.args[1:])
     return instr.op in ops.VIEWS
+
+
+def is_fresh(instr: Instr) -> bool:
+    """Whether an instruction gives an array of its own, which shares memory with no value that there was before."""
+    if not isinstance(instr.type, types.Array) or effect(instr) is not Effect.ALLOCATE:
+        return False
+    return instr.op in ops.FRESH or not any(has_memory(arg.type) for arg in instr.args)
 
 
 def effect(instr: Instr) -> Effect:
@@ -199,9 +204,7 @@ class Memory:
         """The one instruction that made what `target` reaches, if it is certain."""
         while isinstance(target, Instr) and is_view(target):
             target = target.args[0]
-        if isinstance(target, Instr) and effect(target) is Effect.ALLOCATE and isinstance(target.type, types.Array):
-            return target
-        return None
+        return target if isinstance(target, Instr) and is_fresh(target) else None
 
     def _find(self, value: Value) -> Value:
         while (above := self._parent.get(value)) is not None:
@@ -227,8 +230,7 @@ def _shares(value: Value) -> Iterator[Value]:
         ):
             found = (container, item) if has_memory(item.type) else ()
         case Instr() if has_memory(value.type):
-            made = effect(value) is Effect.ALLOCATE and value.op is not ops.pack
-            found = () if made and isinstance(value.type, types.Array) else value.args
+            found = () if is_fresh(value) else value.args
         case _:
             return
     for operand in found:

@@ -251,6 +251,22 @@ _PURE_NUMPY: frozenset[Any] = frozenset(
 VIEWS: frozenset[Op] = frozenset(
     {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze, spread}
 )
+_FRESH_NUMPY = (
+    *("append", "arange", "argpartition", "argsort", "argwhere", "array", "bincount", "concatenate", "convolve", "copy"),
+    *("correlate", "cross", "cumprod", "cumsum", "delete", "diff", "digitize", "dot", "dstack", "empty", "empty_like"),
+    *("eye", "flatnonzero", "full", "full_like", "hstack", "identity", "interp", "intersect1d", "isin", "kron"),
+    *("linspace", "ones", "ones_like", "outer", "partition", "prod", "repeat", "roll", "searchsorted", "setdiff1d"),
+    *("sort", "stack", "sum", "take", "tri", "tril", "triu", "union1d", "unique", "vander", "vstack", "where"),
+    *("zeros", "zeros_like", "column_stack"),
+)
+# What gives an array of its own: never one of its arguments, nor a view of one.
+FRESH: frozenset[Any] = frozenset(
+    {function for function in vars(np).values() if isinstance(function, np.ufunc)}
+    | {getattr(operator, name) for name in _OPERATORS}
+    | {getattr(np, name) for name in _FRESH_NUMPY}
+    | {getattr(np.linalg, name) for name in np.linalg.__all__ if type(getattr(np.linalg, name)) is type(np.sum)}
+    | {getitem, record, zeros}
+)
 # What acts and yet writes to no memory that anybody reads.
 WRITES_NOTHING: set[Op] = {print}
 # What raises where lengths do not fit, and does nothing else.

@@ -123,6 +123,43 @@ def test_a_matrix_and_its_transpose():
     trap(f, m, expected=steepest(f, m))
 
 
+def test_indices_changed_through_what_may_be_a_view():
+    """On integers these stay calls of NumPy: a view of what is read in each iteration, and written to at its end."""
+
+    def flipped(x):
+        indices = np.arange(5)
+        s = 0.0
+        for k in range(3):
+            other = np.flip(indices)
+            s += np.sin(x[indices[0]] * x[indices[4]]) * (k + 1)
+            other[0] = (other[0] + 2) % 5
+            other[4] = (other[4] + 1) % 5
+        return np.exp(s)
+
+    def the_array_itself(x):
+        indices = np.arange(5)
+        same = np.ascontiguousarray(indices)
+        s = 1.0
+        for k in range(3):
+            s *= np.sin(x[indices[1]] * x[indices[0]] + k)
+            same[1] = (indices[1] + 1) % 5
+        return s
+
+    def half(x):
+        indices = np.arange(4)
+        low, high = np.split(indices, 2)
+        s = 1.0
+        for _ in range(3):
+            s *= x[indices[0]] + x[indices[3]] ** 2
+            low[0] = (low[0] + 1) % 4
+            high[1] = (high[1] + 3) % 4
+        return s
+
+    x = np.array([0.3, 0.5, 0.7, 0.9, 1.1])
+    for f in (flipped, the_array_itself, half):
+        trap(f, x, expected=steepest(f, x))
+
+
 def test_an_array_chosen_in_a_branch():
     def f(a, b, x):
         c = a if x > 0.0 else b

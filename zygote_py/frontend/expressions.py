@@ -270,6 +270,8 @@ def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item, type_: Type
 def _unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
     if values.is_tuple(value.type):
         return value
+    if lists.is_list(value.type):
+        return lists.unpack(at, value, type_)
     if not arrays.is_array(value.type):
-        raise at.refuse("only a tuple or an array can be unpacked", "index the value: `a = x[0]`", "=")
+        raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")
     return arrays.unpack(at, value.leaves[0], type_)

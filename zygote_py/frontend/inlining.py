@@ -184,7 +184,7 @@ class _Inliner:
                 return None
 
     def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:
-        """What our library has in the place of a call, if numbers are differentiated through it."""
+        """What our library has in the place of a call, if numbers are differentiated through it, or it gives a list."""
         method = self._methods.get(call.callee)
         if method is None:
             function = numba_adapter.object_of(self._types[call.callee])
@@ -201,11 +201,10 @@ class _Inliner:
         positional = (*(self._types[arg] for arg in call.args), *star)
         keywords = {name: self._types[arg] for name, arg in call.keywords}
         result = self._types[statement.target]
-        if not any(map(library.is_differentiable, (*positional, *keywords.values()))):
-            return None
-        if not (library.is_differentiable(result) or isinstance(result, types.NoneType)):
-            return None
-        return self._implemented(function, call, statement)
+        active = any(map(library.is_differentiable, (*positional, *keywords.values())))
+        active = active and (library.is_differentiable(result) or isinstance(result, types.NoneType))
+        # A list is known only if its items are.
+        return self._implemented(function, call, statement) if active or is_list(result) else None
 
     def _implemented(
         self, function: Callable[..., object] | None, call: st.Call, statement: st.Assign

@@ -22,12 +22,14 @@ from numba import types
 
 from zygote_py import statements as st
 from zygote_py.frontend import values
+from zygote_py.frontend.checks import check_count
 from zygote_py.frontend.iteration import INT, Emitter, Iteration, OverEnumerate, OverZip
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -80,6 +82,14 @@ def item(at: Lowering, value: Bundle, index: Bundle) -> Bundle:
         at.emit(ops.getitem, (part, number), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)
     )
     return Bundle(element(value), tuple(leaves))
+
+
+def unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+    """The items of a list, of which there must be as many as `type_` has components."""
+    parts = components_of(type_)
+    at.emit(check_count, (length(at, value), Const(len(parts), INT)), types.none)
+    items = [item(at, value, Bundle(INT, (Const(place, INT),))) for place in range(len(parts))]
+    return Bundle(type_, tuple(leaf for each in items for leaf in each.leaves))
 
 
 def store(at: Lowering, statement: st.Store) -> None:
