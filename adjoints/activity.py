@@ -183,9 +183,9 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
 
 
 def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:
-    """The flows of an instruction, and its own node: what selects from memory flows within one node."""
+    """The flows of an instruction, and its own node: what may share memory with an argument flows within one node."""
     yield from flows.edges(instr)
-    if (node := flows.node(instr)) is not None and (is_view(instr) or instr.op in (ops.getitem, ops.pick, ops.select)):
+    if (node := flows.node(instr)) is not None and any(flows.node(arg) is node for arg in instr.args):
         yield node, node
 
 
