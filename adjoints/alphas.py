@@ -102,6 +102,10 @@ class Alphas:
         for block, instrs in self._preludes.items():
             block.instrs[:0] = instrs
 
+    def preludes(self, block: Block) -> int:
+        """How many instructions have been put at the start of a reverse block."""
+        return len(self._preludes.get(block, ()))
+
     def operand(self, value: Value, reverse: Block) -> Operand:
         """The operand that stands for `value` in `reverse`."""
         return self._resolve(self._plan.node(value, self._sweeps.mirrored[reverse]), reverse)

@@ -390,8 +390,8 @@ class _Join:
                 array, _, *index = write.instr.args
                 args = tuple(self._value(operand, block) for operand in (array, old, *index))
                 restored.append(Instr(ops.setitem, args, types.none))
-            needed = {arg for each in restored for arg in each.args}
-            place = max((n + 1 for n, each in enumerate(block.instrs) if each in needed), default=0)
+            # What the block loads it loads first: of memory, what was there after the writes.
+            place = self.alphas.preludes(block)
             block.instrs[place:place] = restored
         returning = next(block for block in self.reverse.function.blocks if isinstance(block.terminator, Return))
         for root in self.rewinding.chosen:

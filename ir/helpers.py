@@ -19,7 +19,7 @@ from zygote_py.ir import ops
 
 F = TypeVar("F", bound=Callable[..., object])
 
-HELPERS: dict[str, ops.Op] = {op.__name__: op for op in (ops.common_length, ops.fitting_length, ops.spread)}
+HELPERS: dict[str, ops.Op] = {op.__name__: op for op in (*ops.CHECKS, ops.spread)}
 
 
 def helper(function: F, effect: ops.Effect = ops.Effect.PURE) -> F:

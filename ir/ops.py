@@ -116,6 +116,13 @@ def fitting_length(target: int, *others: int) -> int:
     return target
 
 
+def product_length(first: int, second: int) -> int:
+    """Give the length of both factors of a scalar product. Raises ValueError if they differ."""
+    if first != second:
+        raise ValueError("incompatible array sizes for np.dot(a, b) (vector * vector)")
+    return first
+
+
 def spread(x: Any, *shape: int) -> Any:
     """Give a view of this shape in which elements of `x` stand in several places, and that may be written to."""
     strides = np.broadcast_to(x, shape).strides
@@ -148,7 +155,7 @@ class Effect(enum.Enum):
 
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
-    *(fitting_length, spread),
+    *(fitting_length, product_length, spread),
     *(record, zeros, stack, push, pop),
 )
 
@@ -252,8 +259,21 @@ VIEWS: frozenset[Op] = frozenset(
     {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze, spread}
 )
 _FRESH_NUMPY = (
-    *("append", "arange", "argpartition", "argsort", "argwhere", "array", "bincount", "concatenate", "convolve", "copy"),
-    *("correlate", "cross", "cumprod", "cumsum", "delete", "diff", "digitize", "dot", "dstack", "empty", "empty_like"),
+    *("append", "arange", "argpartition", "argsort", "argwhere", "array", "bincount", "concatenate", "convolve"),
+    *(
+        "copy",
+        "correlate",
+        "cross",
+        "cumprod",
+        "cumsum",
+        "delete",
+        "diff",
+        "digitize",
+        "dot",
+        "dstack",
+        "empty",
+        "empty_like",
+    ),
     *("eye", "flatnonzero", "full", "full_like", "hstack", "identity", "interp", "intersect1d", "isin", "kron"),
     *("linspace", "ones", "ones_like", "outer", "partition", "prod", "repeat", "roll", "searchsorted", "setdiff1d"),
     *("sort", "stack", "sum", "take", "tri", "tril", "triu", "union1d", "unique", "vander", "vstack", "where"),
@@ -270,7 +290,7 @@ FRESH: frozenset[Any] = frozenset(
 # What acts and yet writes to no memory that anybody reads.
 WRITES_NOTHING: set[Op] = {print}
 # What raises where lengths do not fit, and does nothing else.
-CHECKS: frozenset[Op] = frozenset({common_length, fitting_length})
+CHECKS: frozenset[Op] = frozenset({common_length, fitting_length, product_length})
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
 
 

@@ -440,6 +440,24 @@ def test_the_gradient_of_many_reads_is_right_at_length():
     assert gradient(many_reads)(x).dtype == np.float64
 
 
+def test_an_element_that_only_a_loop_without_iterations_reads():
+    def f(x):
+        s = 0.0
+        for j in range(len(x) - 5):
+            s += x[j] * x[99]
+        for i in range(len(x)):
+            s += x[i] * x[i]
+        return np.log(s)
+
+    x = np.array([0.5, 1.5, -2.0])
+    trap(f, x, expected=(2 * x / np.sum(x * x),))
+    large = np.linspace(0.5, 1.5, 120)
+    value = np.sum(large[:115]) * large[99] + np.sum(large**2)
+    expected = 2 * large + np.where(np.arange(120) < 115, large[99], 0.0)
+    expected[99] += np.sum(large[:115])
+    trap(f, large, expected=(expected / value,))
+
+
 def test_a_primal_that_numba_can_compile():
     """The functions above are Numba's own language: the traps are not what it refuses."""
     assert numba.njit(many_writes)(np.ones(3)) == pytest.approx(many_writes(np.ones(3)))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from zygote_py.ir import ops
 from zygote_py.ir.arrays.groups import Group, Node, Plan, find_groups
 from zygote_py.ir.arrays.kernels import Kernel
-from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, is_of_numbers_in_arrays
+from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, is_of_numbers_in_arrays, is_scalar, ndim
 from zygote_py.ir.arrays.masks import find_positions, replace_masks
 from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.scalars import compute
-from zygote_py.ir.arrays.shapes import Shapes
+from zygote_py.ir.arrays.shapes import INDEX, Shapes
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, replace_values
 from zygote_py.ir.edit import order_blocks, rename_incoming
@@ -24,6 +26,7 @@ _COUNTERS = "ijklmnopqr"
 def expand_arrays(function: Function) -> None:
     """Replace the array instructions of `function` by loops, in place."""
     _read_numbers(function)
+    _check_products(function)
     replace_masks(function)
     memory = Memory(function)
     shapes = Shapes()
@@ -50,6 +53,24 @@ def _read_numbers(function: Function) -> None:
             ]
             replaced[instr] = compute(writer.add, instr.op, tuple(args), instr.type, python_errors)
     replace_values(function, replaced)
+
+
+def _check_products(function: Function) -> None:
+    """Compare the lengths of the factors of scalar products: if only the adjoint needs them, none is computed."""
+    for block in function.blocks:
+        instrs, block.instrs = block.instrs, []
+        writer = Writer(block, [], _has_python_errors(function))
+        for instr in instrs:
+            if isinstance(instr, Instr) and _is_scalar_product(instr) and instr.args[0] is not instr.args[1]:
+                writer.loc = instr.loc
+                lengths = [writer.add(ops.dim, arg, Const(0, INDEX), type=INDEX, hint="n") for arg in instr.args]
+                writer.add(ops.product_length, *lengths, type=INDEX, hint="n")
+            block.instrs.append(instr)
+
+
+def _is_scalar_product(instr: Instr) -> bool:
+    known = instr.op in (np.dot, np.vdot, operator.matmul) and len(instr.args) == 2
+    return known and is_scalar(instr.type) and all(ndim(arg) == 1 for arg in instr.args)
 
 
 def _has_python_errors(function: Function) -> bool:

@@ -1,15 +1,20 @@
 """Add up in a variable what a loop adds to one element of an array.
 
     b1: %k: i64 = phi b0: 0, b2: %k2                b1: %k: i64 = phi b0: 0, b2: %k2
-        ...                                             %s: f64 = phi b0: 0.0, b2: %s2
-        branch %c, b2, b3                   ->          ...
+                                                        %s: f64 = phi b0: 0.0, b2: %s2
+        %c = lt %k, %n                                  %c = lt %k, %n
+        branch %c, b2, b3                   ->          branch %c, b2, b4
     b2: accumulate %x, %v, %i                       b2: %s2 = add %s, %v : f64
         ...                                             ...
-    b3: ...                                         b3: accumulate %x, %s, %i
+    b3: ...                                         b4: %c2 = lt 0, %n
+                                                        branch %c2, b5, b3
+                                                    b5: accumulate %x, %s, %i
+                                                        jump b3
 
-Only where the element is the same in all iterations and nothing else in the loop touches the array. The sum is added up
-in another order than before: this is for adjoints (instructions with an `origin`), which are sums in no particular
-order, and not for what the user wrote.
+Only where the element is the same in all iterations and nothing else in the loop touches the array. If the loop makes
+no iteration there may be no such element; loops that do not count are left alone. The sum is added up in another order
+than before: this is for adjoints (instructions with an `origin`), which are sums in no particular order, and not for
+what the user wrote.
 """
 
 from __future__ import annotations
@@ -19,32 +24,40 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Phi, Value, zero
-from zygote_py.ir.loops import Loop, invariant, loop_nest
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Phi, Value, zero
+from zygote_py.ir.dominators import DominatorTree
+from zygote_py.ir.edit import order_blocks, split_edge
+from zygote_py.ir.loops import CountedLoop, Loop, counted_exit, invariant, loop_nest
 from zygote_py.ir.memory import Memory, reads, writes
 
 
 def promote_accumulations(function: Function) -> None:
     """Rewrite the loops of a joint function, inner ones first, in place."""
     memory = Memory(function)
-    for loop in reversed(loop_nest(function).loops):
+    changed = False
+    while _promote_one(function, memory):
+        changed = True
+    if changed:
+        order_blocks(function)
+
+
+def _promote_one(function: Function, memory: Memory) -> bool:
+    nest = loop_nest(function)
+    for loop in reversed(nest.loops):
         if len(loop.latches) == 1 and len(loop.entering) == 1 and len(loop.exits) == 1 and not loop.raising_exits:
-            _promote(loop, function, memory)
+            counted = counted_exit(loop)
+            if counted is not None and _promote(loop, counted, function, memory, nest.tree):
+                return True
+    return False
 
 
-def _promote(loop: Loop, function: Function, memory: Memory) -> None:
+def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memory, tree: DominatorTree) -> bool:
     ((inside, behind),) = loop.exits
     (latch,), (before,) = loop.latches, loop.entering
-    if inside is not loop.header:
-        return
-    touched: dict[Value, int] = {}
-    for block in loop.order:
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                roots = {root for each in (*reads(instr), *writes(instr)) if (root := memory.root(each)) is not None}
-                for root in roots:
-                    touched[root] = touched.get(root, 0) + 1
-    tree = loop_nest(function).tree
+    if inside is not loop.header or _runs(counted) is False:
+        return False
+    touched = _touched(loop, memory)
+    sums: list[Instr] = []
     for block in loop.order:
         if block is loop.header or not tree.dominates(block, latch):
             continue
@@ -57,7 +70,6 @@ def _promote(loop: Loop, function: Function, memory: Memory) -> None:
                 continue
             if len(index) != array.type.ndim or value.type != array.type.dtype:
                 continue
-            loop.forget_values()
             if not all(invariant(each, loop) for each in (array, *index)):
                 continue
             hint = value.hint if isinstance(value, Value) and value.hint else "d"
@@ -66,6 +78,42 @@ def _promote(loop: Loop, function: Function, memory: Memory) -> None:
             total.incoming = {before: zero(value.type), latch: added}
             loop.header.phis.append(total)
             block.instrs[position] = added
-            after = Instr(ops.accumulate, (array, total, *index), types.none, "", instr.loc, (), instr.origin)
-            behind.instrs.insert(0, after)
-    loop.forget_values()
+            sums.append(Instr(ops.accumulate, (array, total, *index), types.none, "", instr.loc, (), instr.origin))
+    if sums:
+        _put_behind(sums, loop, counted, behind, function)
+    return bool(sums)
+
+
+def _touched(loop: Loop, memory: Memory) -> dict[Value, int]:
+    """How many instructions of a loop read or write what has a root."""
+    touched: dict[Value, int] = {}
+    for block in loop.order:
+        for instr in block.instrs:
+            if isinstance(instr, Instr):
+                roots = {root for each in (*reads(instr), *writes(instr)) if (root := memory.root(each)) is not None}
+                for root in roots:
+                    touched[root] = touched.get(root, 0) + 1
+    return touched
+
+
+def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Block, function: Function) -> None:
+    """Do the accumulations after the loop, if it has made an iteration."""
+    after = split_edge(function, loop.header, behind)
+    added = after
+    if _runs(counted) is None:
+        added = split_edge(function, after, behind)
+        for phi in behind.phis:
+            phi.incoming[after] = phi.incoming[added]
+        condition = Instr(counted.comparison, (counted.start, counted.bound), types.boolean, "c")
+        after.instrs.append(condition)
+        after.terminator = Branch(condition, added, behind)
+    added.instrs += sums
+
+
+def _runs(counted: CountedLoop) -> bool | None:
+    """Whether the loop makes an iteration; None if it depends."""
+    match counted.start, counted.bound:
+        case Const(int(start)), Const(int(bound)):
+            return bool(counted.comparison(start, bound))
+        case _:
+            return None
