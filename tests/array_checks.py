@@ -11,7 +11,8 @@ checked, for the given arguments and for the same in other layouts and in float3
 * the vector-Jacobian product against differences of the Numba-compiled function in float64, whose step is checked: two
   steps must agree. Small problems against the whole Jacobian, all against J v along a random direction (`<s, J v>`);
 * with several seeds that are not ones, through `value_and_gradient` of a weighted sum and through `pullback`: both for
-  the first layout, one of the two for each other layout and for float32, both for all of them if `thorough`;
+  the first layout, one of the two for each other layout and for float32, both for all of them if `thorough`, since
+  each is compiled anew;
 * the emitted source in plain Python gives the same; a second call gives the same to the bit;
 * shapes, dtypes (float32 in, float32 out) and None for what has no derivative;
 * the value that `pullback` gives, and if `thorough` that of the weighted sum, is that of the Numba-compiled function to
@@ -49,7 +50,7 @@ from tests.plain import plain
 
 Args = tuple[Any, ...]
 LAYOUTS = ("C", "F", "A")
-_WAYS = ("gradient", "pullback")
+WAYS = ("gradient", "pullback")
 FULL = 400  # the most entries of a Jacobian that is found by differences as a whole
 
 
@@ -63,6 +64,7 @@ def check_arrays(
     float32: bool = True,
     in_python: bool = True,
     exact: bool = True,
+    ways: Sequence[str] = WAYS,
     thorough: bool = False,
     tolerance: float = 1e-7,
     tolerance32: float = 2e-3,
@@ -79,7 +81,8 @@ def check_arrays(
         float32: whether the same is checked with float32 (and complex64) arguments.
         in_python: whether the emitted source is run in plain Python too.
         exact: whether the value is to be the compiled function's to the bit (otherwise to rounding).
-        thorough: whether both ways to a gradient are gone for every layout and dtype, each of which is compiled anew.
+        ways: which of the two ways to a gradient are compiled.
+        thorough: whether both are, for every layout and dtype.
         step: the largest step of the differences, relative to the size of each argument.
     """
     problem = _Problem(function, args, wrt, tuple(written), np.random.default_rng(seed), exact, thorough)
@@ -89,15 +92,16 @@ def check_arrays(
         expected = problem.expected(seeds, step, tolerance)
         most = max((np.ndim(leaf) for leaf in leaves(args)), default=0)
         kinds = [layout for layout in layouts if most >= {"C": 0, "A": 1, "F": 2}[layout]]
+        ways = WAYS if thorough else tuple(ways)
         for position, layout in enumerate(kinds):
-            ways = _WAYS if thorough or not position else _WAYS[position % 2 :][:1]
+            gone = ways if thorough or not position else (ways[position % len(ways)],)
             changed, slow = laid_out(args, layout), in_python and not position
-            problem.compare(changed, seeds, expected, tolerance, f"layout {layout}", slow, ways)
+            problem.compare(changed, seeds, expected, tolerance, f"layout {layout}", slow, gone)
         if float32:
             results = problem.result(narrow(args))
             narrowed = [in_types_of(seed, results) for seed in seeds]
-            ways = _WAYS if thorough else _WAYS[:1]
-            problem.compare(narrow(args), narrowed, expected, tolerance32, "float32", False, ways)
+            gone = ways if thorough else ways[:1]
+            problem.compare(narrow(args), narrowed, expected, tolerance32, "float32", False, gone)
         for given in empty:
             problem.at_zero_length(given)
 
@@ -199,20 +203,14 @@ class _Problem:
         value = self.primal(*left)
         for k, seed in enumerate(seeds):
             if "gradient" in ways:
-                self._differentiate(args, seed, left, expected, k, tolerance, how, slow)
+                self._differentiate(args, seed, left, expected, k, tolerance, how)
             if "pullback" in ways:
                 self._pull_back(args, seed, value, left, expected, k, tolerance, how)
+            if slow:
+                self._differentiate_in_python(args, seed, left, expected, k, tolerance, how)
 
     def _differentiate(
-        self,
-        args: Args,
-        seed: tuple[Any, ...],
-        left: Args,
-        expected: _Expected,
-        k: int,
-        tol: float,
-        how: str,
-        slow: bool,
+        self, args: Args, seed: tuple[Any, ...], left: Args, expected: _Expected, k: int, tol: float, how: str
     ) -> None:
         weights = _weights(seed)
         given = copied(args)
@@ -223,12 +221,16 @@ class _Problem:
         self._same_total(total, args, seed, f"{how}: the value")
         again = self.value_and_gradient(*copied(args), *weights)
         same(again, (total, gradients), f"{how}: the second call")
-        if slow:
-            emitted = plain(self.value_and_gradient.source(*args, *weights))
-            given = copied(args)
-            _, found = emitted(*given, *weights)
-            expected.hold(k, real_parts(found), tol, f"{how}, seed {k}, in plain Python")
-            _same_memory(given, left, f"{how}, in plain Python", exact=False)
+
+    def _differentiate_in_python(
+        self, args: Args, seed: tuple[Any, ...], left: Args, expected: _Expected, k: int, tol: float, how: str
+    ) -> None:
+        weights = _weights(seed)
+        emitted = plain(self.value_and_gradient.source(*args, *weights))
+        given = copied(args)
+        _, found = emitted(*given, *weights)
+        expected.hold(k, real_parts(found), tol, f"{how}, seed {k}, in plain Python")
+        _same_memory(given, left, f"{how}, in plain Python", exact=False)
 
     def _same_total(self, total: Any, args: Args, seed: tuple[Any, ...], how: str) -> None:
         """The weighted sum is that of the compiled function's results; of the compiled sum to the bit if thorough."""

@@ -1,4 +1,4 @@
-"""Golden texts: `golden(name, text)` compares a text with `tests/golden/NAME.txt`.
+"""Golden texts: `golden(name, text)` compares a text with `tests/golden/NAME.txt`; how `-n` deals out the tests.
 
     def test_pow(golden):
         golden("pow", text(pow_primal()))
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,19 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the files in tests/golden anew")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n`, a process gets tests that stand next to each other, which share what Numba compiles for them.
+
+    A process that has done all of its own takes over some of another's.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.array_checks import check_arrays
+from tests.array_checks import WAYS, check_arrays
 
 RNG = np.random.default_rng(3)
 ROW = RNG.normal(size=6)
@@ -113,6 +113,7 @@ def edges(x):
     return np.histogram(x, 4)[1]
 
 
+IN_SINGLE = {reductions, interpolated}  # which are tested in float32 each time
 CASES = [
     (reductions, (ROW,), {}),
     (reductions, (TABLE,), QUICK | {"layouts": "FA"}),
@@ -153,8 +154,20 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
+each_case = pytest.mark.parametrize(
     ("function", "args", "options"), CASES, ids=[f"{k}-{case[0].__name__}" for k, case in enumerate(CASES)]
 )
+
+
+@each_case
 def test_gradient(function, args, options):
-    check_arrays(function, *args, exact=False, **options)
+    first = options.get("layouts", "C")[0]
+    single = function in IN_SINGLE and options.get("float32", True)
+    ways = WAYS if single else ("pullback",)  # the source of the other runs in plain Python
+    check_arrays(function, *args, exact=False, ways=ways, **options | {"layouts": first, "float32": single})
+
+
+@pytest.mark.long
+@each_case
+def test_gradient_in_all_layouts_and_dtypes(function, args, options):
+    check_arrays(function, *args, exact=False, thorough=True, **options)
