@@ -153,7 +153,7 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
             return None
         args.append(hoisted)
     (preheader,) = loop.entering
-    if operand.op in (ops.fitting_length, ops.product_length):
+    if operand.op is ops.fitting_length:
         return args[0]
     if operand.op is ops.common_length:
         return _common_length(args, preheader)

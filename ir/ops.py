@@ -116,11 +116,10 @@ def fitting_length(target: int, *others: int) -> int:
     return target
 
 
-def product_length(first: int, second: int) -> int:
-    """Give the length of both factors of a scalar product. Raises ValueError if they differ."""
+def check_lengths(first: int, second: int) -> None:
+    """Raise ValueError if the factors of a scalar product have different lengths."""
     if first != second:
         raise ValueError("incompatible array sizes for np.dot(a, b) (vector * vector)")
-    return first
 
 
 def spread(x: Any, *shape: int) -> Any:
@@ -155,7 +154,7 @@ class Effect(enum.Enum):
 
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
-    *(fitting_length, product_length, spread),
+    *(fitting_length, check_lengths, spread),
     *(record, zeros, stack, push, pop),
 )
 
@@ -290,7 +289,7 @@ FRESH: frozenset[Any] = frozenset(
 # What acts and yet writes to no memory that anybody reads.
 WRITES_NOTHING: set[Op] = {print}
 # What raises where lengths do not fit, and does nothing else.
-CHECKS: frozenset[Op] = frozenset({common_length, fitting_length, product_length})
+CHECKS: frozenset[Op] = frozenset({common_length, fitting_length, check_lengths})
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 import numpy as np
+from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.arrays.groups import Group, Node, Plan, find_groups
@@ -64,7 +65,7 @@ def _check_products(function: Function) -> None:
             if isinstance(instr, Instr) and _is_scalar_product(instr) and instr.args[0] is not instr.args[1]:
                 writer.loc = instr.loc
                 lengths = [writer.add(ops.dim, arg, Const(0, INDEX), type=INDEX, hint="n") for arg in instr.args]
-                writer.add(ops.product_length, *lengths, type=INDEX, hint="n")
+                writer.add(ops.check_lengths, *lengths, type=types.none)
             block.instrs.append(instr)
 
 

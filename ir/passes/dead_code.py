@@ -83,10 +83,10 @@ def _acts(instr: Instr, python_errors: bool) -> bool:
 
 def can_raise(instr: Instr) -> bool:
     """Whether a pure instruction can raise, under the error model `python`: a scalar division by what may be zero."""
-    if not may_raise(instr.op) or not isinstance(instr.type, types.Number | types.BaseTuple):
-        return False
     if instr.op in CHECKS:
         return True
+    if not may_raise(instr.op) or not isinstance(instr.type, types.Number | types.BaseTuple):
+        return False
     match instr.op, instr.args:
         case (operator.pow, (_, Const(exponent), *_)):
             # Numba raises for 0 ** -1 of integers, and when the exponent only is an integer.

@@ -167,7 +167,7 @@ class Expressions:
                 return self.call(len, self.call(range, *map(self.operand, bounds)))
             case (ops.record | ops.zeros) as op, shape:
                 return self._new(op, instr.type, [self.operand(length) for length in shape])
-            case (ops.common_length | ops.fitting_length | ops.spread) as op, lengths:
+            case (ops.common_length | ops.fitting_length | ops.check_lengths | ops.spread) as op, lengths:
                 return self.call(op, *map(self.operand, lengths))
             case np.copy, (array,):
                 return self._copy(array, instr.type)
