@@ -29,7 +29,7 @@ from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
 from zygote_py.ir.clone import clone
-from zygote_py.ir.core import Function, Instr, Loc, Param, Type, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Loc, Operand, Param, Raise, Return, Type, Value, replace_values
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
@@ -178,6 +178,7 @@ def _lowered(
     passes.run(primal, passes.CLEAN_UP)
     expand_arrays(primal)
     passes.run(primal, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
+    _check_returns(primal)
     return given, wrt, lowered
 
 
@@ -260,6 +261,23 @@ def _check_result(request: Request, type: Type) -> None:
     }
     hint = next((hint for kind, hint in hints.items() if isinstance(type, kind)), "return one real number")
     raise refuse(f"the result is of type {type}, not a real number", request.loc, hint=hint)
+
+
+def _check_returns(primal: Function) -> None:
+    ends = [block.terminator for block in primal.blocks]
+    if any(isinstance(end, Return) for end in ends):
+        return
+    raises = [end for end in ends if isinstance(end, Raise)]
+    raised = "; ".join(f"{end.exception.__name__}{_texts(end.args)}" for end in raises if end.exception is not None)
+    raise refuse(
+        f"the function never returns{raised and f': it raises {raised}'}",
+        primal.loc,
+        hint="let it return a result for some arguments",
+    )
+
+
+def _texts(args: tuple[Operand, ...]) -> str:
+    return f"({', '.join(repr(arg.value) if isinstance(arg, Const) else '...' for arg in args)})"
 
 
 def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
