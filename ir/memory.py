@@ -103,13 +103,17 @@ class Memory:
         for block in function.blocks:
             for index, value in enumerate((*block.phis, *block.instrs)):
                 self._place[value] = block, index
-                shared = _shares(value) if not self._is_part(value) else ()
-                for other in shared:
-                    self._union(value, other)
+                shared = list(_shares(value)) if not self._is_part(value) else []
+                for other in shared:  # a push has no memory itself
+                    self._union(value if has_memory(value.type) else shared[0], other)
         self._given = [
             value for value in function.values() if value in self.outside and isinstance(value.type, types.Array)
         ]
         self.outside = {self._find(value) for value in self.outside}
+        # The roots of what may be kept from one iteration to the next: in a phi, a list, a tuple.
+        self._kept = {
+            self._find(value) for value in function.values() if has_memory(value.type) and not _is_one_array(value)
+        }
         for block in function.blocks:
             for instr in block.instrs:
                 if isinstance(instr, Instr):
@@ -201,10 +205,11 @@ class Memory:
         return False
 
     def _fresh(self, target: Operand) -> Value | None:
-        """The one instruction that made what `target` reaches, if it is certain."""
+        """The one instruction that made what `target` reaches, if all that has its root is what it made last."""
         while isinstance(target, Instr) and is_view(target):
             target = target.args[0]
-        return target if isinstance(target, Instr) and is_fresh(target) else None
+        certain = isinstance(target, Instr) and is_fresh(target) and self._find(target) not in self._kept
+        return target if certain else None
 
     def _find(self, value: Value) -> Value:
         while (above := self._parent.get(value)) is not None:
@@ -217,6 +222,11 @@ class Memory:
             if isinstance(b, Param):
                 a, b = b, a
             self._parent[b] = a
+
+
+def _is_one_array(value: Value) -> bool:
+    """Whether a value stands for an array just made, or is a view."""
+    return isinstance(value, Instr) and (is_fresh(value) or is_view(value))
 
 
 def _shares(value: Value) -> Iterator[Value]:

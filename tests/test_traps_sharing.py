@@ -160,6 +160,91 @@ def test_indices_changed_through_what_may_be_a_view():
         trap(f, x, expected=steepest(f, x))
 
 
+def test_an_array_in_a_list_that_nothing_reads():
+    def kept(x):
+        a = np.zeros(2)
+        a[0] = x[0]
+        rows = [a]  # noqa: F841
+        return np.dot(a, a)
+
+    def history(x):
+        rows = [x]
+        s = 0.0
+        for i in range(3):
+            old = rows[i]
+            new = np.empty(2)
+            for j in range(2):
+                new[j] = old[j] * old[1 - j] + i
+            s += np.sum(new * new)
+            rows.append(new)
+        return s
+
+    x = np.array([1.5, 0.5])
+    trap(kept, x, expected=([3.0, 0.0],))
+    trap(history, x)
+
+
+def test_parts_and_copies_of_lists():
+    def f(x):
+        rows = [x * 1.0, x * 2.0, x * 3.0]
+        last = rows[1:]
+        same = last.copy()
+        return last[0][0] * same[1][1]
+
+    trap(f, np.array([1.5, 0.5]), expected=([3.0, 9.0],))
+
+
+def test_the_new_array_of_an_iteration_is_overwritten_in_the_next():
+    def momentum(x):
+        old = np.zeros(2)
+        s = 0.0
+        for i in range(3):
+            new = x * (i + 1.0)
+            old *= 0.5
+            new += old
+            s += np.dot(new, new)
+            old = new
+        return s
+
+    def in_a_tuple(x):
+        pair = (np.zeros(2), 0.0)
+        s = 0.0
+        for _ in range(3):
+            a = np.zeros(2)
+            pair[0][0] = 5.0
+            a[:] = x
+            s += np.dot(a, a)
+            pair = (a, s)
+        return s
+
+    def in_a_list(x):
+        rows = [np.zeros(2)]
+        s = 0.0
+        for i in range(3):
+            a = x * (i + 1.0)
+            rows[i][0] = 5.0
+            s += np.dot(a, a) ** 2
+            rows.append(a)
+        return s
+
+    def solved(x):
+        before = np.eye(2)
+        s = 0.0
+        for _ in range(3):
+            a = np.eye(2) * x[0]
+            before[0, 1] = 5.0
+            s += np.linalg.solve(a, x)[1]
+            before = a
+        return s
+
+    x = np.array([1.5, 0.5])
+    # new = x, 5/2 x, 17/4 x
+    trap(momentum, x, expected=(2 * x * (1 + 2.5**2 + 4.25**2),))
+    trap(in_a_tuple, x, expected=(6 * x,))
+    trap(in_a_list, x, expected=(4 * x * np.dot(x, x) * (1 + 16 + 81),))
+    trap(solved, x, expected=([-3 * x[1] / x[0] ** 2, 3 / x[0]],))
+
+
 def test_an_array_chosen_in_a_branch():
     def f(a, b, x):
         c = a if x > 0.0 else b
