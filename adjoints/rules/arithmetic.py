@@ -22,8 +22,6 @@ from zygote_py.ir.core import Const, Instr, Operand
 rule(operator.add, np.add, a="dy", b="dy")
 rule(operator.sub, np.subtract, a="dy", b="-dy")
 rule(operator.mul, np.multiply, a="dy * b", b="dy * a")
-# One division serves both.
-rule(operator.truediv, np.divide, np.true_divide, a="dy / b", b="-((dy / b) * y)")
 rule(operator.mod, np.remainder, np.mod, np.fmod, a="dy", b="-(rint((a - y) / b) * dy)")
 rule(operator.neg, np.negative, x="-dy")
 rule(operator.pos, np.positive, x="dy")
@@ -49,6 +47,19 @@ flat(operator.not_, np.logical_and, np.logical_or, np.logical_xor, np.logical_no
 flat(np.gcd, np.lcm, math.gcd)
 flat(ops.dim, len, ops.range_length, np.size, np.any, np.all)
 flat(np.isscalar, np.isreal, np.iscomplex, np.isrealobj, np.iscomplexobj, np.isclose, np.allclose)
+
+# One division serves both arguments; an inverse needs none.
+QUOTIENT = row(a="dy / b", b="-((dy / b) * y)")
+_INVERSE = row(a="dy / b", b="-((dy * y) * y)")
+
+
+@structural(operator.truediv, np.divide, np.true_divide)
+def quotient(instr: Instr) -> Rule | None:
+    """The rule of a division: of 1 it is an inverse."""
+    if len(instr.args) != 2:
+        return None
+    return _INVERSE if constant_value(instr.args[0]) == 1 else QUOTIENT
+
 
 # x**p. The selections keep 0 * inf out, at p = 0 and at x = 0, both here and in the derivative of this derivative.
 _BASE = "(0.0 if p == 0 else p * power(x, 1.0 if p == 0 else p - 1)) * dy"

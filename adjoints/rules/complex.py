@@ -28,7 +28,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules.arithmetic import constant_value, power_by
+from zygote_py.adjoints.rules.arithmetic import QUOTIENT, constant_value, power_by
 from zygote_py.adjoints.rules.functions import sinc
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Op, Rule, row
 from zygote_py.ir import ops
@@ -36,8 +36,8 @@ from zygote_py.ir.core import Const, Instr, Operand
 
 # What has the derivative of the real function of the same name, in the form that serves there.
 _AS_REAL: tuple[Op, ...] = (
-    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pos),
-    *(np.add, np.subtract, np.multiply, np.divide, np.true_divide, np.negative, np.positive),
+    *(operator.add, operator.sub, operator.mul, operator.neg, operator.pos),
+    *(np.add, np.subtract, np.multiply, np.negative, np.positive),
     *(np.square, np.reciprocal, ops.const, ops.select, np.where),
     *(np.sum, np.prod, np.mean, np.average, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin),
     *(np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh),
@@ -53,6 +53,7 @@ _OF_CMATH: dict[Op, Op] = {
 _FLAT: frozenset[Op] = frozenset({np.rint, np.round, np.around, np.ptp})
 
 _TO_COMPLEX: dict[Op, list[Rule]] = {op: ROWS[op] for op in _AS_REAL}
+_TO_COMPLEX |= {op: [QUOTIENT] for op in (operator.truediv, np.divide, np.true_divide)}
 _TO_REAL: dict[Op, list[Rule]] = {}
 
 
