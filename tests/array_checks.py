@@ -238,7 +238,8 @@ class _Problem:
             same(total, self.compiled_loss(*copied(args), *_weights(seed)), how, self.exact)
             return
         terms = real_parts(seed) * real_parts(self.result(args))
-        rounding = 1e3 * np.finfo(np.asarray(total).dtype).eps * np.sum(np.abs(terms))
+        precision = max(np.finfo(np.asarray(leaf).dtype).eps for leaf in leaves(seed) if is_active(leaf))
+        rounding = 1e3 * precision * np.sum(np.abs(terms))
         assert abs(total - np.sum(terms)) <= rounding, f"{how} is {total} and not {np.sum(terms)}"
 
     def _pull_back(

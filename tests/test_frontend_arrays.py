@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from zygote_py.ir.interpret import interpret
 from zygote_py.ir.text import text
 from zygote_py.ir.verify import verify
 from zygote_py.numba_adapter import typeof
+
+IN_ALL_TYPES = ("arithmetic", "stores_are_cast", "converted")
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -76,7 +78,16 @@ def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[An
     return njit(function), first, ir, load(emit(ir, name="emitted", decorator="njit"))
 
 
-@pytest.mark.parametrize(("function", "args"), CASES, ids=lambda each: getattr(each, "__name__", ""))
+def marked() -> Iterator[Any]:
+    """All cases; those of a function's further types run for long, unless it is about types."""
+    first: dict[Callable[..., Any], tuple[Any, ...]] = {}
+    for function, args in CASES:
+        types = tuple(map(typeof, args))
+        often = types == first.setdefault(function, types) or function.__name__ in IN_ALL_TYPES
+        yield pytest.param(function, args, marks=() if often else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("function", "args"), list(marked()), ids=lambda each: getattr(each, "__name__", ""))
 def test_round_trip(function, args):
     compiled, first, ir, emitted = stages(function, tuple(typeof(arg) for arg in args))
     expected = outcome(compiled, args)

@@ -16,7 +16,7 @@ W = RNG.normal(size=3)
 C = A + 1j * RNG.normal(size=(4, 4))
 D = B + 1j * RNG.normal(size=(4, 3))
 Z = V + 1j * RNG.normal(size=4)
-QUICK = {"layouts": "C", "float32": False}
+QUICK = {"layouts": "C", "float32": False, "ways": ["pullback"]}  # the source of the other way runs in plain Python
 
 
 def products(a, b, v):
@@ -122,8 +122,8 @@ def rank(a):
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (products, (A, B, V)),
         (dots_of_vectors, (V, V + 1.0)),
+        pytest.param(products, (A, B, V), marks=pytest.mark.long),
         pytest.param(into, (A, B), marks=pytest.mark.long),
         pytest.param(systems, (A, B, V), marks=pytest.mark.long),
         pytest.param(determinants, (A,), marks=pytest.mark.long),
@@ -133,10 +133,11 @@ def test_in_all_layouts_and_in_single_precision(function, arguments):
     check_arrays(function, *arguments)
 
 
-@pytest.mark.parametrize(
+each_function = pytest.mark.parametrize(
     ("function", "arguments"),
     [
         (made_by_method, (A, B)),
+        (products, (A, B, V)),
         (into, (A, B)),
         (systems, (A, B, V)),
         (determinants, (A,)),
@@ -159,8 +160,17 @@ def test_in_all_layouts_and_in_single_precision(function, arguments):
         (singular_values, (D,)),
     ],
 )
+
+
+@each_function
 def test_gradients(function, arguments):
     check_arrays(function, *arguments, **QUICK)
+
+
+@pytest.mark.long
+@each_function
+def test_gradients_both_ways(function, arguments):
+    check_arrays(function, *arguments, layouts="C", float32=False, thorough=True)
 
 
 @pytest.mark.parametrize("n", [0, 6, -3])
