@@ -173,9 +173,11 @@ def test_rules_against_differences(case, layout):
         check(case, dtype, layout, plain)
 
 
-@CALLED
-def test_compiled_rules_against_differences(case):
-    check(case, np.float64, "C", compiled)
+@pytest.mark.parametrize("op", list(dict.fromkeys(case.op for case in CASES)), ids=lambda op: op.__name__)
+def test_compiled_rules_against_differences(op):
+    for case in CASES:
+        if case.op is op:  # one after the other, as they share what is compiled
+            check(case, np.float64, "C", compiled)
 
 
 @pytest.mark.parametrize(
