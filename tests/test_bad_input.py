@@ -121,6 +121,22 @@ def test_the_hint_names_what_to_use_instead(thing):
         assert word in error.hint
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, ">f8", object])
+def test_an_array_of_another_dtype(dtype):
+    refused(lambda x, y: x * y[0], 2.0, np.ones(2, dtype), says="`y`.*not supported", hint="float32|array")
+
+
+@pytest.mark.parametrize("y", [np.array([2, 3]), np.array([True, False]), (2, np.array([1]))])
+def test_integers_have_no_gradient(y):
+    def f(x, y):
+        return x * y[0]
+
+    assert gradient(f)(2.0, y) == (float(y[0]), None)
+    assert gradient(f, wrt="x")(2.0, y) == float(y[0])
+    refused(f, 2.0, y, wrt="y", says="no gradient with respect to `y`.*(int64|bool)", hint="pass floats for `y`")
+    refused(f, 2.0, y, wrt=("x", "y"), says="no gradient with respect to `y`", hint="pass floats for `y`")
+
+
 def test_a_string_where_a_number_is_needed():
     refused(lambda x, y: x * y, 2.0, "three", says="")
 

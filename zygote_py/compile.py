@@ -233,6 +233,8 @@ def _check_argument(request: Request, name: str, type: Type, inside: bool = Fals
         _check_argument(request, name, type.dtype)
     elif inside and isinstance(type, types.Callable):
         return  # a function in a structure
+    elif type == types.float16:
+        raise refuse(f"the argument `{name}` is of type float16, which is not supported", request.loc, "pass float32")
     elif not isinstance(type, _ALLOWED):
         raise refuse(
             f"the argument `{name}` is {_kind(type)}, which is not supported",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import errors
 
 from zygote_py import structures
@@ -30,6 +31,8 @@ def unknown(value: Any) -> tuple[str, str]:
     cls = value if isinstance(value, type) else type(value)
     if structures.is_open(cls):
         return f"`{cls.__name__}`, a dataclass that is not frozen,", "declare it with @dataclass(frozen=True)"
+    if type(value) is np.ndarray:
+        return f"an array of dtype {value.dtype}", "pass an array of float64, float32, complex128 or complex64"
     if isinstance(value, list | dict | set):
         return f"a {type(value).__name__}", STRUCTURE
     if isinstance(value, tuple) or structures.is_structure(type(value)):
