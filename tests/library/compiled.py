@@ -13,6 +13,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import pytest
 from numba import typeof, types
 
 from zygote_py.library.registry import implementation_of, implemented
@@ -102,11 +103,7 @@ def check(call: Any, function: Any, *args: Any, runtime: bool = False, constants
     if key not in _OURS:
         implementation = implementation_of(function, given_types, {})
         assert implementation is not None, "no implementation"
-        names = ", ".join(f"a{k}" for k in range(len(args)))
-        namespace: dict[str, Any] = {"function": compiled(implementation)}
-        passed = ", ".join([names, *map(repr, constants)])
-        exec(f"def via({names}):\n    return function({passed})", namespace)
-        _OURS[key] = numba.njit(namespace["via"])
+        _OURS[key] = _with_constants(compiled(implementation), len(args), constants)
     ours = _OURS[key]
     theirs = _THEIRS.setdefault(call.__code__, numba.njit(call))
     mine, given = _copies(args), _copies(args)
@@ -128,6 +125,17 @@ def check(call: Any, function: Any, *args: Any, runtime: bool = False, constants
         if one.size and any(shares):
             strides = zip(one.strides, two.strides, one.shape, strict=True)
             assert all(length == 1 or own == other for own, other, length in strides)
+
+
+def _with_constants(function: Any, count: int, constants: tuple[Any, ...]) -> Any:
+    """The compiled function of so many arguments, then the constants, with defaults for the rest."""
+    if not constants and len(inspect.signature(function.py_func).parameters) == count:
+        return function
+    names = ", ".join(f"a{k}" for k in range(count))
+    namespace: dict[str, Any] = {"function": function}
+    passed = ", ".join([names, *map(repr, constants)])
+    exec(f"def via({names}):\n    return function({passed})", namespace)
+    return numba.njit(namespace["via"])
 
 
 def _result_type(dispatcher: Any, args: Any) -> Any:
@@ -172,3 +180,15 @@ def samples(ndim: int, dtype: Any = np.float64, lengths: tuple[int, ...] = (3, 4
     strided[...] = plain
     found = [plain, strided, np.zeros((0, *shape[1:]), dtype)]
     return found if ndim == 1 else [*found, np.asfortranarray(plain)]
+
+
+def few_samples(ndim: int, dtype: Any = np.float64, lengths: tuple[int, ...] = (3, 4, 2, 3)) -> list[np.ndarray]:
+    """Those samples of one type: the strided one of 2 or 4 axes, else the one in C order and that of zero length."""
+    found = samples(ndim, dtype, lengths)
+    return found[1:2] if ndim in (2, 4) else found[::2][:2]
+
+
+# A test that loops over `samples` takes them as a parameter: each layout is compiled for anew.
+with_samples = pytest.mark.parametrize(
+    "samples", [few_samples, pytest.param(samples, marks=pytest.mark.long)], ids=["few", "all"]
+)

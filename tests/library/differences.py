@@ -21,13 +21,17 @@ def differentiates(function: Any, *args: Any) -> None:
     text = f"def loss({names}):\n    r = function({names})\n    return np.sum(r * r) + 0.3 * np.sum(r)"
     namespace: dict[str, Any] = {"np": np, "function": function}
     exec(text, namespace)
-    compiled = dict(namespace, function=numba.njit(function))
-    exec(text, compiled)
-    holds(namespace["loss"], numba.njit(compiled["loss"]), *args)
+    compiled = numba.njit(function)
+
+    def loss(*args: Any) -> float:
+        result = compiled(*args)
+        return float(np.sum(result * result) + 0.3 * np.sum(result))
+
+    holds(namespace["loss"], loss, *args)
 
 
 def holds(loss: Any, compiled: Any, *args: Any) -> None:
-    """Hold the gradient of a real function against differences of the same function compiled by Numba."""
+    """Hold the gradient of a real function against differences of the same function, in which Numba compiles all."""
     given = [_copied(arg) for arg in args]
     found = gradient(loss)(*given)
     left = [_copied(arg) for arg in args]

@@ -8,7 +8,7 @@ import pytest
 from tests.library.compiled import check, samples
 
 
-@pytest.mark.parametrize("ndim", [1, 2, 3])
+@pytest.mark.parametrize("ndim", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_concatenate(ndim):
     x, strided, empty, *fortran = samples(ndim)
     for arrays in ((x, strided, empty), (x,), (empty, empty), tuple(fortran) * 2):
@@ -29,7 +29,7 @@ def test_concatenate_dtypes():
         check(lambda a: np.concatenate(a), np.concatenate, (np.ones(2, one), np.arange(3).astype(two)))
 
 
-@pytest.mark.parametrize("ndim", [0, 1, 2, 3])
+@pytest.mark.parametrize("ndim", [0, 1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_stack(ndim):
     x, *others = samples(ndim)
     check(lambda a: np.stack(a), np.stack, (x, x))
@@ -40,7 +40,7 @@ def test_stack(ndim):
         check(lambda a, axis: np.stack(a, axis), np.stack, (others[-1],) * 2, -1)
 
 
-@pytest.mark.parametrize("ndim", [0, 1, 2, 3])
+@pytest.mark.parametrize("ndim", [0, 1, 2, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("call", [np.hstack, np.vstack, np.dstack, np.row_stack])
 def test_stacks(ndim, call):
     x, *others = samples(ndim)
@@ -73,7 +73,7 @@ def test_append():
     check(lambda a, b, axis: np.append(a, b, axis), np.append, m, m[:1], 1)
 
 
-@pytest.mark.parametrize("ndim", [1, 3])
+@pytest.mark.parametrize("ndim", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_split(ndim):
     x, strided, *_ = samples(ndim, lengths=(6, 4, 6))
     for count in (1, 2, 3, 4):

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from numba.np.extensions import cross2d
 
-from tests.library.compiled import check, samples
+from tests.library import compiled
+from tests.library.compiled import check, with_samples
 
 
-def test_diag():
+@with_samples
+def test_diag(samples):
     v, m = samples(1), samples(2)
     for k in (0, 1, -2, 9):
         for x in v:
@@ -18,7 +20,7 @@ def test_diag():
         for x in m:
             check(lambda v, k: np.diag(v, k), np.diag, x, k, runtime=True)
             check(lambda v, k: np.trace(v, k), np.trace, x, k, runtime=True)
-    check(lambda v: np.diagflat(v), np.diagflat, m[1])
+    check(lambda v: np.diagflat(v), np.diagflat, m[-1])
     check(lambda v: np.diagflat(v), np.diagflat, 2.0)
     for dtype in (np.float32, np.complex64):
         check(lambda v: np.trace(v), np.trace, samples(2, dtype)[0])
@@ -26,7 +28,8 @@ def test_diag():
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])
-def test_triangles(ndim):
+@with_samples
+def test_triangles(samples, ndim):
     for x in samples(ndim):
         for k in (0, 1, -2, 9, -9):
             check(lambda m, k: np.tril(m, k), np.tril, x, k, runtime=True)
@@ -36,7 +39,8 @@ def test_triangles(ndim):
     check(lambda m: np.triu(m), np.triu, x)
 
 
-def test_vander():
+@with_samples
+def test_vander(samples):
     for dtype in (np.float64, np.float32, np.int64, np.complex64):
         for x in samples(1, dtype):
             for n in (0, 1, 4, -1):
@@ -60,7 +64,7 @@ def test_fill_diagonal():
 
 
 def test_outer_and_kron():
-    x, m = np.arange(3.0), samples(2)[0]
+    x, m = np.arange(3.0), compiled.samples(2)[0]
     check(lambda a, b: np.outer(a, b), np.outer, x, m.T)
     check(lambda a, b: np.outer(a, b), np.outer, x[::2], 2.0)
     check(lambda a, b: np.outer(a, b), np.outer, (1, 2), x.astype(np.float32))
@@ -101,7 +105,8 @@ def test_creation():
     check(lambda a, b, s: np.arange(a, b, s), np.arange, 1.0, 3.0 + 2j, 0.3 + 0.1j)
 
 
-def test_delete_and_insert():
+@with_samples
+def test_delete_and_insert(samples):
     for x in (*samples(1), *samples(2)):
         for place in (0, 2, -1, 99):
             check(lambda x, i: np.delete(x, i), np.delete, x, place, runtime=True)
@@ -121,7 +126,8 @@ def test_delete_and_insert():
             check(lambda x, i, v: np.insert(x, i, v), np.insert, x, places, values)
 
 
-def test_extract():
+@with_samples
+def test_extract(samples):
     for x in (*samples(1), *samples(2)):
         check(lambda c, x: np.extract(c, x), np.extract, np.ravel(x) > 0, x)
     x = np.arange(3.0)
@@ -131,7 +137,7 @@ def test_extract():
 
 
 def test_take_along_axis():
-    x = samples(3)[1]
+    x = compiled.samples(3)[1]
     index = np.array([[[0, 2], [1, 0], [1, 1], [-1, 0]]])
     check(lambda x, i: np.take_along_axis(x, i, 0), np.take_along_axis, x, index, constants=(0,))
     check(lambda x, i: np.take_along_axis(x, i, 1), np.take_along_axis, x, index[:, :3, :1], constants=(1,))
@@ -140,7 +146,8 @@ def test_take_along_axis():
     check(lambda x, i: np.take_along_axis(x, i, 1), np.take_along_axis, x, index[:, :, [0, 1, 1]], constants=(1,))
 
 
-def test_others():
+@with_samples
+def test_others(samples):
     x = np.array([0.0, 0.0, 2.0, 1.0, 0.0])
     for sides in ("fb", "f", "B"):
         check(eval(f"lambda x: np.trim_zeros(x, {sides!r})"), np.trim_zeros, x, constants=(sides,))
@@ -153,9 +160,10 @@ def test_others():
     check(lambda y: np.asarray_chkfinite(y), np.asarray_chkfinite, np.array([1.0, np.nan]))
 
 
-def test_sets():
-    x, y = np.array([3.0, 1.0, 3.0, np.nan, 2.0, 1.0, np.nan]), np.array([[1.0, 5.0], [2.0, 5.0]])
-    for a in (x, y, y.T, np.zeros(0)):
+@pytest.mark.parametrize("layout", ["C", pytest.param("F", marks=pytest.mark.long)])
+def test_sets(layout):
+    x, y = np.array([3.0, 1.0, 3.0, np.nan, 2.0, 1.0, np.nan]), np.array([[1.0, 5.0], [2.0, 5.0]], order=layout)
+    for a in (x, y, np.zeros(0)):
         check(lambda a: np.unique(a), np.unique, a)
         check(lambda a, b: np.union1d(a, b), np.union1d, a, y)
         check(lambda a, b: np.setdiff1d(a, b), np.setdiff1d, a, y)

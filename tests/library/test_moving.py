@@ -105,8 +105,15 @@ def test_gradient(name):
     differentiates(function, *args)
 
 
-@pytest.mark.parametrize("name", ["concatenate", "roll", "flip", "repeat", "tril triu", "outer"])
-@pytest.mark.parametrize("layout", ["F", "A"])
+OFTEN = {"F": ("roll", "tril triu"), "A": ("concatenate", "repeat", "outer")}
+LAYOUTS = [
+    pytest.param(name, layout, marks=() if name in OFTEN[layout] else pytest.mark.long)
+    for name in ("concatenate", "roll", "flip", "repeat", "tril triu", "outer")
+    for layout in "FA"
+]
+
+
+@pytest.mark.parametrize(("name", "layout"), LAYOUTS)
 def test_gradient_of_other_layouts(name, layout):
     function, args = CASES[name]
     wide = [np.repeat(np.repeat(arg, 2, 0), 2, -1) if arg.ndim > 1 else np.repeat(arg, 2) for arg in args]

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 import zygote_py.library.moving  # noqa: F401
-from tests.library.compiled import check, samples
+from tests.library.compiled import check, samples, with_samples
 
 
 @pytest.mark.parametrize("ndim", [1, 3])
-def test_flip(ndim):
+@with_samples
+def test_flip(samples, ndim):
     for x in samples(ndim):
         check(lambda a: np.flip(a), np.flip, x)
         check(lambda a: np.flipud(a), np.flipud, x)
 
 
 @pytest.mark.parametrize("ndim", [2, 3])
-def test_turn(ndim):
+@with_samples
+def test_turn(samples, ndim):
     for x in samples(ndim):
         check(lambda a: np.fliplr(a), np.fliplr, x)
         check(lambda a: np.rot90(a), np.rot90, x)
@@ -45,7 +47,8 @@ def test_axes_in_tuples():
 
 
 @pytest.mark.parametrize("ndim", [0, 1, 2, 3])
-def test_at_least(ndim):
+@with_samples
+def test_at_least(samples, ndim):
     for x in samples(ndim):
         check(lambda a: np.atleast_1d(a), np.atleast_1d, x)
         check(lambda a: np.atleast_2d(a), np.atleast_2d, x)
@@ -62,7 +65,8 @@ def test_broadcast_arrays():
 
 
 @pytest.mark.parametrize("ndim", [0, 1, 3])
-def test_roll(ndim):
+@with_samples
+def test_roll(samples, ndim):
     for x in samples(ndim):
         for shift in (0, 1, -2, 100):
             check(lambda a, shift: np.roll(a, shift), np.roll, x, shift, runtime=True)
@@ -78,7 +82,8 @@ def test_roll_of_other_types():
 @pytest.mark.parametrize(
     ("ndim", "dtype"), [(0, np.float64), (1, np.float32), (1, np.complex128), (2, np.float64), (3, np.int64)]
 )
-def test_repeat(ndim, dtype):
+@with_samples
+def test_repeat(samples, ndim, dtype):
     for x in samples(ndim, dtype):
         for repeats in (0, 1, 3):
             check(lambda a, repeats: np.repeat(a, repeats), np.repeat, x, repeats, runtime=True)
@@ -98,7 +103,8 @@ def test_repeat_refuses_what_numba_refuses():
 
 
 @pytest.mark.parametrize("ndim", [0, 2])
-def test_resize(ndim):
+@with_samples
+def test_resize(samples, ndim):
     for x in samples(ndim):
         for shape in (0, 2, 7, (2, 1), (3, 5), (0, 3), (-1, 2), -3):
             check(lambda a, shape: np.resize(a, shape), np.resize, x, shape, runtime=True)

@@ -33,8 +33,10 @@ def with_nan(array):
     return array
 
 
-def each(arrays):
-    return pytest.mark.parametrize("x", arrays.values(), ids=arrays.keys())
+def each(arrays, *often):
+    """The arrays by name, each of which is compiled for; those that are not named here run for long."""
+    params = [pytest.param(x, id=name, marks=() if name in often else pytest.mark.long) for name, x in arrays.items()]
+    return pytest.mark.parametrize("x", params)
 
 
 # --------------------------------------------------------------------------------------------------------- reductions
@@ -52,12 +54,12 @@ def builtins_of(x):
     return max(x), min(x), sum(x), sum(x, 2.5)
 
 
-@each(SHAPES)
+@each(SHAPES, "row", "part")
 def test_reductions(x):
     agree(reductions, x)
 
 
-@each(SHAPES)
+@each(SHAPES, "row32", "table")
 def test_reductions_without_nan(x):
     agree(nan_reductions, with_nan(x))
 
@@ -107,13 +109,16 @@ def differences(x):
     return np.diff(x), np.diff(x, 2), np.diff(x, n=9)
 
 
-@each(SHAPES)
+@each(SHAPES, "row", "fortran")
 def test_running(x):
     agree(running, with_nan(x))
     agree(along_last, x)
 
 
-@each({name: array for name, array in SHAPES.items() if name not in ("strided", "part")})  # Numba has C and F only
+COMPACT = {name: array for name, array in SHAPES.items() if name not in ("strided", "part")}  # Numba has C and F only
+
+
+@each(COMPACT, "row32", "cube")
 def test_differences(x):
     agree(differences, x)
 
@@ -161,13 +166,13 @@ def sorted_in_place(x):
     return x * 2.0
 
 
-@each(SHAPES)
+@each(SHAPES, "strided", "table32")
 def test_sorting(x):
     agree(in_order, x)
     agree(sorted_in_place, x)
 
 
-@each(SHAPES)
+@each(SHAPES, "row", "part")
 def test_middle(x):
     agree(middle, x)
 
@@ -188,17 +193,7 @@ def test_median_of_many_orders():
     for size in range(1, 30):
         x = tried.integers(0, 8, size).astype(float)
         x[tried.random(size) < 0.1] = np.nan
-        median_agrees(x)
-
-
-def median_agrees(x, made=[]):  # noqa: B006 (compiled once)
-    import numba
-
-    from tests.library.primals import primal
-
-    if not made:
-        made += [primal(lambda x: np.median(x), x), numba.njit(lambda x: np.median(x))]
-    np.testing.assert_array_equal(made[0](x), made[1](x), err_msg=str(x))
+        agree(lambda x: np.median(x), x)
 
 
 def test_sorting_one_row_of_a_table():
@@ -238,7 +233,7 @@ def test_take_along_an_axis():
         agree(lambda x, k, axis: np.take(x, k, axis=axis), TABLE, 2, axis)
 
 
-@pytest.mark.parametrize("x", [ROW, SHAPES["row32"], TABLE], ids=["row", "row32", "table"])
+@each({name: SHAPES[name] for name in ("row", "row32", "table")}, "row32", "table")
 def test_select(x):
     agree(lambda x: (np.select((x > 0, x > -1), (x, x * 2), 7.0), np.select((x > 0,), (x,))), x)
 
@@ -290,21 +285,19 @@ def test_sliding(size, width):
     agree(sliding, whole(size), whole(width))
 
 
-def test_sliding_of_complex_numbers():
+@pytest.mark.parametrize("kinds", ["complex", *(pytest.param(k, marks=pytest.mark.long) for k in ("single", "real"))])
+def test_sliding_of_complex_numbers(kinds):
     a, v = np.array([1 + 2j, 3j, -1.0]), np.array([2.0, -1.0, 1j, 4.0])
-    agree(sliding, a, v)
-    agree(sliding, a, v.real.astype(np.float32))
-    agree(sliding, a.imag, v)
+    arguments = {"complex": (a, v), "single": (a, v.real.astype(np.float32)), "real": (a.imag, v)}
+    agree(sliding, *arguments[kinds])
 
 
-def test_unwrap():
-    for x in (ROW * 9, SHAPES["row32"] * 9, TABLE * 9, SHAPES["strided"] * 9):
-        agree(lambda x: (np.unwrap(x), np.unwrap(x, 4.0), np.unwrap(x, period=3.0)), x)
+@each({name: SHAPES[name] * 9 for name in ("row", "row32", "table", "strided")}, "row", "table")
+def test_unwrap(x):
+    agree(lambda x: (np.unwrap(x), np.unwrap(x, 4.0), np.unwrap(x, period=3.0)), x)
 
 
-@pytest.mark.parametrize(
-    "x", [TABLE, SHAPES["fortran"], SHAPES["table32"], TABLE * 1j], ids=["c", "f", "f32", "complex"]
-)
+@each({"c": TABLE, "f": SHAPES["fortran"], "f32": SHAPES["table32"], "complex": TABLE * 1j}, "c")
 def test_cov(x):
     agree(lambda x: (np.cov(x), np.cov(x, rowvar=False), np.cov(x, bias=True), np.cov(x, ddof=2)), x, ulps=4)
     agree(lambda x: (np.cov(x, x * x), np.cov(x, x[0]), np.cov(x[1]), np.cov(x[0], x[1])), x, ulps=4)
