@@ -24,13 +24,12 @@ from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
+from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
 from zygote_py.frontend.values import elements_of_list, is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 from zygote_py.library import lists
-
-Rename = Callable[[st.Variable], st.Variable]
 
 
 def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
@@ -74,9 +73,7 @@ class _Inliner:
         if not self._calls:
             return self._typed
         # Control now comes to the successors of a block from the last of those that it was split into.
-        blocks = {
-            label: _map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()
-        }
+        blocks = {label: map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()}
         return dataclasses.replace(
             self._typed,
             parameters=tuple(self._parameters),
@@ -104,17 +101,17 @@ class _Inliner:
             self._calls += 1
             prefix = f"{self._calls}:"
             done += self._pass_arguments(inlined, prefix, statement.loc)
-            renamed = [_renamed(each, prefix) for each in callee.blocks.values()]
-            if len(renamed) == 1 and isinstance(renamed[0].ending, st.Leave):
-                done += renamed[0].statements
-                done += self._result(statement, callee, renamed[0].ending, prefix)
+            bodies = [renamed(each, prefix) for each in callee.blocks.values()]
+            if len(bodies) == 1 and isinstance(bodies[0].ending, st.Leave):
+                done += bodies[0].statements
+                done += self._result(statement, callee, bodies[0].ending, prefix)
                 continue
             labels = {old: self._next_label() for old in callee.blocks}
             rest = self._next_label()
             self._blocks[label] = st.TypedBlock(
                 tuple(done), st.GoTo(labels[next(iter(callee.blocks))], statement.loc), block.loc
             )
-            for old, inner in zip(callee.blocks, renamed, strict=True):
+            for old, inner in zip(callee.blocks, bodies, strict=True):
                 self._blocks[labels[old]] = self._inner(inner, labels, rest, statement, callee, prefix)
             label, done = rest, []
         self._blocks[label] = st.TypedBlock(tuple(done), block.ending, block.loc)
@@ -233,7 +230,7 @@ class _Inliner:
             self._never_none.add(statement.target)
         if not _holds(result, typed.return_type):
             raise InternalError(f"{function}{taken} gives {typed.return_type}, and Numba's gives {result}")
-        return _Inlined(_moved(inline_calls(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
+        return _Inlined(moved(inline_calls(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
 
     def _keep_self(self, statement: st.Statement) -> Iterator[st.Statement]:
         """Remember of a method which array it is of, in a variable that nothing else assigns."""
@@ -279,7 +276,7 @@ class _Inliner:
                 yield st.Assign(item, st.Item(call.star, None, index), loc)
         bound = inlined.signature.bind(*positional, **dict(call.keywords)).arguments
         for index, (name, type_) in enumerate(zip(callee.parameters, callee.parameter_types, strict=True)):
-            variable = _parameter(prefix, index)
+            variable = parameter(prefix, index)
             self._types[variable] = type_
             value: st.Expression
             if index >= callee.argument_count:
@@ -313,7 +310,7 @@ class _Inliner:
         prefix: str,
     ) -> st.TypedBlock:
         """A block of the callee as one of the caller."""
-        block = _map_merges(block, labels)
+        block = map_merges(block, labels)
         statements, ending = block.statements, block.ending
         match ending:
             case st.GoTo(target, loc):
@@ -348,100 +345,3 @@ def _holds(type: Type, own: Type) -> bool:
     scalars = types.Number | types.Boolean
     both = isinstance(types.unliteral(type), scalars) and isinstance(types.unliteral(own), scalars)
     return both or types.unliteral(type) == types.unliteral(own)
-
-
-def _moved(function: st.TypedFunction, loc: Loc) -> st.TypedFunction:
-    """A function with all of it at one place in the source: what a call of a library's function does is the call's."""
-    return dataclasses.replace(
-        function,
-        blocks={
-            label: st.TypedBlock(
-                tuple(dataclasses.replace(statement, loc=loc) for statement in block.statements),
-                dataclasses.replace(block.ending, loc=loc),
-                loc,
-            )
-            for label, block in function.blocks.items()
-        },
-    )
-
-
-def _parameter(prefix: str, index: int) -> st.Variable:
-    """The variable that holds an argument of a call."""
-    return f"{prefix}*parameter{index}"
-
-
-def is_parameter(variable: st.Variable) -> bool:
-    """Whether a variable is one that `inline_calls` made to hold an argument."""
-    return ":*parameter" in variable
-
-
-def _map_merges(block: st.TypedBlock, labels: dict[st.Label, st.Label]) -> st.TypedBlock:
-    """Rename the blocks that the merges of a block name."""
-    statements = []
-    for statement in block.statements:
-        if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
-            incoming = tuple((labels.get(label, label), variable) for label, variable in statement.value.incoming)
-            statement = st.Assign(statement.target, st.Merge(incoming), statement.loc)
-        statements.append(statement)
-    return st.TypedBlock(tuple(statements), block.ending, block.loc)
-
-
-def _renamed(block: st.TypedBlock, prefix: str) -> st.TypedBlock:
-    """A block with other names for its variables."""
-    new = prefix.__add__
-    statements: list[st.Statement] = []
-    for statement in block.statements:
-        match statement:
-            case st.Assign(target, value, loc):
-                statements.append(st.Assign(new(target), _renamed_expression(value, new), loc))
-            case st.SetAttribute(target, name, value, loc):
-                statements.append(st.SetAttribute(new(target), name, new(value), loc))
-            case st.Store(array, at, value, type_, loc):
-                statements.append(st.Store(new(array), new(at), new(value), type_, loc))
-            case st.Act(kind, args, loc):
-                statements.append(st.Act(kind, tuple(map(new, args)), loc))
-    ending = block.ending
-    match ending:
-        case st.Choose(condition, then, orelse, loc):
-            ending = st.Choose(new(condition), then, orelse, loc)
-        case st.Leave(result, loc):
-            ending = st.Leave(new(result), loc)
-        case st.Fail(exception, raised, loc):
-            renamed = (st.Name(new(arg.variable)) if isinstance(arg, st.Name) else arg for arg in raised)
-            ending = st.Fail(exception, tuple(renamed), loc)
-        case _:
-            pass
-    return st.TypedBlock(tuple(statements), ending, block.loc)
-
-
-def _renamed_expression(value: st.Expression, new: Rename) -> st.Expression:
-    match value:
-        case st.Parameter(index):
-            return st.Copy(new(_parameter("", index)))
-        case st.Copy(source):
-            return st.Copy(new(source))
-        case st.Operate(op, args, types_, inplace):
-            return st.Operate(op, tuple(map(new, args)), types_, inplace)
-        case st.Call(callee, args, keywords, types_, star):
-            named = tuple((name, new(arg)) for name, arg in keywords)
-            return st.Call(new(callee), tuple(map(new, args)), named, types_, None if star is None else new(star))
-        case st.Attribute(of, name):
-            return st.Attribute(new(of), name)
-        case st.Item(of, index_, static, type_):
-            return st.Item(new(of), None if index_ is None else new(index_), static, type_)
-        case st.Build(kind, items):
-            return st.Build(kind, tuple(map(new, items)))
-        case st.Iterate(of):
-            return st.Iterate(new(of))
-        case st.Advance(iterator):
-            return st.Advance(new(iterator))
-        case st.Element(pair):
-            return st.Element(new(pair))
-        case st.Present(pair):
-            return st.Present(new(pair))
-        case st.Unpack(of, count):
-            return st.Unpack(new(of), count)
-        case st.Merge(incoming):
-            return st.Merge(tuple((label, None if name is None else new(name)) for label, name in incoming))
-        case _:
-            return value

@@ -23,8 +23,8 @@ from zygote_py.frontend import arrays, calls, expressions, lists, objects, value
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
-from zygote_py.frontend.inlining import is_parameter
 from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
+from zygote_py.frontend.renaming import is_parameter
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
