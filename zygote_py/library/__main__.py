@@ -16,7 +16,8 @@ that Numba has.
 
 - *Differentiable*: exact derivatives; what is said in brackets is the condition for one to exist.
 - *No derivative by nature*: integers, truth values, what is constant wherever it has a derivative, and random draws.
-  Such functions may be used anywhere, and no gradient flows through them, nor to the parameters of a distribution.
+  Such functions may be used anywhere, and no gradient flows through them. A draw from a continuous distribution is
+  refused where a parameter of it has a derivative: transform a draw from the standard one.
 - *Refused*: a `DifferentiationError` with the line, if a value with a derivative goes through it. It may be used on
   values that have none.
 

@@ -2,7 +2,7 @@
 
     np.random.shuffle(x)            each exchange of two elements, with the numbers that Numba would draw
     np.random.choice(x)             x[j], with j drawn
-    np.random.normal(m, s)          a draw: m and s get no derivative, and are refused if one is asked for
+    np.random.normal(m, s)          a draw: refused, if m or s has a derivative
 
 A draw is made once, in the order of the program, and never again in the reverse sweep. `DRAWS` are those of NumPy's
 that Numba compiles. For the derivative with respect to a parameter of a distribution, draw from the standard one:
