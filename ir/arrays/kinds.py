@@ -40,6 +40,8 @@ COMPARISONS: dict[ops.Op, ops.Op] = {
     np.greater: operator.gt,
 }
 UNARY: frozenset[ops.Op] = frozenset({operator.neg, operator.pos, operator.invert, builtins.abs})
+# What is no ufunc, and yet is computed from one element, and maybe from one number that says how.
+OF_ONE: frozenset[ops.Op] = frozenset({np.round, np.around, np.angle, np.sinc})
 
 
 class Kind(enum.Enum):
@@ -113,6 +115,9 @@ def _is_of_elements(instr: Instr) -> bool:
         return len(args) == 3
     if op in UNARY:
         return len(args) == 1
+    if op in OF_ONE:
+        inexact = isinstance(element(args[0]), types.Float | types.Complex)
+        return inexact and len(args) <= 2 and all(is_scalar(arg.type) for arg in args[1:])
     if op in BINARY or op in COMPARISONS:
         return len(args) == 2
     return isinstance(op, np.ufunc) and op.nout == 1 and op.nin == len(args)

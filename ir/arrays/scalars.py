@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import COMPARISONS
+from zygote_py.ir.arrays.kinds import COMPARISONS, OF_ONE
 from zygote_py.ir.core import Const, Operand, Type
 
 _ARITHMETIC: dict[ops.Op, ops.Op] = {
@@ -46,6 +46,8 @@ _LOGIC: dict[ops.Op, ops.Op] = {
     np.logical_or: operator.or_,
     np.logical_xor: operator.xor,
 }
+# The functions of `OF_ONE` give a number of double precision for one of single precision, which is rounded then.
+_IN_DOUBLE: dict[Type, Type] = {types.float32: types.float64, types.complex64: types.complex128}
 # Cheap enough to be computed again rather than kept in an array.
 _CHEAP: list[ops.Op] = [
     *_ARITHMETIC,
@@ -139,6 +141,8 @@ def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, pyt
         return emit(ops.select, chosen, cast(emit, then, result), cast(emit, orelse, result), type=result)
     if op is np.clip:
         return _clip(emit, args, result)
+    if op in OF_ONE:
+        return cast(emit, emit(op, *args, type=_IN_DOUBLE.get(result, result)), result)
     if op in _LOGIC:
         truths = [cast(emit, arg, types.boolean) for arg in args]
         return cast(emit, emit(_LOGIC[op], *truths, type=types.boolean), result)

@@ -36,6 +36,7 @@ from zygote_py.frontend.iteration import (
     dim,
     over_elements,
 )
+from zygote_py.frontend.keywords import by_position
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
@@ -89,6 +90,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return empty
     if callee is numba.literal_unroll:
         return args[0]
+    if callee is numba_adapter.LENGTH_OF_ITERATOR:
+        return Bundle(type_, (at.cast(iteration(at, expression.args[0]).length(at), plain(type_)),))
     if callee is enumerate or callee is zip:
         made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
         at.iterations[target] = made, None
@@ -96,6 +99,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is np.ndindex or callee is np.ndenumerate:
         at.iterations[target] = _over_indices(at, callee, args, type_), None
         return Bundle(type_, ())
+    args, keywords = by_position(callee, args, keywords)
     if not keywords:
         simple = _simple(at, callee, args, expression.types, type_)
         if simple is not None:
@@ -103,6 +107,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if isinstance(callee, Method) and arrays.is_array(callee.value.type):
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _method(at, callee)
+        args, keywords = by_position(callee, args, keywords)
     new = creation.call(at, callee, args, keywords, type_)
     return new if new is not None else _instruction(at, callee, args, keywords, arg_types, type_)
 

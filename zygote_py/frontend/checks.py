@@ -1,6 +1,7 @@
 """Checks that a function makes while it runs, where Numba makes them and no instruction does.
 
 a, b, c = x                   check_count %n, 3             raises ValueError unless the array has three elements
+np.round(x, 1, y)             check_out %n, %m              raises ValueError unless the axes have the same length
 """
 
 from __future__ import annotations
@@ -17,4 +18,11 @@ def check_count(length: int, count: int) -> None:
         raise ValueError("not enough values to unpack")
 
 
+def check_out(length: int, given: int) -> None:
+    """Raise ValueError if an axis of the array for the result has not the length of the result's."""
+    if length != given:
+        raise ValueError("the array for the result does not have the shape of the result")
+
+
 helper(check_count, Effect.WRITE)
+helper(check_out, Effect.WRITE)

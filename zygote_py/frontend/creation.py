@@ -20,6 +20,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.frontend import values
 from zygote_py.frontend.arrays import check_overlap, fill, is_array, number, shares_base
+from zygote_py.frontend.checks import check_out
 from zygote_py.frontend.iteration import INT, product, shape_of
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
@@ -71,7 +72,15 @@ def _into(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, 
     check_overlap(at, out.leaves[0], operands)
     if callee is np.dot and any(shares_base(out.leaves[0], operand) for operand in operands):
         raise at.refuse("`np.dot` writes to an array that it reads", "give it another array for the result", "dot")
+    result = out.leaves[0].type
+    if callee in _OF_ANY_TYPE and isinstance(result, types.Array) and isinstance(computed, types.Array):
+        if result.ndim != computed.ndim:
+            raise at.refuse("the array for the result does not have its shape", "give it one that does", "out")
+        computed = computed.copy(dtype=result.dtype)
     made = at.emit(callee, operands, computed)
+    if callee in _OF_ANY_TYPE:
+        for own, given in zip(shape_of(at, made), shape_of(at, out.leaves[0]), strict=True):
+            at.emit(check_out, (own, given), types.none)
     fill(at, out.leaves[0], Bundle(computed, (made,)))
     return Bundle(type_, out.leaves)
 
@@ -314,6 +323,8 @@ def size(at: Lowering, array: Operand) -> Operand:
 
 
 # What takes an array for its result behind as many other arguments. All ufuncs do too.
+# Of these, Numba compares the shapes, and converts each element to the type of that array at once.
+_OF_ANY_TYPE = (np.around, np.round, np.clip)
 _TAKE_OUT: tuple[tuple[object, int], ...] = ((np.dot, 2), (np.around, 2), (np.round, 2), (np.clip, 3))
 FORMS: dict[object, tuple[tuple[str, ...], Form]] = {
     np.empty: (("shape", "dtype"), _empty),
