@@ -472,3 +472,39 @@ def test_an_array_whose_elements_share_memory():
     wide = np.zeros((4, 6))
     for layout in (wide[::2, ::3], wide[::-2, ::-3].T, wide[:1, ::2].T[:2, :], wide[::2, :1]):
         pullback(double, layout)
+
+
+# Branches and loops
+
+
+def branching(s, n, t):
+    for i in range(n):
+        if s.x[i % 3] > 0.0:
+            s.x[i % 3] *= s.rate * t
+            if s.x[0] > 5.0:
+                break
+        else:
+            s.out[i % 2, :] += s.x[i % 3] * s.rate
+    return s.x[0] * s.out[1, 1] * t
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 9])
+def test_seeds_of_all_results_against_differences(n: int):
+    def state(v: np.ndarray) -> State:
+        return State(v[:3].copy(), v[3:9].reshape(2, 3).copy(), v[9])
+
+    def results(v: np.ndarray) -> np.ndarray:
+        s = state(v)
+        value = branching(s, n, v[10])
+        return np.concatenate([s.x, s.out.ravel(), [s.rate, value]])
+
+    rng = np.random.default_rng(n)
+    for _ in range(5):
+        v, seed, step = rng.normal(size=11), rng.normal(size=11), 1e-6
+        expected = [seed @ (results(v + step * e) - results(v - step * e)) / (2 * step) for e in np.eye(11)]
+        s = state(v)
+        _, back = pullback(branching, s, n, v[10])
+        s.x[:] = s.out[:] = np.nan
+        ds, _, dt = back(seed[10], s=state(seed))
+        found = np.concatenate([ds.x, ds.out.ravel(), [ds.rate, dt]])
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
