@@ -208,8 +208,9 @@ class Memory:
         """The one instruction that made what `target` reaches, if all that has its root is what it made last."""
         while isinstance(target, Instr) and is_view(target):
             target = target.args[0]
-        certain = isinstance(target, Instr) and is_fresh(target) and self._find(target) not in self._kept
-        return target if certain else None
+        if not isinstance(target, Instr) or not is_fresh(target) or self._find(target) in self._kept:
+            return None
+        return target
 
     def _find(self, value: Value) -> Value:
         while (above := self._parent.get(value)) is not None:

@@ -65,11 +65,23 @@ def fold_constants(function: Function) -> None:
             result = _fold(instr, args) or _simplify(instr, args)
             if result is not None:
                 folded[instr] = result
+            else:
+                _negate(instr, args)
     if folded:
         for block in function.blocks:
             block.instrs = [instr for instr in block.instrs if instr not in folded]
         replace_values(function, folded)
     _fold_branches(function, seen_through)
+
+
+def _negate(instr: Instr, args: tuple[Operand, ...]) -> None:
+    """Let an adjoint times -1 be its negative; they differ in the sign of NaN, which is kept for what the user wrote."""
+    if instr.op is not operator.mul or instr.origin is None or not isinstance(instr.type, types.Float):
+        return
+    for factor, other in (args, args[::-1]):
+        if isinstance(factor, Const) and factor.value == -1.0 and other.type == instr.type:
+            instr.op, instr.args = operator.neg, (other,)
+            return
 
 
 def _fold_branches(function: Function, seen_through: Callable[[Operand], Operand]) -> None:

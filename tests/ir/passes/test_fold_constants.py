@@ -180,3 +180,22 @@ def test_constants_are_plain_values_of_python():
     constant = instr.args[1]
     assert isinstance(constant, Const)
     assert type(constant.value) is float
+
+
+def test_minus_one_times_an_adjoint_is_its_negative():
+    source = """
+    b0:
+      %a = mul -1.0, %x : f64
+      %b = mul %y, -1.0 : f64
+      %c = add %a, %b : f64
+      return %c
+    """
+    function = read(source)
+    fold_constants(function)
+    assert "neg" not in shown(function)  # the user's own, to the sign of NaN
+    for instr in function.values():
+        if isinstance(instr, Instr):
+            instr.origin = instr
+    fold_constants(function)
+    assert shown(function).count("= neg %") == 2
+    assert "mul" not in shown(function)
