@@ -9,8 +9,8 @@ arguments have changed. It runs the function again, on the copies.
 
 from __future__ import annotations
 
+import functools
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,9 +27,6 @@ from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.structures import parts, with_parts
-
-_known: weakref.WeakKeyDictionary[Any, _PullbackFunction] = weakref.WeakKeyDictionary()
-
 
 def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
@@ -62,10 +59,13 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    function = _known.get(f)
-    if function is None:
-        function = _known[f] = _PullbackFunction(f)
-    return function(*args)
+    return _function(f)(*args)
+
+
+@functools.lru_cache(maxsize=256)
+def _function(f: Callable[..., Any]) -> _PullbackFunction:
+    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
+    return _PullbackFunction(f)
 
 
 class Pullback:
