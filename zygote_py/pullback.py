@@ -28,6 +28,7 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.structures import parts, with_parts
 
+
 def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
