@@ -1,0 +1,175 @@
+"""Forms of calls on arrays: `out`, keywords, methods; rounding and angles of arrays, real and complex."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from tests.library.differences import holds
+from tests.library.primals import agree
+from tests.traps import trap
+from zygote_py import gradient
+
+ROW = np.array([0.31, -1.26, 2.37, 0.52])
+TABLE = np.random.default_rng(3).normal(size=(3, 4))
+LAYOUTS = {
+    "c": TABLE,
+    "fortran": np.asfortranarray(TABLE),
+    "strided": np.random.default_rng(4).normal(size=(6, 8))[::2, ::2],
+    "single": TABLE.astype(np.float32),
+    "no axes": np.array(1.74),
+    "empty": np.zeros((3, 0)),
+}
+COMPLEX = ROW + 1j * ROW[::-1] ** 2
+
+
+# -------------------------------------------------------------------------------------------------------- rounding
+
+
+def rounded(x):
+    return np.round(x), np.round(x, 1), np.around(x, decimals=2), np.round(a=x, decimals=-1)
+
+
+@pytest.mark.parametrize("x", [*LAYOUTS.values(), COMPLEX, COMPLEX.astype(np.complex64)], ids=str)
+def test_rounded_values(x):
+    agree(rounded, x * 9)
+
+
+def test_rounding_into_an_array():
+    def f(x, y):
+        np.round(x, 1, y)
+        np.around(x * 2.0, out=y[1:])
+
+    agree(f, ROW, np.zeros(4, np.float32))
+    agree(f, ROW, np.zeros(5))
+    agree(lambda x, y: np.round(x * 2.0, 1, out=y), ROW, np.zeros(4, np.float32))
+    agree(lambda x, y: np.round(x[:1], 1, y), ROW, np.zeros(4))
+    agree(lambda x, k: np.round(x, k), ROW, 1)
+
+
+def test_rounding_has_no_derivative():
+    trap(lambda x: np.sum(np.round(x, 1) * x + np.around(x)), ROW, expected=([0.3, -1.3, 2.4, 0.5],))
+
+    def into(x):
+        y = x * 1.0
+        np.round(x, 1, y)
+        return np.sum(y * x)
+
+    trap(into, ROW, expected=([0.3, -1.3, 2.4, 0.5],))
+
+
+def test_rounding_of_complex_numbers():
+    dz = gradient(lambda z: np.sum((np.round(z, 1) * z).real))(COMPLEX)
+    np.testing.assert_array_equal(dz, np.conj(np.round(COMPLEX, 1)))
+
+
+def test_rounding_in_single_precision():
+    dx = gradient(lambda x: np.sum(np.round(x, 1) * x))(ROW.astype(np.float32))
+    assert dx.dtype == np.float32
+    np.testing.assert_array_equal(dx, np.array([0.3, -1.3, 2.4, 0.5], np.float32))
+
+
+# ---------------------------------------------------------------------------------------------------------- angles
+
+
+def angles(z):
+    return np.angle(z), np.angle(z, True), np.angle(z, deg=True), np.angle(z=z)
+
+
+@pytest.mark.parametrize(
+    "z",
+    [*LAYOUTS.values(), COMPLEX, COMPLEX.reshape(2, 2).T, COMPLEX.astype(np.complex64), np.array(1 - 2j)],
+    ids=str,
+)
+def test_values_of_angles(z):
+    agree(angles, z)
+    agree(lambda z, deg: np.angle(z, deg), z, z.size > 1)
+
+
+def test_angles():
+    # i z / |z|^2: the angle grows when z turns
+    turn = 1j * COMPLEX / np.abs(COMPLEX) ** 2
+    weights = np.arange(1.0, 5.0)
+    np.testing.assert_allclose(gradient(lambda z: np.sum(np.angle(z) * np.arange(1.0, 5.0)))(COMPLEX), weights * turn)
+    in_degrees = gradient(lambda z, w: np.sum(np.angle(z, deg=True) * w), wrt="z")(COMPLEX, weights)
+    np.testing.assert_allclose(in_degrees, weights * np.degrees(1.0) * turn)
+    z = COMPLEX.astype(np.complex64).reshape(2, 2)
+    dz = gradient(lambda z: np.sum(np.angle(z)))(z)
+    assert dz.dtype == np.complex64
+    np.testing.assert_allclose(dz, turn.reshape(2, 2), rtol=1e-5)
+    # the number has the angle 0 or pi
+    trap(lambda x: np.sum(np.angle(x) * x), ROW, expected=([0.0, np.pi, 0.0, 0.0],))
+
+
+def test_phases_without_jumps():
+    def f(a, b):
+        k = np.arange(1.0, 7.0)
+        response = 1.0 / (1.0 + a * np.exp(-1j * k) + b * np.exp(-2j * k))
+        return np.sum(np.unwrap(np.angle(response)) * k)
+
+    holds(f, numba.njit(f), 1.3, 2.2)
+
+
+def test_sinc():
+    def f(x):
+        return np.sinc(x) * x
+
+    for x in (*LAYOUTS.values(), COMPLEX, np.array([0.0, 1.0, 2.5])):
+        agree(f, x)
+    holds(lambda x: np.sum(np.sinc(x) * x), lambda x: np.sum(np.sinc(x) * x), TABLE)
+    z, h = np.array([0.3 + 0.4j, -1.2 + 0.1j]), 1e-6
+    slope = (np.sinc(z + h) - np.sinc(z - h)) / (2 * h)
+    np.testing.assert_allclose(gradient(lambda z: np.sum(np.sinc(z).real))(z), np.conj(slope), rtol=1e-8)
+
+
+# -------------------------------------------------------------------------------------------- keywords and methods
+
+
+def clipped(x, low, high):
+    return (
+        *(np.clip(x, a_min=low, a_max=high), np.clip(a=x, a_min=low, a_max=high), np.clip(x, low, a_max=high)),
+        *(x.clip(low, high), x.clip(a_min=low, a_max=high), x.clip(low), x.clip(a_max=high), x.clip(None, high)),
+        *(np.clip(x, None, high), np.clip(x, low, None), np.clip(x, low, high, None)),
+    )
+
+
+@pytest.mark.parametrize("x", LAYOUTS.values(), ids=LAYOUTS)
+def test_values_of_clip(x):
+    agree(clipped, x, -0.2, 0.6)
+    agree(lambda x, y: (np.clip(x, a_min=y, a_max=0.6), x.clip(a_max=y), x.clip(y, y + y)), x, x * x)
+
+
+def test_clip_into_an_array():
+    agree(lambda x, y: (np.clip(x, 0.0, 1.0, y), x.clip(0.1, 0.7, out=y[::-1])), ROW, np.zeros(4))
+    agree(lambda x, y: x.clip(0.1, 0.7, y), ROW.astype(np.float32), np.zeros(4, np.float32))
+    agree(lambda x, y: x[:1].clip(0.0, 1.0, out=y), ROW, np.zeros(4))
+
+
+def test_clip():
+    def f(x, low, high):
+        y = np.clip(x, a_min=low, a_max=high) * x + x.clip(a_max=high) * 2.0 + x.clip(low)
+        out = np.empty_like(x)
+        np.clip(x, low, high, out=out)
+        return np.sum(y * out)
+
+    holds(f, numba.njit(f), ROW, -0.7, 0.9)
+    holds(f, numba.njit(f), TABLE, TABLE - 0.1, 0.5)
+
+
+def test_where_by_keywords():
+    def f(x, y):
+        a = np.where(condition=x > 0, x=x, y=y) * np.where(x > y, y=x, x=y)
+        b = np.where(x[0] > 0, y=x[0], x=y[0])
+        return np.sum(a) * b
+
+    agree(f, ROW, ROW**2)
+    holds(f, numba.njit(f), ROW, ROW**2 + 0.1)
+
+
+def test_sums_by_keywords():
+    def f(x):
+        return np.sum(np.sum(a=x, axis=0) ** 2) * np.prod(a=x) + np.dot(a=x, b=x.T).sum()
+
+    agree(f, TABLE)
+    holds(f, numba.njit(f), TABLE)
