@@ -307,15 +307,6 @@ def test_a_list_as_result():
     refused(lambda x: [x], 2.0, says="list as the result", hint="np.array")
 
 
-def test_methods_that_are_not_supported():
-    def f(x):
-        s = [x, 1.0]
-        s.sort()
-        return s[0]
-
-    refused(f, 2.0, says="`sort` of a list", hint="append, pop")
-
-
 def test_dicts_and_sets():
     def f(x):
         d = {"a": x}

@@ -91,7 +91,10 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is numba.literal_unroll:
         return args[0]
     if callee is numba_adapter.LENGTH_OF_ITERATOR:
-        return Bundle(type_, (at.cast(iteration(at, expression.args[0]).length(at), plain(type_)),))
+        over = iteration(at, expression.args[0])
+        if isinstance(over, OverRange):
+            return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))
+        return Bundle(type_, (over.length(at),))
     if callee is enumerate or callee is zip:
         made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
         at.iterations[target] = made, None
@@ -227,8 +230,11 @@ def _instruction(
         arg_types = (*arg_types[:-1], *components_of(arg_types[-1]))
     if not keywords and len(arg_types) == len(args):
         args = [at.cast_bundle(arg, to) for arg, to in zip(args, arg_types, strict=True)]
-    operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
     name = _name(callee)
+    if callee is map or callee is filter:
+        instead = "`[f(v) for v in x]`" if callee is map else "`[v for v in x if f(v)]`"
+        raise at.refuse(f"`{name}` is not supported", f"write {instead}", name)
+    operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
     if not leaves_of(type_):
         raise at.refuse(f"`{name}` is not supported", "use numbers, arrays and tuples", name)
     if kind := values.unsupported(type_):

@@ -11,7 +11,6 @@ represented is refused here; operations that merely have no rule go through.
 from __future__ import annotations
 
 import operator
-import sys
 from functools import reduce
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from zygote_py.frontend import arrays, calls, creation, lists, objects, values
 from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand, Type
+from zygote_py.ir.core import Const, Operand, Type
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -33,6 +32,13 @@ if TYPE_CHECKING:
 _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
+# The comparisons for order, and what decides where two components are not equal.
+_STRICT: dict[ops.Op, ops.Op] = {
+    operator.lt: operator.lt,
+    operator.le: operator.lt,
+    operator.gt: operator.gt,
+    operator.ge: operator.gt,
+}
 _IN_WORDS = {
     "set": ("a set is not supported", "use a tuple or an array", "{"),
     "dict": ("a dict is not supported", "use a NamedTuple, or arrays with the keys as indices", "{"),
@@ -135,6 +141,8 @@ def _operate_on_tuples(at: Lowering, op: ops.Op, args: list[Bundle], type_: Type
     if op in (operator.eq, operator.ne) and len(args) == 2:
         same = _equal(at, args[0], args[1])
         return Bundle(type_, (same if op is operator.eq else _not(at, same),))
+    if op in _STRICT and len(args) == 2 and all(values.is_tuple(arg.type) for arg in args):
+        return Bundle(type_, (_in_order(at, op, args[0], args[1]),))
     if op is operator.not_:
         return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
     raise at.refuse("this operator on tuples is not supported", "write it with the components")
@@ -155,14 +163,31 @@ def _equal(at: Lowering, a: Bundle, b: Bundle) -> Operand:
         return _join(at, operator.and_, tests, True)
     if values.is_tuple(a.type) or values.is_tuple(b.type):
         return Const(False, types.boolean)
-    left, right = a.leaves[0], b.leaves[0]
+    return _compare(at, operator.eq, a.leaves[0], b.leaves[0])
+
+
+def _compare(at: Lowering, op: ops.Op, left: Operand, right: Operand) -> Operand:
+    """A comparison of two numbers, as numbers of one type, or of other values."""
     if values.is_scalar(left.type) and values.is_scalar(right.type):
         kinds = ((types.Complex, types.complex128), (types.Float, types.float64))
         both = (left.type, right.type)
         common = next((to for kind, to in kinds if any(isinstance(own, kind) for own in both)), INT)
         if left.type != right.type:
             left, right = at.cast(left, common), at.cast(right, common)
-    return at.emit(operator.eq, (left, right), types.boolean, "c")
+    return at.emit(op, (left, right), types.boolean, "c")
+
+
+def _in_order(at: Lowering, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
+    """`a < b` of tuples: the first components that are not equal decide, then the lengths."""
+    if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
+        return _compare(at, op, a.leaves[0], b.leaves[0])
+    parts, others = components(a), components(b)
+    found: Operand = Const(bool(op(len(parts), len(others))), types.boolean)
+    for left, right in reversed(list(zip(parts, others, strict=False))):
+        strictly = _in_order(at, _STRICT[op], left, right)
+        same = _join(at, operator.and_, [_equal(at, left, right)] + [found] * (not isinstance(found, Const)), True)
+        found = strictly if found == Const(False, types.boolean) else _join(at, operator.or_, [strictly, same], False)
+    return found
 
 
 def _join(at: Lowering, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
@@ -198,10 +223,8 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)
     match own, name:
-        case types.SliceType(), "start" | "stop" if isinstance(value.leaves[0], Instr):
-            bound = value.leaves[0].args[name == "stop"]
-            whole = sys.maxsize if name == "stop" else 0
-            return Bundle(INT, (Const(whole, INT) if isinstance(bound.type, types.NoneType) else at.cast(bound, INT),))
+        case types.SliceType(), "start" | "stop" | "step" if bound := lists.bound(at, value.leaves[0], name):
+            return Bundle(INT, (bound,))
         case types.Array(), "shape":
             return Bundle(type_, tuple(dim(at, value.leaves[0], axis) for axis in range(own.ndim)))
         case types.Array(), "ndim":
@@ -235,6 +258,8 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
         return literal_value
     if values.is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
+    if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
+        return Bundle(type_, values.undefined(type_))
     if lists.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
         at_index = values.literal(expression.static, at.loc) if expression.index is None else None
         index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())

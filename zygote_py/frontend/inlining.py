@@ -29,7 +29,7 @@ from zygote_py.frontend.values import elements_of_list, is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.library import lists
+from zygote_py.library import list_slices
 
 
 def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
@@ -39,6 +39,8 @@ def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
 
 # Methods of arrays that change the array, unlike NumPy's function of the same name.
 _IN_PLACE = frozenset({"sort", "partition"})
+# Operators in place that change a list, by the operator that makes a new one.
+_CHANGE_A_LIST: dict[object, Callable[..., object]] = {operator.add: operator.iadd, operator.mul: operator.imul}
 
 
 _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
@@ -137,7 +139,10 @@ class _Inliner:
                 pass
 
     def _with_receiver(self, statement: st.Statement) -> st.Statement:
-        """The call of a method, or of an object, as a call that passes the object first; a property as such a call."""
+        """The call of a method, or of an object, as a call that passes the object first; a property as such a call.
+
+        What writes to a slice of a list, or deletes from it, is an operator like any other.
+        """
         match statement:
             case st.Assign(target, st.Call(callee, args, keywords, argument_types, star), loc):
                 this = numba_adapter.receiver_of(self._types[callee])
@@ -150,9 +155,21 @@ class _Inliner:
                 if accessor is not None:
                     self._types[f"{target}.{name}"] = accessor
                     return st.Assign(target, st.Call(f"{target}.{name}", (value,), (), (this,)), loc)
+            case st.Store(target, index, value, _, loc) if isinstance(self._types[index], types.SliceType):
+                if is_list(self._types[target]):
+                    return self._act(f"{index}.stored", operator.setitem, (target, index, value), loc)
+            case st.Act("delitem", (target, index), loc) if is_list(self._types[target]):
+                return self._act(f"{index}.deleted", operator.delitem, (target, index), loc)
             case _:
                 pass
         return statement
+
+    def _act(
+        self, name: st.Variable, op: Callable[..., object], args: tuple[st.Variable, ...], loc: Loc
+    ) -> st.Statement:
+        """A statement without a result as the call of an operator."""
+        self._types[name] = types.none
+        return st.Assign(name, st.Operate(op, args, tuple(self._types[arg] for arg in args)), loc)
 
     def _inlined(self, statement: st.Statement) -> _Inlined | None:
         match statement:
@@ -170,10 +187,10 @@ class _Inliner:
                     return _Inlined(inline_calls(found), self._typed.signature_of(own), call)
                 return self._from_library(call, statement)
             case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
-                function = operator.iadd if inplace and op is operator.add else op
+                function = _CHANGE_A_LIST.get(op, op) if inplace else op
                 return self._implemented(function, st.Call("", args, (), taken), statement)
             case st.Assign(_, st.Item(value, None, slice() as static)) if is_list(self._types[value]):
-                return self._implemented(lists.part_of(static), st.Call("", (value,), (), ()), statement)
+                return self._implemented(list_slices.part_of(static), st.Call("", (value,), (), ()), statement)
             case st.Assign(_, st.Item(value, index, _, _)) if index is not None and is_list(self._types[value]):
                 taken = (self._types[value], self._types[index])
                 return self._implemented(operator.getitem, st.Call("", (value, index), (), taken), statement)
@@ -220,7 +237,7 @@ class _Inliner:
         signature = inspect.signature(implementation)
         bound = signature.bind(*positional, **keywords).arguments
         taken = tuple(
-            bound[name] if name in bound else types.Omitted(parameter.default)
+            _plain_slice(bound[name]) if name in bound else types.Omitted(parameter.default)
             for name, parameter in signature.parameters.items()
         )
         typed = numba_adapter.typed_implementation(implementation, taken)
@@ -331,6 +348,13 @@ class _Inliner:
         self._types[result] = callee.return_type
         yield st.Assign(result, st.Copy(leave.value), leave.loc)
         yield st.Assign(call.target, st.Copy(result), call.loc)
+
+
+def _plain_slice(type: Type) -> Type:
+    """The type of a slice whose bounds are not known, for one whose bounds are."""
+    if not isinstance(type, types.SliceType):
+        return type
+    return types.slice3_type if type.has_step else types.slice2_type
 
 
 def _holds(type: Type, own: Type) -> bool:

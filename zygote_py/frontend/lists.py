@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,8 @@ def unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
 def store(at: Lowering, statement: st.Store) -> None:
     """`target[index] = value`"""
     target = at.read(statement.target)
+    if isinstance(at.types[statement.index], types.SliceType):
+        raise at.refuse("only a list can be assigned to a slice of a list", "make one: `s[a:b] = list(x)`", "=")
     number = _number(at, at.read(statement.index))
     stored = at.cast_bundle(at.read(statement.value), element(target))
     for part, leaf in zip(target.leaves, stored.leaves, strict=True):
@@ -109,6 +112,28 @@ def length(emit: Emitter, value: Bundle) -> Operand:
 def truth(at: Lowering, value: Bundle) -> Operand:
     """`bool(value)`"""
     return at.emit(operator.ne, (length(at, value), Const(0, INT)), types.boolean, "c")
+
+
+def bound(at: Lowering, index: Operand, name: str) -> Operand | None:
+    """`start`, `stop` or `step` of a slice, those that are not given as Numba has them; None if it is not known."""
+    match index:
+        case Const(slice() as written, _):
+            given = (Const(each, types.none if each is None else INT) for each in (written.start, written.stop))
+            step: Operand = Const(1 if written.step is None else written.step, INT)
+            bounds: dict[str, Operand] = dict(zip(("start", "stop"), given, strict=True))
+        case Instr(op=builtins.slice, args=args):
+            bounds = dict(zip(("start", "stop"), args, strict=False))
+            step = args[2] if len(args) == 3 and not isinstance(args[2].type, types.NoneType) else Const(1, INT)
+        case _:
+            return None
+    step = at.cast(step, INT)
+    if name == "step" or not isinstance(bounds[name].type, types.NoneType):
+        return step if name == "step" else at.cast(bounds[name], INT)
+    forwards, backwards = (0, sys.maxsize) if name == "start" else (sys.maxsize, -sys.maxsize - 1)
+    if isinstance(step, Const):
+        return Const(forwards if step.value > 0 else backwards, INT)  # type: ignore[operator]
+    positive = at.emit(operator.gt, (step, Const(0, INT)), types.boolean)
+    return at.emit(ops.select, (positive, Const(forwards, INT), Const(backwards, INT)), INT)
 
 
 def element(value: Bundle) -> Type:

@@ -1,11 +1,10 @@
 """Lists: what is not an `append`, a `pop` of the last or an element, written with those.
 
     s.extend(t)         for v in t: s.append(v)
-    s[1:]               a new list, to which the elements are appended
-    np.array(s)         a new array, filled in a loop
+    list(x), List(x)    a new list, to which the elements are appended
 
 A method is registered as that of `list`, for lists of `numba.typed` too. Errors are those that Numba's lists raise.
-Sorting and searching a list is not here.
+Slices are in `list_slices`, what compares elements in `list_order`, arrays made of lists in `list_arrays`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,20 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.typed import List
 
-from zygote_py.library.arguments import is_none
+from zygote_py.library.arguments import is_none, is_number
 from zygote_py.library.registry import implements
 
 Implementation = Callable[..., Any] | None
+
+
+_ITERABLE = (types.Array, types.UniTuple, types.NamedUniTuple, types.RangeType, types.UnicodeType, types.NumpyFlatType)
+
+
+def is_iterable(given: object) -> bool:
+    """Whether a loop can go over an argument: a list, an array, a range, or a tuple of values of one type."""
+    return is_list(given) or isinstance(types.unliteral(given), (*_ITERABLE, types.EnumerateType, types.ZipType))
 
 
 def is_list(given: object) -> bool:
@@ -41,11 +49,36 @@ def iadd(s: Any, others: Any) -> Implementation:
     return implementation
 
 
+@implements(operator.imul)
+def imul(s: Any, count: Any) -> Implementation:
+    """`s *= count`, which changes the list itself."""
+    if not is_list(s) or not isinstance(count, types.Integer):
+        return None
+
+    def implementation(s: Any, count: Any) -> Any:
+        n = len(s)
+        if count <= 0:
+            s.clear()
+        for _ in range(count - 1):
+            for number in range(n):
+                s.append(s[number])
+        return s
+
+    return implementation
+
+
 @implements(list.extend)
 def extend(s: Any, others: Any) -> Implementation:
     """`s.extend(others)`"""
     if not is_list(s):
         return None
+    if not is_list(others):
+
+        def of_any(s: Any, others: Any) -> Any:
+            for v in others:
+                s.append(v)
+
+        return of_any if is_iterable(others) else None
 
     def implementation(s: Any, others: Any) -> Any:
         for number in range(len(others)):  # not those that are appended to `others` meanwhile, which may be s
@@ -122,23 +155,53 @@ def reverse(s: Any) -> Implementation:
     return implementation
 
 
-@implements(list.copy, list)
+@implements(list.copy)
 def copy(s: Any) -> Implementation:
-    """`s.copy()`, also `list(s)`."""
-    if not (is_list(s) or (isinstance(s, types.Array) and s.ndim == 1)):
-        return None
+    """`s.copy()`"""
+    return _new_list(s) if is_list(s) else None
 
-    def implementation(s: Any) -> Any:
-        return [s[number] for number in range(len(s))]
 
-    return implementation
+@implements(list)
+def make(iterable: Any = None) -> Implementation:
+    """`list(iterable)`; without an argument it stays."""
+    return None if is_none(iterable) else _new_list(iterable)
+
+
+@implements(List)
+def make_typed(iterable: Any = None) -> Implementation:
+    """`numba.typed.List(iterable)`; without an argument it stays."""
+    return None if is_none(iterable) else _new_list(iterable)
+
+
+def _new_list(iterable: Any) -> Implementation:
+    if is_list(iterable) or (isinstance(iterable, types.Array) and iterable.ndim == 1):
+
+        def by_number(iterable: Any) -> Any:
+            return [iterable[number] for number in range(len(iterable))]
+
+        return by_number
+
+    def implementation(iterable: Any) -> Any:
+        return [v for v in iterable]  # noqa: C416 (`list(iterable)` is what this is)
+
+    return implementation if is_iterable(iterable) else None
 
 
 @implements(operator.add)
 def add(s: Any, t: Any) -> Implementation:
-    """`s + t`"""
+    """`s + t`, of numbers of two types as Numba's numbers of both."""
     if not (is_list(s) and is_list(t)):
         return None
+    if s.dtype != t.dtype and is_number(s.dtype) and is_number(t.dtype):
+
+        def mixed(s: Any, t: Any) -> Any:
+            made = [convert(s[number]) for number in range(len(s))]
+            for v in t:
+                made.append(convert(v))
+            return made
+
+        convert = np.result_type(np.dtype(str(s.dtype)), np.dtype(str(t.dtype))).type
+        return mixed
 
     def implementation(s: Any, t: Any) -> Any:
         made = s.copy()
@@ -173,69 +236,3 @@ def mul(s: Any, count: Any) -> Implementation:
         return made
 
     return implementation
-
-
-@implements(operator.getitem)
-def getitem(s: Any, index: Any) -> Implementation:
-    """`s[a:b]`; with a step it stays."""
-    if not is_list(s) or not isinstance(index, types.SliceType) or index.has_step:
-        return None
-
-    def implementation(s: Any, index: Any) -> Any:
-        n, start, stop = len(s), index.start, index.stop
-        start = max(start + n, 0) if start < 0 else min(start, n)
-        stop = max(stop + n, 0) if stop < 0 else min(stop, n)
-        return [s[number] for number in range(start, stop)]
-
-    return implementation
-
-
-def part_of(index: slice) -> Callable[..., Any]:
-    """`s[index]` of an index that is a constant, as a function of `s`."""
-    no_start, no_stop = index.start is None, index.stop is None
-    first, last, step = index.start or 0, index.stop or 0, 1 if index.step is None else index.step
-
-    def implementation(s: Any) -> Any:
-        n = len(s)
-        lowest, highest = (0, n) if step > 0 else (-1, n - 1)
-        start = max(first + n, lowest) if first < 0 else min(first, highest)
-        stop = max(last + n, lowest) if last < 0 else min(last, highest)
-        if no_start:
-            start = lowest if step > 0 else highest
-        if no_stop:
-            stop = highest if step > 0 else lowest
-        return [s[number] for number in range(start, stop, step)]
-
-    return implementation
-
-
-@implements(np.array)
-def array(object: Any, dtype: Any = None) -> Implementation:
-    """`np.array(s)`, of a list of numbers or of lists of numbers."""
-    if not is_list(object) or not is_none(dtype):
-        return None
-    if isinstance(object.dtype, types.Number):
-
-        def implementation(object: Any, dtype: Any = None) -> Any:
-            made = np.empty(len(object), kind)
-            for number in range(len(object)):
-                made[number] = object[number]
-            return made
-
-        kind = np.dtype(str(object.dtype))
-        return implementation
-    if not (is_list(object.dtype) and isinstance(object.dtype.dtype, types.Number)):
-        return None
-    inner = np.dtype(str(object.dtype.dtype))
-
-    def nested(object: Any, dtype: Any = None) -> Any:
-        columns = len(object[0]) if len(object) > 0 else 0
-        made = np.empty((len(object), columns), inner)
-        for row in range(len(object)):
-            if len(object[row]) != columns:
-                raise ValueError("cannot create array from sequences of different lengths")
-            for column in range(columns):
-                made[row, column] = object[row][column]
-        return made
-
-    return nested

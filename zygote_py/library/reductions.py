@@ -18,6 +18,7 @@ from numba import types
 from zygote_py.library.arguments import dtype_of, is_none, is_number
 from zygote_py.library.flat import flattened
 from zygote_py.library.order import element_at, in_c_order
+from zygote_py.library.ordering import spelled_out
 from zygote_py.library.places import complex_greatest, complex_least, greatest, least
 from zygote_py.library.registry import implements, is_differentiable
 
@@ -201,26 +202,30 @@ def ptp(a: Any) -> Implementation:
 
 @implements(builtins.max)
 def builtin_max(*values: Any) -> Implementation:
-    """Python's `max` of an array; that of several numbers is the compiler's own."""
-    return _builtin_of_array(values, greatest)
+    """Python's `max` of an array or a list; that of several numbers is the compiler's own."""
+    return _builtin_of_array(values, greatest, "max() arg is an empty sequence")
 
 
 @implements(builtins.min)
 def builtin_min(*values: Any) -> Implementation:
-    """Python's `min` of an array."""
-    return _builtin_of_array(values, least)
+    """Python's `min` of an array or a list."""
+    return _builtin_of_array(values, least, "min() arg is an empty sequence")
 
 
-def _builtin_of_array(values: tuple[Any, ...], place: Callable[[Any], int]) -> Implementation:
+def _builtin_of_array(values: tuple[Any, ...], place: Callable[[Any], int], error: str) -> Implementation:
     match values:
         case (types.Array(ndim=1, dtype=types.Float()),):
             pass
-        case (types.List(dtype=types.Float()),):
+        case (types.List(dtype=types.Float()) | types.ListType(dtype=types.Float()),):
             pass
+        case (types.List(dtype=types.BaseTuple()) | types.ListType(dtype=types.BaseTuple()),):
+            place = spelled_out(place)
         case _:
             return None
 
     def implementation(iterable: Any) -> Any:
+        if len(iterable) == 0:
+            raise ValueError(error)
         return iterable[place(iterable)]
 
     return implementation

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from numba.np.extensions import cross2d
 
-from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, item_type, result_type
+from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
 from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
     asm_text,
@@ -33,6 +33,7 @@ from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
     "EMPTY_INFERRED",
+    "LENGTH_OF_ITERATOR",
     "DataclassType",
     "array_members",
     "asm_text",

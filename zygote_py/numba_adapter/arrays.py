@@ -11,6 +11,7 @@ from typing import Any
 
 from numba import types
 from numba.core import errors
+from numba.core.inline_closurecall import length_of_iterator
 from numba.core.registry import cpu_target
 from numba.core.typing.arraydecl import get_array_index_type
 from numba.np.unsafe.ndarray import empty_inferred
@@ -19,6 +20,8 @@ from zygote_py.ir.core import Type
 
 # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
 EMPTY_INFERRED: object = empty_inferred
+# What Numba calls for the length of that array, if the comprehension goes over something else than a range.
+LENGTH_OF_ITERATOR: object = length_of_iterator
 
 
 def item_type(array: Type, index: Sequence[Type]) -> Type | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import builtins
 import types as python_types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from zygote_py import statements as st
 from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import Callee, callee_for, is_known_to_numba
+from zygote_py.numba_adapter.callees import Callee, callee_for, is_inlined, is_known_to_numba
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.messages import line_above
@@ -54,15 +54,23 @@ class CapturesToArguments(FunctionPass):
     def run_pass(self, state: Any) -> bool:
         """Change the IR of `state` in place."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
+        keys = set(_keys(state.func_ir))
         for block in state.func_ir.blocks.values():
             for statement in block.body:
                 _refuse_statement(statement)
                 if isinstance(statement, ir.Assign):
                     capture = _captured(state.func_id.func, statement, modules)
                     if capture is not None:
-                        _take(state, statement, capture)
+                        _take(state, statement, capture, statement.target.name in keys)
         state.func_ir._definitions = build_definitions(state.func_ir.blocks)
         return True
+
+
+def _keys(func_ir: Any) -> Iterator[str]:
+    """The variables that are passed as `key` of a sorting function, which Numba wants as a function of its own."""
+    for block in func_ir.blocks.values():
+        for call in block.find_exprs(op="call"):
+            yield from (arg.name for word, arg in call.kws if word == "key")
 
 
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
@@ -100,19 +108,30 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
     return capture
 
 
+# What to write instead of functions of Python that Numba does not have.
+_INSTEAD = {
+    "reversed": "count down: `for i in range(n - 1, -1, -1)`, or loop over `x[::-1]`",
+    "any": "use `np.any` of an array, or write a loop",
+    "all": "use `np.all` of an array, or write a loop",
+}
+
+
 def _check_builtin(value: Any) -> None:
     loc = loc_of(value.loc)
     if value.value is ir.UNDEFINED:
         raise refuse(f"the name `{value.name}` is not defined", loc, "define it before the first call", value.name)
     if not is_known_to_numba(value.value):
-        raise refuse(f"`{value.name}` is not supported", loc, "write it with what Numba supports", value.name)
+        hint = _INSTEAD.get(value.name, "write it with what Numba supports")
+        raise refuse(f"`{value.name}` is not supported", loc, hint, value.name)
 
 
-def _take(state: Any, assign: Any, capture: st.Capture) -> None:
+def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     captures: Captures = state.captures
     if state.session.frozen or not _varies(capture.value):
         captures.frozen.setdefault(capture.key, capture)
+        if is_key and is_inlined(capture.value):
+            return
         callee = stand_in(capture.value) or callee_for(capture.value, state.session, loc_of(assign.loc))
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)

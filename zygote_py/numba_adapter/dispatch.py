@@ -17,6 +17,7 @@ from numba.core import errors
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import typeof_impl
+from numba.typed import List
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Type
@@ -92,6 +93,8 @@ def object_of(type: Type) -> object:
             return type.exc_class
         case types.Function():
             return type.typing_key
+        case types.TypeRef() if type.instance_type is types.ListType:
+            return List
         case _:
             return None
 

@@ -32,6 +32,17 @@ _STATEMENTS = {
     "GET_AWAITABLE": ("`await`", "write an ordinary function", "await"),
 }
 _SUPPORTED = "write it with what Numba supports"
+# What to do instead of a call that Numba does not have for lists, by the beginning of the call.
+_OF_LISTS = {
+    r"i?add\((ListType\[|list\()": "use `extend`",
+    r"(sorted|ol_list_sort)\(.*key=the function": "decorate the key function with @numba.njit, or write a lambda",
+    r"(min|max)\(.*key=": "write a loop that keeps the best item",
+    r"(stack|[vhdr]?stack|column_stack|concatenate)\(list\(": "give a tuple of arrays, or fill an array in a loop",
+    r"array\(list\(array\(": "fill an array in a loop: `a[i] = s[i]`",
+    r"array\(ListType\[": "use `np.asarray`",
+    r"(sum|max|min)\((list\(|ListType\[)(array|UniTuple|Tuple)": "write a loop over the list",
+    r"\w+\((list\(|ListType\[)[a-z]+\d+[\])]": "make an array of the list first: `np.array(s)`",
+}
 # What to do instead of writing to an array that is read-only; captured ones are, as Numba has it.
 PASS_IT = "pass it as an argument, or write to a copy"
 
@@ -53,7 +64,8 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
     if found := re.search(r"No implementation of function Function\(.*\) found for signature:\s*>>> (.+)", text):
         call = _readable(found[1])
         name = call.partition("(")[0]
-        return refuse(f"Numba has no `{call}`", place, _SUPPORTED, "del" if name == "delitem" else name)
+        hint = next((hint for pattern, hint in _OF_LISTS.items() if re.match(pattern, call)), _SUPPORTED)
+        return refuse(f"Numba has no `{call}`", place, hint, "del" if name == "delitem" else name)
     if "Nesting of literal_unroll" in text:
         message = "a loop over a tuple of several types in another one is not supported"
         return refuse(message, place, "give all components one type, or put the inner loop into a function", "in")

@@ -87,7 +87,7 @@ class Translation:
                 taken = self._calls[statement].args[-1]
                 return st.Store(statement.target.name, index.name, statement.value.name, taken, loc)
             case ir.DelItem():
-                return st.Act("delitem", (statement.target.name,), loc)
+                return st.Act("delitem", (statement.target.name, statement.index.name), loc)
             case ir.SetAttr():
                 return st.SetAttribute(statement.target.name, statement.attr, statement.value.name, loc)
             case _:
@@ -137,7 +137,7 @@ class Translation:
                 return st.Item(expr.value.name, expr.index.name, None, self._calls[expr].args[1])
             case "static_getitem" | "typed_getitem":
                 signature = self._calls.get(expr)
-                index = None if expr.op == "static_getitem" else expr.index.name
+                index = expr.index.name if expr.op == "typed_getitem" else self._index_of(expr)
                 static = expr.index if index is None else None
                 return st.Item(expr.value.name, index, static, None if signature is None else signature.args[1])
             case "build_tuple" | "build_list" | "build_set":
@@ -167,6 +167,12 @@ class Translation:
                 return st.Merge(())
             case kind:
                 return st.Unknown(kind)
+
+    def _index_of(self, expr: Any) -> str | None:
+        """The variable of an index that Numba takes for the constant None: one that a closure captures may be so."""
+        variable = expr.index_var
+        known = expr.index is not None or variable is None or isinstance(self._types[variable.name], types.NoneType)
+        return None if known else variable.name
 
     def _ending(self, end: Any) -> st.Ending:
         loc = loc_of(end.loc)
