@@ -221,7 +221,7 @@ def _call(instr: Instr, args: list[Any]) -> object:
             return (np.empty if instr.op is ops.record else np.zeros)(args, dtype)
         if instr.op is np.copy:
             return args[0].astype(dtype)
-        if instr.op in (np.reshape, np.broadcast_to, np.transpose) and len(args) > 1:
+        if instr.op in (np.reshape, np.broadcast_to) or (instr.op is np.transpose and len(args) > 1):
             return instr.op(args[0], tuple(args[1:]))
         # Numba takes a float beside an array of float32 for what it is, a float64.
         args = [np.float64(arg) if isinstance(arg, float) else arg for arg in args]

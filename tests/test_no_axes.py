@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 
+from tests.library.primals import agree
 from tests.traps import trap
 from zygote_py import gradient, pullback
 
@@ -66,3 +68,86 @@ def test_a_seed():
     dx, dout = back(out=np.array(10.0))
     assert (dx, dout) == (60.0, 20.0)
     assert (dx.shape, dout.shape) == ((), ())
+
+
+# What gives an array without axes, and its derivative at 1.7.
+RESULTS = {
+    "copy": (lambda x: x.copy(), 1.0),
+    "itself": (lambda x: x, 1.0),
+    "where": (lambda x: np.where(x > 2.0, x, 3.0 * x), 3.0),
+    "clip": (lambda x: np.clip(x, 0.0, 3.0), 1.0),
+    "clipped": (lambda x: x.clip(0.0, 1.0), 0.0),
+    "real": (lambda x: np.real(x), 1.0),
+    "round": (lambda x: np.round(x, 1), 0.0),
+    "reshape": (lambda x: np.reshape(x, ()), 1.0),
+    "reshape a row": (lambda x: x.reshape(1).reshape(()), 1.0),
+    "broadcast": (lambda x: np.broadcast_to(x, ()), 1.0),
+    "array": (lambda x: np.array(x[()] * x[()]), 3.4),
+    "full": (lambda x: np.full((), x[()]), 1.0),
+    "nan_to_num": (lambda x: np.nan_to_num(x), 1.0),
+    "roll": (lambda x: np.roll(x, 1), 1.0),
+    "interp": (lambda x: np.interp(x, np.arange(4.0), np.arange(4.0) ** 2), 3.0),
+    "variance": (lambda x: np.cov(np.array([x[()], 0.0])), 1.7),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(name: str):
+    function, derivative = RESULTS[name]
+    agree(function, np.array(1.7))
+    value, back = pullback(function, np.array(1.7))
+    assert value.shape == ()
+    (dx,) = back(np.array(2.0))
+    assert (dx.shape, dx.dtype) == ((), np.dtype(float))
+    np.testing.assert_allclose(dx, 2 * derivative, rtol=1e-14)
+
+
+OTHERS = {
+    "ascontiguousarray": lambda x: np.ascontiguousarray(x)[0] * x + np.asfortranarray(x[()])[0] * x,
+    "flip": lambda x: np.flip(x) * x,
+    "arrays": lambda x: np.array(x[()]) * 2 + np.asarray(x) * x,
+    "deviation": lambda x: np.std(np.append(x, x * x)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others(name: str):
+    agree(OTHERS[name], np.array(1.7))
+    trap(OTHERS[name], np.array(1.7))
+
+
+def multiply(x, y):
+    x[()] *= y
+
+
+def square(x, y):
+    x[...] = y * y * 2.0
+    x -= y
+
+
+def sine(x, y):
+    np.multiply(x, 3.0, x)
+    x[...] = np.sin(y) * x
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [(multiply, (0.6, 1.7)), (square, (0.0, 1.4)), (sine, (3 * np.sin(0.6), 5.1 * np.cos(0.6)))],
+)
+def test_kernels(kernel, expected):
+    x = np.array(1.7)
+    value, back = pullback(kernel, x, 0.6)
+    assert value is None
+    left = np.array(1.7)
+    numba.njit(kernel)(left, 0.6)
+    assert x == left
+    np.testing.assert_allclose(back(x=np.array(1.0)), expected, rtol=1e-14)
+
+
+def test_a_complex_result():
+    z = np.array(1.5 + 0.5j)
+    agree(lambda z: (np.conj(z) * np.sin(z), z.copy(), np.round(z), z / 2), z)
+    value, back = pullback(lambda z: z.copy(), z)
+    assert (value.dtype, value.shape) == (complex, ())
+    (dz,) = back(np.array(1 + 2j))
+    assert (dz, dz.dtype) == (1 + 2j, complex)

@@ -174,6 +174,8 @@ class Expressions:
             case (np.reshape | np.broadcast_to | np.transpose) as op, (array, *numbers) if numbers:
                 taken = list(map(self.operand, numbers))
                 return self.call(op, self.operand(array), taken[0] if len(taken) == 1 else ast.Tuple(taken))
+            case (np.reshape | np.broadcast_to) as op, (array,):
+                return self.call(op, self.operand(array), ast.Tuple([]))
             case np.transpose, (array,):
                 return ast.Attribute(self.operand(array), "T")
             case ops.stack, ():

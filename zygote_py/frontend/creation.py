@@ -194,8 +194,13 @@ def _contiguous(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle |
     array = given["array"]
     own = plain(array.type)
     assert isinstance(type_, types.Array)
-    if not isinstance(own, types.Array) or own.ndim == 0:
+    if values.is_scalar(own):
+        made = _array(at, given, types.Array(own, 0, "C"))
+        return None if made is None else _contiguous(at, {"array": made}, type_)
+    if not isinstance(own, types.Array):
         return None
+    if own.ndim == 0:  # one axis is added
+        return Bundle(type_, (at.emit(np.reshape, (*array.leaves, Const(1, INT)), type_),))
     if own.layout == type_.layout or (own.ndim == 1 and own.layout != "A"):
         return Bundle(type_, array.leaves)
     made = at.emit(np.copy, array.leaves, type_)
