@@ -173,3 +173,42 @@ def test_sums_by_keywords():
 
     agree(f, TABLE)
     holds(f, numba.njit(f), TABLE)
+
+
+# ---------------------------------------------------------------------------------- comprehensions, as arrays
+
+
+@numba.njit
+def cube(v):
+    return v * v * v
+
+
+def test_comprehensions():
+    def f(x):
+        squares = [v * v for v in x]
+        y = np.array([cube(v) for v in x[::-1]]) + np.array([w * 2.0 for w in squares]) + np.asarray(squares)
+        z = np.array([np.sum(x * v) for v in np.sin(x)]) * np.array([k * x[k] for k in range(len(x))])
+        return np.sum(y * z) * np.array([v * 2.0 for v in (x[0], x[1], 3.0)])[1]
+
+    agree(f, ROW)
+    holds(f, numba.njit(f), ROW)
+
+
+def test_nested_comprehensions_and_conditions():
+    def f(x):
+        y = np.array([[x[i] * j for i in range(4)] for j in range(3)])
+        z = np.array([v * v for v in x if v > 0.4])
+        return np.sum(y * x) * np.sum(z)
+
+    agree(f, ROW)
+    holds(f, numba.njit(f), ROW)
+
+
+def test_comprehensions_over_rows():
+    def f(x):
+        y = np.array([row.sum() for row in x])
+        return np.sum(y * y)
+
+    for x in (TABLE, np.asfortranarray(TABLE)):
+        agree(f, x)
+        trap(f, x, expected=(2 * np.outer(x.sum(axis=1), np.ones(4)),))
