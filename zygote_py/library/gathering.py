@@ -99,11 +99,26 @@ def _slices_of(ndim: int, axis: int) -> list[str]:
 @implements(np.select)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Implementation:
     """From each array what its condition chooses, the first that holds; elsewhere `default`."""
-    if not isinstance(condlist, types.UniTuple) or not isinstance(choicelist, types.UniTuple):
+    given = (condlist, choicelist)
+    if not all(isinstance(each, types.UniTuple | types.List) for each in given):
         return None
+    if not all(isinstance(each, types.UniTuple) for each in given):
+        return _select_of_lists(dtype_of(choicelist.dtype))
     if len(condlist) != len(choicelist):
         return None
     lines = ["result = default * np.ones(choicelist[0].shape, dtype_)"]
     lines += [f"result = np.where(condlist[{k}], choicelist[{k}], result)" for k in range(len(condlist) - 1, -1, -1)]
     header = "def select(condlist, choicelist, default=0):"
     return written([header, *indented([*lines, "return result"])], dtype_=dtype_of(choicelist.dtype))
+
+
+def _select_of_lists(dtype: np.dtype[np.generic]) -> Implementation:
+    def implementation(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+        if len(condlist) != len(choicelist):
+            raise ValueError("list of cases must be same length as list of conditions")
+        result = default * np.ones(choicelist[0].shape, dtype)
+        for k in range(len(condlist) - 1, -1, -1):
+            result = np.where(condlist[k], choicelist[k], result)
+        return result
+
+    return implementation

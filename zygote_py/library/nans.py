@@ -13,7 +13,7 @@ from numba import types
 
 from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known
 from zygote_py.library.order import in_c_order, in_memory_order
-from zygote_py.library.places import nan_greatest, nan_least
+from zygote_py.library.places import complex_nan_greatest, complex_nan_least, nan_greatest, nan_least
 from zygote_py.library.registry import implements
 from zygote_py.library.written import indented, written
 
@@ -111,21 +111,23 @@ def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
 @implements(np.nanmax)
 def nanmax(a: Any) -> Implementation:
     """The first of the greatest that are numbers."""
-    return _extreme(a, nan_greatest)
+    return _extreme(a, nan_greatest, complex_nan_greatest)
 
 
 @implements(np.nanmin)
 def nanmin(a: Any) -> Implementation:
     """The first of the least that are numbers."""
-    return _extreme(a, nan_least)
+    return _extreme(a, nan_least, complex_nan_least)
 
 
-def _extreme(a: Any, place: Callable[[Any], int]) -> Implementation:
+def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[Any], int]) -> Implementation:
     if is_number(a):
         return lambda a: a
-    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
+    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float | types.Complex):
         return None
     flat = in_c_order
+    if isinstance(a.dtype, types.Complex):
+        flat, place = in_memory_order(a), place_of_complex
 
     def implementation(a: Any) -> Any:
         values = flat(a)
@@ -139,10 +141,12 @@ def _extreme(a: Any, place: Callable[[Any], int]) -> Implementation:
 @implements(np.nan_to_num)
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Implementation:
     """Numbers in the place of NaN and the infinities, which pass no derivative."""
-    if not isinstance(x, types.Array) or not isinstance(x.dtype, types.Float):
-        return None
     copied = known(copy)
-    if not isinstance(copied, bool):
+    if not isinstance(x, types.Array) or not isinstance(copied, bool):
+        return None
+    if isinstance(x.dtype, types.Complex):
+        return _nan_to_num_of_parts(copied)
+    if not isinstance(x.dtype, types.Float):
         return None
     number: Any = dtype_of(x).type
     limits = np.finfo(number)
@@ -165,3 +169,15 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
     ]
     header = "def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):"
     return written([header, *indented(lines)], greatest=number(limits.max), least=number(limits.min))
+
+
+def _nan_to_num_of_parts(copied: bool) -> Implementation:
+    """The same of the real parts and of the imaginary parts."""
+    given = "copy=False, nan=nan, posinf=posinf, neginf=neginf"
+    lines = [
+        f"result = {'np.copy(x)' if copied else 'x'}",
+        f"np.nan_to_num(result.real, {given})",
+        f"np.nan_to_num(result.imag, {given})",
+        "return result",
+    ]
+    return written(["def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):", *indented(lines)])

@@ -76,6 +76,28 @@ def nan_least(x: Any) -> int:
 
 
 @helper
+def complex_nan_greatest(x: Any) -> int:
+    """Give the place of the first of the greatest complex numbers whose real part is a number; 0 if there is none."""
+    place = 0
+    for i in range(1, len(x)):
+        before = x[i].real > x[place].real or (x[i].real == x[place].real and x[i].imag > x[place].imag)
+        if before or (np.isnan(x[place].real) and not np.isnan(x[i].real)):
+            place = i
+    return place
+
+
+@helper
+def complex_nan_least(x: Any) -> int:
+    """Give the place of the first of the least complex numbers whose real part is a number; 0 if there is none."""
+    place = 0
+    for i in range(1, len(x)):
+        before = x[i].real < x[place].real or (x[i].real == x[place].real and x[i].imag < x[place].imag)
+        if before or (np.isnan(x[place].real) and not np.isnan(x[i].real)):
+            place = i
+    return place
+
+
+@helper
 def split_at_pivot(x: Any, order: Any, low: int, high: int) -> int:
     """Move the places in `order[low:high + 1]` of what is less than a pivot before its place, the others behind it."""
     middle = (low + high) >> 1

@@ -188,14 +188,29 @@ def _same(a: Any) -> Any:
 def ptp(a: Any) -> Implementation:
     """The greatest less the least."""
     flat = flattened(a)
-    if flat is None or (isinstance(a, types.Array) and isinstance(a.dtype, types.Complex)):
+    if flat is None:
         return None
+    if dtype_of(a).kind == "c":
+        return _ptp_of_complex(flat)
 
     def implementation(a: Any) -> Any:
         values = flat(a)
         if values.size == 0:
             raise ValueError("zero-size array reduction not possible")
         return values[np.argmax(values)] - values[np.argmin(values)]
+
+    return implementation
+
+
+def _ptp_of_complex(flat: Callable[[Any], Any]) -> Implementation:
+    def implementation(a: Any) -> Any:
+        values = flat(a)
+        if values.size == 0:
+            raise ValueError("zero-size array reduction not possible")
+        for value in values:
+            if np.isnan(value.real):
+                return complex(np.nan, np.nan if np.isnan(value.imag) else 0.0)
+        return values[complex_greatest(values)] - values[complex_least(values)]
 
     return implementation
 

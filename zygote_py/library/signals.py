@@ -28,8 +28,8 @@ def interp(x: Any, xp: Any, fp: Any) -> Implementation:
     flat_x, flat_xp, flat_fp = map(flattened, (x, xp, fp))
     if flat_x is None or flat_xp is None or flat_fp is None:
         return None
-    if any(isinstance(dtype, types.Complex) for dtype in (getattr(each, "dtype", each) for each in (x, xp, fp))):
-        return None
+    if dtype_of(fp).kind == "c":
+        return _interp_of_complex(x, flat_x, flat_xp, flat_fp)
 
     def of_number(x: Any, xp: Any, fp: Any) -> Any:
         points, values = flat_xp(xp), flat_fp(fp)
@@ -89,6 +89,54 @@ def _between(x: Any, points: Any, values: Any, j: int) -> Any:
         if np.isnan(result) and lower == upper:
             result = lower
     return result
+
+
+def _interp_of_complex(x: Any, flat_x: Any, flat_xp: Any, flat_fp: Any) -> Implementation:
+    """The same with complex values, whose parts are computed each for itself."""
+
+    def of_array(x: Any, xp: Any, fp: Any) -> Any:
+        numbers, points, values = flat_x(x), flat_xp(xp), flat_fp(fp)
+        _check_points(points, values)
+        if 1 < points.size <= numbers.size:
+            for j in range(points.size - 1):
+                if points[j] == points[j + 1]:
+                    raise ZeroDivisionError("division by zero")
+        result = np.empty(numbers.size, np.complex128)
+        for i in range(numbers.size):
+            result[i] = _complex_between(numbers[i], points, values, _interval(numbers[i], points))
+        return result
+
+    if is_number(x):
+        return lambda x, xp, fp: of_array(x, xp, fp)[0]
+    shaped = isinstance(x, types.Array) and x.ndim != 1
+    return (lambda x, xp, fp: of_array(x, xp, fp).reshape(x.shape)) if shaped else of_array
+
+
+def _complex_between(x: Any, points: Any, values: Any, j: int) -> Any:
+    last = points.size - 1
+    if last == 0:
+        return np.complex128(values[0])
+    if np.isnan(x):
+        return x + 1j * 0.0
+    if j < 0:
+        return np.complex128(values[0])
+    if j == last or points[j] == x:
+        return np.complex128(values[j])
+    left, right = points[j], points[j + 1]
+    lower, upper = values[j], values[j + 1]
+    scale = 1 / (right - left)
+    slope = (upper.real - lower.real) * scale + 1j * ((upper.imag - lower.imag) * scale)
+    real = slope.real * (x - left) + lower.real
+    if np.isnan(real):
+        real = slope.real * (x - right) + upper.real
+        if np.isnan(real) and lower.real == upper.real:
+            real = np.float64(lower.real)
+    imag = slope.imag * (x - left) + lower.imag
+    if np.isnan(imag):
+        imag = slope.imag * (x - right) + upper.imag
+        if np.isnan(imag) and lower.imag == upper.imag:
+            imag = np.float64(lower.imag)
+    return real + 1j * imag
 
 
 # ------------------------------------------------------------------------------------------ sliding products of two

@@ -27,7 +27,7 @@ Implementation = Callable[..., Any] | None
 @implements(np.sort)
 def sort(a: Any) -> Implementation:
     """A copy, sorted along its last axis."""
-    if not _has_rows(a):
+    if not _has_rows(a) and not _has_complex_rows(a):
         return None
     lines = ["result = a.copy()", *_ordered_rows("result", a.ndim, "np.argsort(row)"), "return result"]
     return written(["def sort(a):", *indented(lines)])
@@ -37,7 +37,7 @@ def sort(a: Any) -> Implementation:
 def sort_in_place(a: Any, kind: Any = "quicksort") -> Implementation:
     """The method, which sorts the array itself along its last axis."""
     name = known(kind)
-    if not _has_rows(a) or name not in ("quicksort", "mergesort", "stable"):
+    if not (_has_rows(a) or _has_complex_rows(a)) or name not in ("quicksort", "mergesort", "stable"):
         return None
     places = "np.argsort(row)" if name == "quicksort" else "np.argsort(row, kind='mergesort')"
     return written(["def sort(a, kind='quicksort'):", *indented(_ordered_rows("a", a.ndim, places))])
@@ -55,6 +55,10 @@ def partition(a: Any, kth: Any) -> Implementation:
 
 def _has_rows(a: Any) -> bool:
     return isinstance(a, types.Array) and a.ndim > 0 and isinstance(a.dtype, types.Float)
+
+
+def _has_complex_rows(a: Any) -> bool:
+    return isinstance(a, types.Array) and a.ndim > 0 and isinstance(a.dtype, types.Complex)
 
 
 def _ordered_rows(array: str, ndim: int, places: str) -> list[str]:
