@@ -12,7 +12,12 @@ HEAD = """\
 
 Generated from the registries of Numba and of the compiler: `python -m zygote_py.library`. It shows every function that
 Numba 0.68 supports in these modules, and the methods of arrays. A function is supported in the forms of its arguments
-that Numba has.
+that Numba has, by position and by keyword, with these exceptions, which are refused:
+
+- `np.average`, `np.bincount` (its weights), `np.broadcast_to`, `np.corrcoef`, `np.cov`, `np.histogram`, `np.nanmax`,
+  `np.nanmin`, `np.partition`, `np.sort`, `np.trapezoid`, `np.unwrap` and `np.where` of a list, a tuple or, some of them,
+  a number in the place of an array, and `np.copy` of a list: write `np.array(...)` around it.
+- `np.transpose` with an array for its axes: give a tuple.
 
 - *Differentiable*: exact derivatives; what is said in brackets is the condition for one to exist.
 - *No derivative by nature*: integers, truth values, what is constant wherever it has a derivative, and random draws.
