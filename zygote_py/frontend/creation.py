@@ -195,8 +195,8 @@ def _contiguous(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle |
     own = plain(array.type)
     assert isinstance(type_, types.Array)
     if values.is_scalar(own):
-        made = _array(at, given, types.Array(own, 0, "C"))
-        return None if made is None else _contiguous(at, {"array": made}, type_)
+        alone = _array(at, given, types.Array(own, 0, "C"))
+        return None if alone is None else _contiguous(at, {"array": alone}, type_)
     if not isinstance(own, types.Array):
         return None
     if own.ndim == 0:  # one axis is added

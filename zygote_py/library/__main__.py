@@ -15,8 +15,8 @@ Numba 0.68 supports in these modules, and the methods of arrays. A function is s
 that Numba has, by position and by keyword, with these exceptions, which are refused:
 
 - `np.average`, `np.bincount` (its weights), `np.broadcast_to`, `np.corrcoef`, `np.cov`, `np.histogram`, `np.nanmax`,
-  `np.nanmin`, `np.partition`, `np.sort`, `np.trapezoid`, `np.unwrap` and `np.where` of a list, a tuple or, some of them,
-  a number in the place of an array, and `np.copy` of a list: write `np.array(...)` around it.
+  `np.nanmin`, `np.partition`, `np.sort`, `np.trapezoid`, `np.unwrap` and `np.where` of a list, a tuple or, some of
+  them, a number in the place of an array, and `np.copy` of a list: write `np.array(...)` around it.
 - `np.transpose` with an array for its axes: give a tuple.
 
 - *Differentiable*: exact derivatives; what is said in brackets is the condition for one to exist.

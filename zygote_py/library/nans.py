@@ -125,7 +125,7 @@ def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[An
         return lambda a: a
     if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float | types.Complex):
         return None
-    flat = in_c_order
+    flat: Callable[[Any], Any] = in_c_order
     if isinstance(a.dtype, types.Complex):
         flat, place = in_memory_order(a), place_of_complex
 
