@@ -89,13 +89,6 @@ def try_finally(x):
     return y
 
 
-@refused(F8, says="`sort` of a list", hint="append, pop", at="sort()")
-def sorted_list(x):
-    values = [x, 2.0]
-    values.sort()
-    return values[0]
-
-
 @refused(F8, says="a list as the result", hint="np.array", at="return")
 def list_as_result(x):
     return [x * i for i in range(3)]
@@ -113,9 +106,9 @@ def set_display(x):
     return x * len(values)
 
 
-@refused(VECTOR, says="`sorted` gives a list", hint="arrays", at="sorted")
+@refused(F8, says="`split` gives a list", hint="arrays", at="split")
 def result_that_is_a_list(x):
-    return sorted(x)[0]
+    return x * len("one two".split(" "))
 
 
 @refused(types.List(F8, reflected=True), says="the argument `values`, a list", hint="array", at="values):")
