@@ -26,7 +26,10 @@ ARRAYS = {
     "ties": TIES,
     "special": SPECIAL,
 }
-each_array = pytest.mark.parametrize("z", ARRAYS.values(), ids=ARRAYS)
+OFTEN = ("fortran", "special")  # of each, several functions are compiled
+each_array = pytest.mark.parametrize(
+    "z", [pytest.param(z, id=name, marks=() if name in OFTEN else pytest.mark.long) for name, z in ARRAYS.items()]
+)
 
 
 def replaced(z):
@@ -58,7 +61,11 @@ def interpolated(x, xp, fp):
 GRID = np.sort(RNG.normal(size=6))
 
 
-@pytest.mark.parametrize("heights", [ROW, SPECIAL, ROW.astype(np.complex64)], ids=["plain", "special", "single"])
+@pytest.mark.parametrize(
+    "heights",
+    [ROW, SPECIAL, pytest.param(ROW.astype(np.complex64), marks=pytest.mark.long)],
+    ids=["plain", "special", "single"],
+)
 def test_interpolation(heights):
     x = np.concatenate((RNG.normal(size=9) * 2, GRID, np.array([np.nan, 50.0, -50.0, np.inf])))
     agree(interpolated, x, GRID, heights)
@@ -74,6 +81,7 @@ def test_interpolation_with_few_points_or_equal_ones():
     agree(lambda x, xp, fp: np.interp(x, xp, fp), np.array([0.5]), np.array([0.0, 0.0, 1.0]), ROW[:3])
 
 
+@pytest.mark.long
 def test_interpolation_in_single_precision():
     agree(interpolated, GRID.astype(np.float32) + 0.1, GRID.astype(np.float32), ROW)
 
