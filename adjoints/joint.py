@@ -271,25 +271,26 @@ class _Join:
         if key not in self.declared:
             self.declared.add(key)
             self.ssa.declare(key, value.type, value.hint)
-            self.ssa.write(key, trip.first, self._nothing(value, trip))
+            self.ssa.write(key, trip.first, self._nothing(value.type, value.hint, trip))
             self.ssa.write(key, home, value)
         return self.ssa.read(key, trip.latch)
 
-    def _nothing(self, value: Value, trip: Trip) -> Operand:
+    def _nothing(self, type: Type, hint: str, trip: Trip) -> Operand:
         """What stands in a record for a value that the iteration did not come to."""
-        if isinstance(value.type, types.Number | types.Boolean):
-            return zero(value.type)
-        if isinstance(value.type, types.List):
-            empty = Instr(ops.stack, (), value.type, f"no_{value.hint or 'list'}")
-            trip.preheader.instrs.append(empty)
-            self.home[empty] = trip.preheader
-            return empty
-        if not isinstance(value.type, types.Array):
-            raise InternalError(f"joint: a value of type {value.type} that has to be kept in a branch of a loop")
-        empty = Instr(ops.record, (Const(0, INDEX),) * value.type.ndim, value.type, f"no_{value.hint or 'array'}")
-        trip.preheader.instrs.append(empty)
-        self.home[empty] = trip.preheader
-        return empty
+        if isinstance(type, types.Number | types.Boolean):
+            return zero(type)
+        made = [Instr(ops.stack, (), type, f"no_{hint or 'list'}")]
+        match type:
+            case types.List(dtype=element):  # something was in it, so that Numba knows of what it is a list
+                made.append(Instr(ops.push, (made[0], self._nothing(element, "", trip)), types.none))
+                made.append(Instr(ops.pop, (made[0],), element))
+            case types.Array(ndim=ndim):
+                made = [Instr(ops.record, (Const(0, INDEX),) * ndim, type, f"no_{hint or 'array'}")]
+            case _:
+                raise InternalError(f"joint: a value of type {type} that has to be kept in a branch of a loop")
+        trip.preheader.instrs += made
+        self.home[made[0]] = trip.preheader
+        return made[0]
 
     def _latch_mirrors(self) -> dict[Loop, Block]:
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}

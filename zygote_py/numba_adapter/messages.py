@@ -36,7 +36,7 @@ _SUPPORTED = "write it with what Numba supports"
 _OF_LISTS = {
     r"i?add\((ListType\[|list\()": "use `extend`",
     r"(sorted|ol_list_sort)\(.*key=the function": "decorate the key function with @numba.njit, or write a lambda",
-    r"(min|max)\(.*key=": "write a loop that keeps the best item",
+    r"(min|max)\(.*(key|default)=": "write a loop that keeps the best item",
     r"(stack|[vhdr]?stack|column_stack|concatenate)\(list\(": "give a tuple of arrays, or fill an array in a loop",
     r"array\(list\(array\(": "fill an array in a loop: `a[i] = s[i]`",
     r"array\(ListType\[": "use `np.asarray`",
