@@ -108,7 +108,8 @@ def set_display(x):
 
 @refused(F8, says="`split` gives a list", hint="arrays", at="split")
 def result_that_is_a_list(x):
-    return x * len("one two".split(" "))
+    text = "one two"
+    return x * len(text.split(" "))
 
 
 @refused(types.List(F8, reflected=True), says="the argument `values`, a list", hint="array", at="values):")

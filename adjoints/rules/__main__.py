@@ -19,8 +19,8 @@ HEAD = """\
 
 Generated from the rules: `python -m zygote_py.adjoints.rules`. Each row gives what the operation adds to the adjoint of
 each argument; `y` is its result, `dy` the adjoint of the result, functions are NumPy's. A power by a constant is worked
-out (`x**3` gives `3 * (x * x) * dy`), and an inverse (`1 / b` gives `-((dy * y) * y)`). [kinks.md](kinks.md) says what all this is at kinks, ties and poles,
-[complex.md](complex.md) what it is for complex numbers.
+out (`x**3` gives `3 * (x * x) * dy`), and an inverse (`1 / b` gives `-((dy * y) * y)`). [kinks.md](kinks.md) says what
+all this is at kinks, ties and poles, [complex.md](complex.md) what it is for complex numbers.
 
 | operation | adjoints |
 |---|---|

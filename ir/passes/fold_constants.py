@@ -75,7 +75,7 @@ def fold_constants(function: Function) -> None:
 
 
 def _negate(instr: Instr, args: tuple[Operand, ...]) -> None:
-    """Let an adjoint times -1 be its negative; they differ in the sign of NaN, which is kept for what the user wrote."""
+    """Let an adjoint times -1 be its negative; the sign of NaN, in which they differ, the user's own products keep."""
     if instr.op is not operator.mul or instr.origin is None or not isinstance(instr.type, types.Float):
         return
     for factor, other in (args, args[::-1]):
