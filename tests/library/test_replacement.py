@@ -62,8 +62,8 @@ def test_everything_is_at_the_line_of_the_call():
 
 def test_what_is_refused_is_refused_at_the_line_of_the_call():
     def f(x):
-        y = x * 1j
-        return np.interp(0.5, x, y).real
+        y = x * 2.0
+        return np.intersect1d(x, y)[0]
 
     with pytest.raises(DifferentiationError) as caught:
         zg.gradient(f)(np.array([0.0, 1.0]))
