@@ -40,6 +40,7 @@ from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
+from zygote_py.adjoints.rules.terms import vanishes
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,
@@ -296,7 +297,7 @@ class _Builder:
     def _guarded(self, contribution: Operand, instr: Instr, dy: Operand, rule: str | None) -> Operand:
         """Nothing, where the adjoint is zero because another value was taken: the derivative may be infinite there."""
         assert rule is not None
-        if rule in ("dy", "-dy") or isinstance(contribution, Const):
+        if vanishes(rule) or isinstance(contribution, Const):
             return contribution
         singular = instr in self.activity.replaceable and any(sign in rule for sign in _SINGULAR)
         if instr not in self.activity.choosable and not singular:

@@ -103,6 +103,27 @@ def _function(name: str) -> Op:
     return function
 
 
+@functools.cache
+def vanishes(text: str) -> bool:
+    """Whether an adjoint's expression is 0 where `dy` is 0, whatever the arguments: `dy if a > b else 0.0` and such.
+
+    `cos(x) * dy` is not: it is NaN for an infinite x.
+    """
+    return _vanishes(parse(text))
+
+
+def _vanishes(term: Term) -> bool:
+    match term:
+        case "dy" | Number(value=0):
+            return True
+        case Call(operator.neg, (operand,)) | Call(operator.mul, (Number(), operand) | (operand, Number())):
+            return _vanishes(operand)
+        case Call(ops.select, (_, then, orelse)):
+            return _vanishes(then) and _vanishes(orelse)
+        case _:
+            return False
+
+
 def names_in(term: Term) -> frozenset[str]:
     """The names that a term reads."""
     match term:

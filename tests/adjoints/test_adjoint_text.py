@@ -52,12 +52,20 @@ def rows(a):
     return s
 
 
+def largest(a):
+    m = a[0]
+    for i in range(1, len(a)):
+        m = max(m, a[i])
+    return m
+
+
 CASES = [
     (pow_loop, "f64, i64"),
     (branch, "f64, f64"),
     (left_by_break, "f64, i64"),
     (nested_loops, "f64, f64[:, :]"),
     (rows, "f64[:, :]"),
+    (largest, "f64[:]"),
 ]
 
 
