@@ -29,12 +29,12 @@ from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Value
+from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Routine, Value
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # Instructions whose pullback is not that of a rule.
-_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, ops.push, ops.pop, *STORES, *EMPTY})
+_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, ops.push, ops.pop, ops.release, *STORES, *EMPTY})
 
 # What puts a number into memory.
 _FILLS = STORES | {ops.push}
@@ -105,11 +105,13 @@ def find_active(
     return Activity(values, shadowed & (values | asked), asked, nodes, choosable, replaceable)
 
 
-def live_at_ends(order: tuple[Block, ...], activity: Activity, results: Sequence[Value]) -> dict[Block, set[Value]]:
+def live_at_ends(
+    order: tuple[Block, ...], activity: Activity, calls: Collection[Instr], results: Sequence[Value]
+) -> dict[Block, set[Value]]:
     """The active numbers that are used after each block, other than by phis of its successors.
 
-    `results` are used at the end. Backward dataflow: what is live at the start of the successors. A phi's operands are
-    used in the predecessors.
+    `calls` use their arguments, `results` are used at the end. Backward dataflow: what is live at the start of the
+    successors. A phi's operands are used in the predecessors.
     """
     used: dict[Block, set[Value]] = {block: set() for block in order}
     defined: dict[Block, set[Value]] = {block: set() for block in order}
@@ -117,7 +119,9 @@ def live_at_ends(order: tuple[Block, ...], activity: Activity, results: Sequence
         defined[block].update(block.phis, block.instrs)
         inputs: list[Operand] = []
         for instr in block.instrs:
-            if instr in activity or (isinstance(instr, Instr) and instr.op in _FILLS and instr.args[0] in activity):
+            if isinstance(instr, Instr) and instr in calls:
+                inputs += instr.args
+            elif instr in activity or (isinstance(instr, Instr) and instr.op in _FILLS and instr.args[0] in activity):
                 inputs += sources(instr)
         if isinstance(block.terminator, Return):
             inputs += (*block.terminator.values, *results)
@@ -167,6 +171,8 @@ def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set
 
 def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
     """Refuse an instruction that passes derivatives on in a way that is not known."""
+    if isinstance(instr.op, Routine):
+        return  # what it does itself is looked at when it is differentiated
     known = instr.op in _STRUCTURAL or effect(instr) is not Effect.WRITE
     if not known and any(flows.node(target) in nodes for target in writes(instr)):
         _refuse(instr)

@@ -28,15 +28,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import types
 
 from zygote_py.adjoints.activity import Activity, live_at_ends
+from zygote_py.adjoints.calls import Call
 from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
 from zygote_py.adjoints.leaves import reachable
+from zygote_py.adjoints.packing import packed_type, unpack_all
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
@@ -74,7 +76,8 @@ class Prepared:
     """A primal in canonical form with all that has to be known for its adjoint.
 
     `shadows` are those of `add_shadows`, `parts` those of `expose_leaves`, `kept` the copies of `keep_contents`. The
-    contents of the parameters `seeded` are results too, at the end, and have adjoints of their own.
+    contents of the parameters `seeded` are results too, at the end, and have adjoints of their own. `calls` are those
+    of forward functions. The adjoint of a routine takes the adjoints of the numbers that it returns, one by one.
     """
 
     primal: Function
@@ -83,6 +86,8 @@ class Prepared:
     parts: Mapping[Value, tuple[Instr, ...]]
     kept: Mapping[tuple[Value, Value], Value]
     seeded: tuple[Param, ...] = ()
+    calls: Mapping[Instr, Call] = field(default_factory=dict)
+    routine: bool = False
 
 
 def make_adjoint(prepared: Prepared) -> Function:
@@ -106,7 +111,7 @@ class _Builder:
         self.tree = dominator_tree(primal)
         self.preds = predecessors(primal)
         order = postdominator_tree(primal).order
-        self.carried = live_at_ends(order, activity, list(reachable(prepared.seeded, parts)))
+        self.carried = live_at_ends(order, activity, prepared.calls, list(reachable(prepared.seeded, parts)))
         self.back = {block: self._back_edges(block) for block in order}
         after: dict[Block, list[Block]] = {order[0]: []}
         for block in order:  # each after those that lead to it, but for the bodies of loops
@@ -167,6 +172,10 @@ class _Builder:
 
     def _seed(self, results: tuple[Operand, ...]) -> None:
         """Begin with the adjoints of the results, which are the adjoint's parameters."""
+        if self.prepared.routine:
+            (whole,) = results
+            items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else results
+            results = tuple(item for item in items if is_number(item.type))
         for result in results:
             if not carries_adjoint(result.type):
                 continue
@@ -200,6 +209,8 @@ class _Builder:
         """Whether there is anything to do for an instruction in the reverse sweep."""
         if instr.op in STORES or instr.op in (ops.push, ops.pop):
             return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
+        if instr in self.prepared.calls:
+            return True
         if instr not in self.activity or instr in self.leaves or instr.op is ops.pack:
             return False
         return is_number(instr.type) or opaque_for(instr) is not None
@@ -259,6 +270,8 @@ class _Builder:
             self._take_pushed(instr)
         elif instr.op is ops.pop:
             self._give_back(instr)
+        elif instr in self.prepared.calls:
+            self._call(self.prepared.calls[instr])
         elif (rule := opaque_for(instr)) is not None:
             self._apply(instr, rule)
         elif not _is_item(instr):  # the adjoints of a tuple's items are looked for where the tuple was made
@@ -335,6 +348,27 @@ class _Builder:
             d = self._current(instr)
             self._write(instr, zero(instr.type))
         self._emit(ops.push, (Alpha(self.shadows[values]), d), types.none)
+
+    def _call(self, call: Call) -> None:
+        """The pullback of a call: the reverse function adds to the shadows, and gives the adjoints of the numbers."""
+        derivative = call.derivative
+        given: dict[str, Sequence[Operand]] = {
+            "argument": call.instr.args,
+            "result": [call.items[number] for number in range(len(derivative.returned))],
+            "stack": call.stacks,
+        }
+        args = [_alpha(given[source.kind][source.number]) for source in derivative.sources]
+        seeds = [self._adjoint_of(call.items[number], call.items[number].type) for number in derivative.seeds]
+        if all(map(_is_zero, seeds)) and not derivative.moves_memory:
+            return
+        kinds = tuple(derivative.routine.function.params[number].type for number in derivative.adjoints)
+        adjoints = self._emit(derivative.reverse, (*args, *seeds), packed_type(kinds) if kinds else types.none)
+        made, items = unpack_all(adjoints, len(kinds))
+        for instr in made:
+            instr.origin = self.origin
+        self.mirror[self.block].instrs += made
+        for number, item in zip(derivative.adjoints, items, strict=True):
+            self._add(call.instr.args[number], item)
 
     def _cast(self, d: Operand, type: Type) -> Operand:
         """An adjoint as one of another type of number."""

@@ -40,6 +40,7 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Phi,
+    Routine,
     Undef,
     Value,
     operands,
@@ -109,10 +110,14 @@ class ImmediateLoops:
         found: dict[Loop, Immediate] = {}
         for loop in self._nest.loops:
             if loop.parent is None or loop.parent in found:
-                candidate = self._shape(loop)
+                candidate = None if self._has_calls(loop) else self._shape(loop)
                 if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
                     found[loop] = candidate
         return list(found.values())
+
+    @staticmethod
+    def _has_calls(loop: Loop) -> bool:
+        return any(isinstance(i, Instr) and isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
 
     def _shape(self, loop: Loop) -> Immediate | None:
         """The reverse of a loop, if it has the usual form."""

@@ -24,8 +24,10 @@ from numba import types
 
 from zygote_py.adjoints.alphas import Alphas, Sweeps
 from zygote_py.adjoints.immediate import ImmediateLoops, without
+from zygote_py.adjoints.nothing import nothing
 from zygote_py.adjoints.plan import Plan
 from zygote_py.adjoints.rewinding import Rewinding, Write
+from zygote_py.adjoints.split import Halves, split
 from zygote_py.adjoints.trips import INDEX, Trip, trip_of
 from zygote_py.ir import ops
 from zygote_py.ir.clone import Clone, clone
@@ -45,7 +47,6 @@ from zygote_py.ir.core import (
     Value,
     predecessors,
     replace_values,
-    zero,
 )
 from zygote_py.ir.dominators import dominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
@@ -69,13 +70,31 @@ def join(
     before it if `with_value`. The adjoint of the result is 1, or, if `seeded`, a further argument, as are those of the
     other results.
     """
-    if adjoint.primal is None:
-        raise InternalError("joint: an adjoint without its primal")
-    return _Join(adjoint, adjoint.primal, shadows).build(list(wrt), bare, with_value, seeded)
+    made = _Join(adjoint, shadows)
+    value, _ = made.build()
+    made.give(value, list(wrt), bare, with_value, seeded)
+    return made.joint
+
+
+def join_halves(adjoint: Function, shadows: Mapping[Value, Value], wrt: Collection[int]) -> tuple[Halves, Operand]:
+    """The two halves of the joint function of an adjoint and its primal, and what the primal returns.
+
+    The reverse half returns the adjoints of the parameters numbered in `wrt`, each a value.
+    """
+    made = _Join(adjoint, shadows, together=False)
+    value, last = made.build()
+    end = made.end()
+    end.values = tuple(end.values[number] for number in wrt)
+    made.ssa.finish()
+    return split(made.joint, last, made.reverse.function.entry, made.reverse.function.params), value
 
 
 class _Join:
-    def __init__(self, adjoint: Function, primal: Function, shadows: Mapping[Value, Value]) -> None:
+    def __init__(self, adjoint: Function, shadows: Mapping[Value, Value], together: bool = True) -> None:
+        if adjoint.primal is None:
+            raise InternalError("joint: an adjoint without its primal")
+        primal = adjoint.primal
+        self.together = together  # so that loops may be reversed while the forward sweep goes on
         self.shadows = shadows
         self.forward: Clone = clone(primal)
         self.reverse: Clone = clone(adjoint)
@@ -86,7 +105,8 @@ class _Join:
         self.reverse_tree = dominator_tree(self.reverse.function)
         self.joint = Function(primal.name, self.forward.function.params, [], "joint", None, primal.loc, primal.options)
 
-    def build(self, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> Function:
+    def build(self) -> tuple[Operand, Block]:
+        """Make the joint function, but for its return; give the primal's result and the last block of its sweep."""
         forward, reverse = self.forward.function, self.reverse.function
         self._lift()
         self.nest = loop_nest(forward)
@@ -136,9 +156,7 @@ class _Join:
         self.alphas.place()
         self._substitute(answers)
         self._put_back(olds)
-        self._return(value, wrt, bare, with_value, seeded)
-        self.ssa.finish()
-        return self.joint
+        return value, last
 
     def _lift(self) -> None:
         """Move what the adjoint computes from the primal's values alone into the primal, behind its origin.
@@ -178,7 +196,7 @@ class _Join:
             self.lifted,
             self.memory,
         )
-        self.immediate = self.finder.find()
+        self.immediate = self.finder.find() if self.together else []
         for loop in self.nest.loops:
             loop.forget_values()  # the trips will add some
         loops = {each.loop for each in self.immediate}
@@ -271,26 +289,16 @@ class _Join:
         if key not in self.declared:
             self.declared.add(key)
             self.ssa.declare(key, value.type, value.hint)
-            self.ssa.write(key, trip.first, self._nothing(value.type, value.hint, trip))
+            self.ssa.write(key, trip.first, self._nothing(value, trip))
             self.ssa.write(key, home, value)
         return self.ssa.read(key, trip.latch)
 
-    def _nothing(self, type: Type, hint: str, trip: Trip) -> Operand:
+    def _nothing(self, value: Value, trip: Trip) -> Operand:
         """What stands in a record for a value that the iteration did not come to."""
-        if isinstance(type, types.Number | types.Boolean):
-            return zero(type)
-        made = [Instr(ops.stack, (), type, f"no_{hint or 'list'}")]
-        match type:
-            case types.List(dtype=element):  # something was in it, so that Numba knows of what it is a list
-                made.append(Instr(ops.push, (made[0], self._nothing(element, "", trip)), types.none))
-                made.append(Instr(ops.pop, (made[0],), element))
-            case types.Array(ndim=ndim):
-                made = [Instr(ops.record, (Const(0, INDEX),) * ndim, type, f"no_{hint or 'array'}")]
-            case _:
-                raise InternalError(f"joint: a value of type {type} that has to be kept in a branch of a loop")
-        trip.preheader.instrs += made
-        self.home[made[0]] = trip.preheader
-        return made[0]
+        made = nothing(value.type, value.hint, trip.preheader)
+        if isinstance(made, Value):
+            self.home[made] = trip.preheader
+        return made
 
     def _latch_mirrors(self) -> dict[Loop, Block]:
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
@@ -436,20 +444,25 @@ class _Join:
             return self.alphas.operand(operand, block)
         return operand
 
-    def _return(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
+    def end(self) -> Return:
+        """The return of the reverse sweep."""
+        return next(b.terminator for b in self.reverse.function.blocks if isinstance(b.terminator, Return))
+
+    def give(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
         """Replace the seed by 1, or take it as a parameter, and return what was asked for."""
         reverse = self.reverse.function
         last = next(block for block in reverse.blocks if isinstance(block.terminator, Return))
-        assert isinstance(last.terminator, Return)
-        gradients = tuple(last.terminator.values[number] for number in wrt)
+        end = self.end()
+        gradients = tuple(end.values[number] for number in wrt)
         result = gradients[0] if bare else _pack(last, gradients)
         if with_value:
             result = _pack(last, (value, result))
-        last.terminator.values = (result,)
+        end.values = (result,)
         if seeded:
             self.joint.params += reverse.params
         else:
             replace_values(self.joint, {seed: Const(1.0, seed.type) for seed in reverse.params})
+        self.ssa.finish()
 
 
 def _pack(block: Block, items: tuple[Operand, ...]) -> Instr:

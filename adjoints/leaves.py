@@ -17,7 +17,7 @@ from numba import types
 
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Param, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Param, Routine, Value, replace_values
 from zygote_py.ir.types import components_of, names_of
 
 
@@ -46,7 +46,7 @@ def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tup
 
 
 def expose_results(function: Function) -> None:
-    """Give each item of the tuples that opaque operations give one instruction, behind the operation."""
+    """Give each item of the tuples that opaque operations and routines give one instruction, behind the operation."""
     parts: dict[Value, tuple[Instr, ...]] = {
         instr: tuple(
             Instr(ops.getitem, (instr, Const(index, types.int64)), type, f"{instr.hint}_{index}", instr.loc)
@@ -54,13 +54,17 @@ def expose_results(function: Function) -> None:
         )
         for block in function.blocks
         for instr in block.instrs
-        if isinstance(instr, Instr) and isinstance(instr.type, types.BaseTuple) and opaque_for(instr) is not None
+        if isinstance(instr, Instr) and isinstance(instr.type, types.BaseTuple) and _is_taken_apart(instr)
     }
     _replace_reads(function, parts)
     for block in function.blocks:
         block.instrs = [
             new for old in block.instrs for new in (old, *(parts.get(old, ()) if isinstance(old, Instr) else ()))
         ]
+
+
+def _is_taken_apart(instr: Instr) -> bool:
+    return isinstance(instr.op, Routine) or opaque_for(instr) is not None
 
 
 def reachable(values: Iterable[Value], parts: Mapping[Value, tuple[Instr, ...]]) -> Iterator[Value]:

@@ -10,25 +10,40 @@ has the same shadow:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 from numba import types
 
 from zygote_py.adjoints.activity import Activity
-from zygote_py.adjoints.kinds import has_shadow, is_list, is_number
+from zygote_py.adjoints.calls import Call
+from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Undef, Value, zero
+from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import is_view
 
 
-def add_shadows(function: Function, activity: Activity) -> dict[Value, Value]:
-    """Add the shadows of the arrays that need one to a primal; give the shadow of each."""
+def add_shadows(
+    function: Function, activity: Activity, calls: Mapping[Instr, Call] = MappingProxyType({}), given: bool = False
+) -> dict[Value, Value]:
+    """Add the shadows of the arrays that need one to a primal; give the shadow of each.
+
+    The shadows of parameters are made, or, if they are `given`, parameters themselves, behind the others. To the
+    `calls` of forward functions those of the arguments are passed.
+    """
     shadows: dict[Value, Value] = {}
     made: list[Instr] = []
-    for param in function.params:
+    for param in tuple(function.params):
         if param in activity.shadowed:
-            shadows[param] = shadow = _zeros_like(param)
-            made.append(shadow)
+            if given:
+                shadows[param] = passed = Param(_writable(param.type), _hint(param), param.loc)
+                function.params.append(passed)
+            else:
+                shadows[param] = shadow = _zeros_like(param)
+                made.append(shadow)
+    items = {item: (call, number) for call in calls.values() for number, item in call.items.items()}
     for block in function.blocks:
         for phi in [phi for phi in block.phis if phi in activity.shadowed]:
             shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
@@ -37,7 +52,17 @@ def add_shadows(function: Function, activity: Activity) -> dict[Value, Value]:
         instrs = []
         for instr in block.instrs:
             instrs.append(instr)
-            if instr in activity.shadowed and isinstance(instr, Instr):
+            if isinstance(instr, Instr) and instr in calls:
+                args = [instr.args[number] for number in calls[instr].derivative.shadowed]
+                instr.args = (*instr.args, *(_mapped(arg, shadows) for arg in args))
+            elif isinstance(instr, Instr) and instr in items and is_array(instr.type):
+                call, number = items[instr]
+                if (passed_on := call.shadow_of(number)) is not None:
+                    shadows[instr] = passed_on
+                elif instr in activity.shadowed:
+                    shadows[instr] = made_here = _zeros_like(instr)
+                    instrs.append(made_here)
+            elif instr in activity.shadowed and isinstance(instr, Instr):
                 shadows[instr] = shadow = _shadow_of(instr, shadows)
                 instrs.append(shadow)
             elif isinstance(instr, Instr) and instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
@@ -99,6 +124,11 @@ def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:
 
 def _zeros_like(array: Param | Instr) -> Instr:
     return Instr(np.zeros_like, (array,), array.type, _hint(array), array.loc)
+
+
+def _writable(type: Type) -> Type:
+    """The type of the shadow that is passed for an array that may be one that must not be written."""
+    return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
 
 
 def _hint(array: Value) -> str:

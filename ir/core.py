@@ -11,7 +11,8 @@ primal value had in the matching execution of its block.
                                   %t = add %x, %x : f64
                                   return %t
 
-Passes change functions in place. What a well-formed function is, `ir.verify` says.
+An instruction calls a known Python callable, or a `Routine`, which is a function of the IR itself. Passes change
+functions in place. What a well-formed function is, `ir.verify` says.
 """
 
 from __future__ import annotations
@@ -230,6 +231,33 @@ class Function:
         for block in self.blocks:
             yield from block.phis
             yield from block.instrs
+
+
+class Routine:
+    """A function of the IR that instructions call: `%y = fact %n`. Compared by identity.
+
+    What a call does: it may write to the memory that the parameters numbered in `writes` reach; its result may share
+    memory with those in `shares`; after it, those in `mixes` may reach each other's; and if it `acts`, it must stay
+    where it is for another reason (it prints, or draws).
+    The function is set when it is made: it may call the routine itself.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.function = Function(name, [], [])
+        self.writes: frozenset[int] = frozenset()
+        self.shares: frozenset[int] = frozenset()
+        self.mixes: frozenset[int] = frozenset()
+        self.acts = False
+
+    def __call__(self, *args: object) -> object:
+        """Interpret the function."""
+        from zygote_py.ir.interpret import interpret
+
+        return interpret(self.function, *args)
+
+    def __repr__(self) -> str:
+        return f"<routine {self.__name__}>"
 
 
 def predecessors(function: Function) -> dict[Block, list[Block]]:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Type, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
 
@@ -44,11 +44,15 @@ def is_fresh(instr: Instr) -> bool:
     """Whether an instruction gives an array of its own, which shares memory with no value that there was before."""
     if not isinstance(instr.type, types.Array) or effect(instr) is not Effect.ALLOCATE:
         return False
+    if isinstance(instr.op, Routine):
+        return not instr.op.shares
     return instr.op in ops.FRESH or not any(has_memory(arg.type) for arg in instr.args)
 
 
 def effect(instr: Instr) -> Effect:
     """What an instruction may do, given the types of its arguments: arithmetic on arrays makes a new array."""
+    if isinstance(instr.op, Routine):
+        return _effect_of_call(instr, instr.op)
     found = ops.effect_of(instr.op)
     if found is Effect.READ and instr.op is ops.getitem:
         source = instr.args[0].type
@@ -60,6 +64,14 @@ def effect(instr: Instr) -> Effect:
     if isinstance(instr.type, types.BaseTuple | types.Array | types.List | types.ListType) and has_memory(instr.type):
         return Effect.ALLOCATE
     return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else found
+
+
+def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
+    if routine.acts or routine.writes:
+        return Effect.WRITE
+    if has_memory(instr.type):
+        return Effect.ALLOCATE
+    return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else Effect.PURE
 
 
 def reads(instr: Instr) -> tuple[Operand, ...]:
@@ -81,6 +93,8 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
         return ()
     if instr.op in (ops.setitem, ops.initialize, ops.accumulate, ops.push, ops.pop):
         return instr.args[:1]
+    if isinstance(instr.op, Routine):
+        return tuple(arg for number, arg in enumerate(instr.args) if number in instr.op.writes)
     if instr.op in ops.WRITES_NOTHING or (_is_draw(instr.op) and instr.op != np.random.shuffle):
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
@@ -106,6 +120,13 @@ class Memory:
                 shared = list(_shares(value)) if not self._is_part(value) else []
                 for other in shared:  # a push has no memory itself
                     self._union(value if has_memory(value.type) else shared[0], other)
+                if isinstance(value, Instr) and isinstance(value.op, Routine) and value.op.mixes:
+                    mixed = [value.args[n] for n in sorted(value.op.mixes) if n < len(value.args)]
+                    for other_arg in mixed:
+                        if isinstance(other_arg, Value) and isinstance(mixed[0], Value):
+                            self._union(mixed[0], other_arg)
+                    if mixed and has_memory(value.type) and isinstance(mixed[0], Value):
+                        self._union(mixed[0], value)
         self._given = [
             value for value in function.values() if value in self.outside and isinstance(value.type, types.Array)
         ]
@@ -240,7 +261,9 @@ def _shares(value: Value) -> Iterator[Value]:
             container.type, types.Array
         ):
             found = (container, item) if has_memory(item.type) else ()
-        case Instr() if has_memory(value.type):
+        case Instr(op=Routine() as routine) if has_memory(value.type):
+            found = tuple(arg for number, arg in enumerate(value.args) if number in routine.shares)
+        case Instr() if has_memory(value.type) and not isinstance(value.op, Routine):
             found = () if is_fresh(value) else value.args
         case _:
             return

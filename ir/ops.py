@@ -14,6 +14,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     common_length(n, m)       the length that axes of these lengths broadcast to
     fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
     spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
+    release(x)                nothing: from here on, the caller may write to what `x` reaches
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
 `record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.
@@ -31,6 +32,8 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
+
+from zygote_py.ir.core import Routine
 
 Op = Callable[..., Any]
 
@@ -128,6 +131,10 @@ def spread(x: Any, *shape: int) -> Any:
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
+def release(x: Any) -> None:
+    """Do nothing: from here on, somebody else may write to what `x` reaches."""
+
+
 def stack() -> list[Any]:
     """Make an empty list."""
     return []
@@ -155,7 +162,7 @@ class Effect(enum.Enum):
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
     *(fitting_length, check_lengths, spread),
-    *(record, zeros, stack, push, pop),
+    *(record, zeros, stack, push, pop, release),
 )
 
 _EFFECTS: dict[Op, Effect] = {
@@ -168,6 +175,7 @@ _EFFECTS: dict[Op, Effect] = {
     stack: Effect.ALLOCATE,
     push: Effect.WRITE,
     pop: Effect.WRITE,
+    release: Effect.WRITE,
     np.zeros_like: Effect.ALLOCATE,
 }
 _OPERATORS = (
@@ -188,6 +196,8 @@ def name_of(op: Op) -> str:
     if op in _NAMES:
         return _NAMES[op]
     name = op.__name__
+    if isinstance(op, Routine):
+        return name
     if getattr(math, name, None) is op:
         return f"math.{name}"
     if getattr(np, name, None) is op:

@@ -223,24 +223,6 @@ def evaluation(x):
     return eval("x")
 
 
-@refused(F8, says="recursive call of `recursive`", hint="loop", at="recursive(x - 1)")
-def recursive(x):
-    return recursive(x - 1) if x > 0 else x
-
-
-@refused(F8, says="recursive call of `even`", hint="loop", at="even(x - 1)")
-def odd(x):
-    return 0.0 if x <= 0 else even(x - 1)
-
-
-def even(x):
-    return 1.0 if x <= 0 else odd_again(x - 1)
-
-
-def odd_again(x):
-    return 0.0 if x <= 0 else even(x - 1)
-
-
 @refused(F8, says="`iter`", hint="tuples", at="iter((")
 def explicit_iterator(x):
     it = iter((x, 1.0))

@@ -508,3 +508,17 @@ def test_seeds_of_all_results_against_differences(n: int):
         ds, _, dt = back(seed[10], s=state(seed))
         found = np.concatenate([ds.x, ds.out.ravel(), [ds.rate, dt]])
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_tuple_is_returned_on_several_paths():
+    def f(x):
+        if x > 0.0:
+            return x * x, (x, 2)
+        return -x, (3.0 * x, 4)
+
+    value, back = pullback(f, 2.0)
+    assert value == (4.0, (2.0, 2))
+    assert back((1.0, (1.0, None))) == (5.0,)
+    value, back = pullback(f, -2.0)
+    assert value == (2.0, (-6.0, 4))
+    assert back((1.0, (1.0, None))) == (2.0,)

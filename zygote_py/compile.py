@@ -15,14 +15,12 @@ from functools import cached_property
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.activity import Activity, find_active
-from zygote_py.adjoints.adjoint import Prepared, make_adjoint
-from zygote_py.adjoints.contents import keep_contents
+from zygote_py.adjoints.activity import Activity
+from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
-from zygote_py.adjoints.leaves import expose_leaves, expose_results, reachable
-from zygote_py.adjoints.shadows import add_shadows
+from zygote_py.adjoints.leaves import expose_leaves, reachable
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
@@ -132,7 +130,7 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
         raise MoreCaptured((*hidden, *new))
     _check_result(request, lowered.result_type)
     parts = _checked_arguments(lowered.function, wrt)
-    activity, adjoint, shadows = _differentiate(lowered.function, wrt, parts, ())
+    activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
     joint = join(adjoint, shadows, wrt, bare=request.bare, with_value=request.with_value)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
@@ -157,7 +155,7 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
         for param in parameters
         if any(is_array(leaf.type) and memory.is_written(leaf) for leaf in reachable((param,), parts))
     ]
-    activity, adjoint, shadows = _differentiate(primal, wrt, parts, written)
+    activity, adjoint, shadows = _differentiate(lowered, wrt, parts, written)
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
@@ -174,11 +172,11 @@ def _lowered(
     wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(request.func, taken, request.options)
-    primal = lowered.function
-    passes.run(primal, passes.CLEAN_UP)
-    expand_arrays(primal)
-    passes.run(primal, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
-    _check_returns(primal)
+    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+        passes.run(function, passes.CLEAN_UP)
+        expand_arrays(function)
+        passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
+        _check_returns(function)
     return given, wrt, lowered
 
 
@@ -190,15 +188,12 @@ def _checked_arguments(primal: Function, wrt: tuple[int, ...]) -> dict[Value, tu
 
 
 def _differentiate(
-    primal: Function, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]], written: Collection[Param]
+    lowered: LoweredFunction, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]], written: Collection[Param]
 ) -> tuple[Activity, Function, dict[Value, Value]]:
     """The active values of a primal in canonical form, its adjoint and its shadows; `written` are results too."""
-    expose_results(primal)
-    activity = find_active(primal, [primal.params[number] for number in wrt], parts, written)
-    kept = keep_contents(primal, activity)
-    shadows = add_shadows(primal, activity)
-    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written)))
-    return activity, adjoint, shadows
+    primal = lowered.function
+    found = Derivatives(lowered.routines).differentiate(primal, [primal.params[n] for n in wrt], parts, written)
+    return found.activity, found.adjoint, found.shadows
 
 
 def _without_default(type: Type) -> Type:

@@ -64,6 +64,14 @@ class Call:
     star: Variable | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Invoke:
+    """The call of a function that stays one, with an argument for each of its parameters, captured values included."""
+
+    function: TypedFunction
+    args: tuple[Variable, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """`value.name`"""
@@ -146,6 +154,7 @@ Expression = (
     | Copy
     | Operate
     | Call
+    | Invoke
     | Attribute
     | Item
     | Build

@@ -10,7 +10,10 @@ Blocks that raise stay as they are.
 
 from __future__ import annotations
 
-from zygote_py.ir.core import Block, Function, Jump, Operand, Return, Value
+from collections.abc import Mapping
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Return, Type, Value
 from zygote_py.ir.edit import joined, order_blocks
 
 
@@ -24,10 +27,24 @@ def merge_returns(function: Function) -> None:
     values: list[Operand] = []
     for index, operand in enumerate(first.values):
         incoming = {block: leave.values[index] for block, leave in returns.items()}
-        hints = {value.hint if isinstance(value, Value) else "" for value in incoming.values()}
-        values.append(joined(merged, incoming, operand.type, hints.pop() if len(hints) == 1 else ""))
+        values.append(_merged(merged, incoming, operand.type))
     merged.terminator = Return(tuple(values))
     for block in returns:
         block.terminator = Jump(merged)
     function.blocks.append(merged)
     order_blocks(function)
+
+
+def _merged(block: Block, incoming: Mapping[Block, Operand], type: Type) -> Operand:
+    """What the predecessors of a block return; of tuples that they all have made, the items one by one."""
+    made = [value for value in incoming.values() if isinstance(value, Instr) and value.op is ops.pack]
+    if len(made) == len(incoming) and len({tuple(item.type for item in pack.args) for pack in made}) == 1:
+        whole = Instr(ops.pack, (), type, "", block.loc)
+        whole.args = tuple(
+            _merged(block, {pred: pack.args[number] for pred, pack in zip(incoming, made, strict=True)}, item.type)
+            for number, item in enumerate(made[0].args)
+        )
+        block.instrs.append(whole)
+        return whole
+    hints = {value.hint if isinstance(value, Value) else "" for value in incoming.values()}
+    return joined(block, incoming, type, hints.pop() if len(hints) == 1 else "")

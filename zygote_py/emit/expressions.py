@@ -66,12 +66,22 @@ AUGMENTED = (operator.add, operator.sub, operator.mul, operator.truediv, operato
 
 
 class Expressions:
-    """Writes operands and instructions; `inlined` instructions are written where they are used."""
+    """Writes operands and instructions; `inlined` instructions are written where they are used.
 
-    def __init__(self, of: Mapping[Value, Variable], inlined: frozenset[Value], module: Module) -> None:
+    Of the lists that are `passed_on` it is written of what they are.
+    """
+
+    def __init__(
+        self,
+        of: Mapping[Value, Variable],
+        inlined: frozenset[Value],
+        module: Module,
+        passed_on: frozenset[Value] = frozenset(),
+    ) -> None:
         self.of = of
         self.inlined = inlined
         self.module = module
+        self.passed_on = passed_on
 
     def operand(self, operand: Operand) -> ast.expr:
         """A variable, a constant, or what an inlined instruction computes."""
@@ -179,7 +189,7 @@ class Expressions:
             case np.transpose, (array,):
                 return ast.Attribute(self.operand(array), "T")
             case ops.stack, ():
-                return ast.List([])
+                return self.zero(instr.type) if instr in self.passed_on else ast.List([])
             case ops.push, (values, value):
                 return ast.Call(ast.Attribute(self.operand(values), "append"), [self.operand(value)], [])
             case ops.pop, (values,):

@@ -19,7 +19,7 @@ import numpy as np
 
 from zygote_py import structures
 from zygote_py.ir import helpers
-from zygote_py.ir.core import Function, Instr
+from zygote_py.ir.core import Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, module_of
 
 
@@ -29,6 +29,11 @@ class Names:
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
         self._next: dict[str, int] = {}
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The names that have been given out, and those that were taken before."""
+        return frozenset(self._taken)
 
     def fresh(self, hint: str) -> str:
         """`hint`, made a valid name, or with the first number that makes it a new one."""
@@ -55,6 +60,7 @@ class Module:
         self.globals: dict[str, object] = {}
         self.helpers: dict[str, str] = {}  # the sources of functions that are emitted along, by name
         self._known: dict[int, str] = {}
+        self._routines: dict[Routine, str] = {}
         self.has_dataclasses = False
         self._imports: dict[tuple[str, str], str] = {}  # of classes and the like, by module and name
 
@@ -78,6 +84,16 @@ class Module:
         self._used.clear()
         self.helpers.clear()
 
+    def names_inside(self, params: Iterable[str]) -> Names:
+        """The names of a function's own variables: other than those of the module."""
+        return Names({*self._names.taken, *params})
+
+    def routine(self, routine: Routine) -> str:
+        """The name of a routine's function."""
+        if routine not in self._routines:
+            self._routines[routine] = self._names.fresh(routine.__name__)
+        return self._routines[routine]
+
     def value(self, value: object, hint: str) -> str:
         """The global that holds `value`."""
         if id(value) not in self._known:
@@ -88,6 +104,8 @@ class Module:
 
     def callable(self, op: Callable[..., object]) -> tuple[str, ...]:
         """The dotted name of `op`."""
+        if isinstance(op, Routine):
+            return (self.routine(op),)
         name = getattr(op, "__name__", "function")
         for prefix, namespace in (("math", math), ("cmath", cmath), ("np", np)):
             if getattr(namespace, name, None) is op:

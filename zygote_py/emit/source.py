@@ -29,9 +29,11 @@ from zygote_py.emit.schedule import schedule
 from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import structure
 from zygote_py.emit.tidy import tidy
-from zygote_py.ir.core import Block, Function, Phi
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Function, Instr, Phi, Value, operands
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
+from zygote_py.ir.routines import routines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +60,17 @@ def emit(
     `decorator` is the text after the `@`, of `njit` or `cuda`; `defaults` are the values of parameters that have one;
     `header` is a comment for the first lines, `docstring` that of the module. Raises InternalError.
     """
-    nest = loop_nest(function)
-    tree = structure(function, nest)
-    counting = ranges(function, nest, tree)
-    order = schedule(function)
-    variables = assign_variables(function, nest, order, counting)
-    statements = choose_statements(function, order, variables, counting)
-    share_by_hint(function, variables, statements, counting)
-
-    params = [param.hint for param in function.params]
-    names = Names([*params, name, *_decorator_names(decorator)])
-    module = Module(names)
-    module.reserve(function)
-    lowering = Lowering(
-        variables,
-        statements,
-        counting,
-        Expressions(variables.of, statements.inlined, module),
-        _name_guards(function, tree, names),
-        params,
-    )
-    _name_variables(function, variables, statements, names)
-    body = tidy(lowering.lower(tree), frozenset(lowering.guards.values()))
-    body = (*lowering.zeros(body), *body)
-    signature = _signature(params, defaults or {}, module)
-    lines = list(_print(body))
+    routines = routines_of(function)
+    functions = [function, *(routine.function for routine in routines)]
+    reserved = [name, *_decorator_names(decorator), *(param.hint for each in functions for param in each.params)]
+    module = Module(Names(reserved))
+    for each in functions:
+        module.reserve(each)
+    texts = [
+        _function_text(routine.function, module.routine(routine), module, decorator, {})
+        for routine in reversed(routines)
+    ]
+    texts.append(_function_text(function, name, module, decorator, defaults or {}))
     parts = [f"# {line}".rstrip() for line in header.splitlines()]
     if docstring:
         parts.append('"""' + docstring.replace("\\", "\\\\").replace('"""', "'''") + '"""')
@@ -99,10 +87,48 @@ def emit(
         parts += ["", ""]
     for helper in module.helpers.values():
         parts += [*(["@njit"] if decorator is not None else []), helper, "", ""]
-    if decorator is not None:
-        parts.append(f"@{decorator.removeprefix('@')}")
-    parts += [f"def {name}({signature}):", *lines]
+    parts.append("\n\n\n".join(texts))
     return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
+
+
+def _function_text(
+    function: Function, name: str, module: Module, decorator: str | None, defaults: Mapping[str, object]
+) -> str:
+    """The definition of one function."""
+    nest = loop_nest(function)
+    tree = structure(function, nest)
+    counting = ranges(function, nest, tree)
+    order = schedule(function)
+    variables = assign_variables(function, nest, order, counting)
+    statements = choose_statements(function, order, variables, counting)
+    share_by_hint(function, variables, statements, counting)
+
+    params = [param.hint for param in function.params]
+    names = module.names_inside(params)
+    lowering = Lowering(
+        variables,
+        statements,
+        counting,
+        Expressions(variables.of, statements.inlined, module, _passed_on(function)),
+        _name_guards(function, tree, names),
+        params,
+    )
+    _name_variables(function, variables, statements, names)
+    body = tidy(lowering.lower(tree), frozenset(lowering.guards.values()))
+    body = (*lowering.zeros(body), *body)
+    signature = _signature(params, defaults, module)
+    above = [] if decorator is None else [f"@{decorator.removeprefix('@')}"]
+    return "\n".join([*above, f"def {name}({signature}):", *_print(body)])
+
+
+def _passed_on(function: Function) -> frozenset[Value]:
+    """The lists that Numba cannot tell from what is appended of what they are."""
+    passed: set[Value] = set()
+    for block in function.blocks:
+        for node in (*block.phis, *block.instrs, block.terminator):
+            if not (isinstance(node, Instr) and node.op in (ops.push, ops.pop)):
+                passed.update(each for each in operands(node) if isinstance(each, Instr) and each.op is ops.stack)
+    return frozenset(passed)
 
 
 def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]:
@@ -115,7 +141,8 @@ def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]
         filename = f"<zygote_py {emitted.name} {digest}>"
     lines = emitted.source.splitlines(keepends=True)
     linecache.cache[filename] = (len(emitted.source), None, lines, filename)
-    namespace: dict[str, object] = {"__name__": f"zygote_py.emitted.{emitted.name}", **emitted.globals}
+    # No `__name__`: Numba finds a recursive function again only if its module can be imported, or is none.
+    namespace: dict[str, object] = {"__name__": None, **emitted.globals}
     exec(compile(emitted.source, filename, "exec"), namespace)
     function = namespace[emitted.name]
     assert callable(function)

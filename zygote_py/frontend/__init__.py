@@ -6,7 +6,8 @@
 
 Numba reads and types the function (`zygote_py.numba_adapter`); here its statements become SSA. Loops over ranges,
 arrays, tuples, `zip` and `enumerate` become loops that count; tuples are taken apart; implicit casts become explicit;
-functions that are called are inlined. It knows no derivatives: a call of a callable that nobody has a rule for goes
+functions that are called are inlined, if they are
+not large or recursive. It knows no derivatives: a call of a callable that nobody has a rule for goes
 through as an instruction.
 """
 
@@ -16,9 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.frontend.inlining import inline_calls
+from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
-from zygote_py.ir.core import Function, Type
+from zygote_py.ir.core import Function, Routine, Type
+from zygote_py.ir.routines import find_effects
 from zygote_py.statements import Capture
 
 __all__ = ["Capture", "LoweredFunction", "lower"]
@@ -30,7 +32,8 @@ class LoweredFunction:
 
     `function.params` are the `argument_count` arguments and then the `hidden` values, captured floats and arrays, to be
     read at each call. `frozen` are the captured values that are constants of this compilation. A tuple that is returned
-    stands in the IR as a `Return` of its components; `result_type` is its type.
+    stands in the IR as a `Return` of its components; `result_type` is its type. The `routines` are the functions that
+    it calls and that stay functions, in the IR with a parameter for each number or array in their arguments.
     """
 
     function: Function
@@ -38,6 +41,7 @@ class LoweredFunction:
     result_type: Type
     hidden: tuple[Capture, ...]
     frozen: tuple[Capture, ...]
+    routines: tuple[Routine, ...] = ()
 
 
 def lower(
@@ -47,6 +51,20 @@ def lower(
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
-    typed = inline_calls(numba_adapter.typed_function(func, argument_types, options or {}))
-    lowering = Lowering(typed)
-    return LoweredFunction(lowering.run(), typed.argument_count, lowering.result_type, typed.hidden, typed.frozen)
+    typed = numba_adapter.typed_function(func, argument_types, options or {})
+    program = program_of(typed)
+    body = program.body(typed)
+    lowering = Lowering(body, program)
+    function = lowering.run()
+    frozen = {capture.key: capture for capture in body.frozen}
+    made: dict[Routine, None] = {}
+    while waiting := [each for each in program.routines().items() if each[1] not in made]:
+        for callee, routine in waiting:
+            made[routine] = None
+            routine_body = program.body(callee)
+            routine.function = Lowering(routine_body, program, [each.key for each, _ in program.hidden(callee)]).run()
+            frozen |= {capture.key: capture for capture in routine_body.frozen}
+    find_effects(tuple(made))
+    return LoweredFunction(
+        function, typed.argument_count, lowering.result_type, body.hidden, tuple(frozen.values()), tuple(made)
+    )

@@ -61,6 +61,8 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
             return _operate(at, expression, type_)
         case st.Call():
             return calls.call(at, expression, target)
+        case st.Invoke():
+            return at.invoke(expression, type_)
         case st.Attribute(value, name):
             return _attribute(at, at.read(value), name, type_)
         case st.Item():

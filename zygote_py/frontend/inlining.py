@@ -24,6 +24,7 @@ from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
+from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
 from zygote_py.frontend.values import elements_of_list, is_list
 from zygote_py.ir.core import Loc, Type
@@ -32,9 +33,17 @@ from zygote_py.ir.types import components_of
 from zygote_py.library import list_slices
 
 
-def inline_calls(typed: st.TypedFunction) -> st.TypedFunction:
-    """The function with the bodies of the functions that it calls."""
-    return _Inliner(typed).run()
+def program_of(typed: st.TypedFunction) -> Program:
+    """A function and those that it calls."""
+    return Program(_inline, typed, lambda function: _Inliner(function, _LIBRARY).callees())
+
+
+def _inline(function: st.TypedFunction, program: Program) -> st.TypedFunction:
+    return _Inliner(function, program).run()
+
+
+# Functions of our own library: all that they call is inlined.
+_LIBRARY = Program(_inline)
 
 
 # Methods of arrays that change the array, unlike NumPy's function of the same name.
@@ -48,16 +57,21 @@ _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceTyp
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Inlined:
-    """A body to put in the place of a call: with calls inlined itself; `call.types` are its parameters' types."""
+    """A body to put in the place of a call: with calls inlined itself; `call.types` are its parameters' types.
+
+    `stays` is the function as it was typed, if it is a routine, whose call stays one.
+    """
 
     function: st.TypedFunction
     signature: inspect.Signature
     call: st.Call
+    stays: st.TypedFunction | None = None
 
 
 class _Inliner:
-    def __init__(self, typed: st.TypedFunction) -> None:
+    def __init__(self, typed: st.TypedFunction, program: Program) -> None:
         self._typed = typed
+        self._program = program
         self._types = dict(typed.types)
         self._names = dict(typed.names)
         self._parameters = list(typed.parameters)
@@ -87,6 +101,20 @@ class _Inliner:
             frozen=tuple(self._frozen.values()),
         )
 
+    def callees(self) -> list[st.TypedFunction]:
+        """The functions that this one calls, once for each call in it, and not those of our library."""
+        found: list[st.TypedFunction] = []
+        for block in self._typed.blocks.values():
+            for written in (each for raw in block.statements for each in self._initialized(raw)):
+                statement = self._with_receiver(written)
+                if isinstance(statement, st.Assign) and isinstance(statement.value, st.Call):
+                    callee, _, _ = self._called(statement.value)
+                    if callee is not None:
+                        found.append(callee)
+                for _ in self._keep_self(statement):
+                    pass
+        return found
+
     def _block(self, label: st.Label, block: st.TypedBlock) -> st.Label:
         """Copy a block with the calls in it; gives the label of the block that ends like it."""
         done: list[st.Statement] = []
@@ -103,6 +131,9 @@ class _Inliner:
             self._calls += 1
             prefix = f"{self._calls}:"
             done += self._pass_arguments(inlined, prefix, statement.loc)
+            if inlined.stays is not None:
+                done += self._invoke(inlined.stays, prefix, statement)
+                continue
             bodies = [renamed(each, prefix) for each in callee.blocks.values()]
             if len(bodies) == 1 and isinstance(bodies[0].ending, st.Leave):
                 done += bodies[0].statements
@@ -173,19 +204,14 @@ class _Inliner:
 
     def _inlined(self, statement: st.Statement) -> _Inlined | None:
         match statement:
-            case st.Assign(_, st.Call(callee, types=argument_types) as call):
-                method = self._methods.get(callee)
-                if method is not None and numba_adapter.is_object(self._types[method.value]):
-                    this = self._types[method.value]
-                    argument_types = (this, *argument_types)
-                    call = dataclasses.replace(call, args=(method.value, *call.args), types=argument_types)
-                    own = self._typed.member_of(this, method.name) or types.none
-                else:
-                    own = self._types[callee]
-                found = self._typed.callee_of(own, argument_types)
-                if found is not None:
-                    return _Inlined(inline_calls(found), self._typed.signature_of(own), call)
-                return self._from_library(call, statement)
+            case st.Assign(_, st.Call() as call):
+                found, own, call = self._called(call)
+                if found is None:
+                    return self._from_library(call, statement)
+                signature = self._typed.signature_of(own)
+                if self._program.is_routine(found):
+                    return _Inlined(found, signature, call, found)
+                return _Inlined(self._program.body(found), signature, call)
             case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
                 function = _CHANGE_A_LIST.get(op, op) if inplace else op
                 return self._implemented(function, st.Call("", args, (), taken), statement)
@@ -196,6 +222,16 @@ class _Inliner:
                 return self._implemented(operator.getitem, st.Call("", (value, index), (), taken), statement)
             case _:
                 return None
+
+    def _called(self, call: st.Call) -> tuple[st.TypedFunction | None, Type, st.Call]:
+        """The function that is called, if it has a body, the callable's type, and the call with the method's object."""
+        method = self._methods.get(call.callee)
+        own = self._types[call.callee]
+        if method is not None and numba_adapter.is_object(self._types[method.value]):
+            this = self._types[method.value]
+            call = dataclasses.replace(call, args=(method.value, *call.args), types=(this, *call.types))
+            own = self._typed.member_of(this, method.name) or types.none
+        return self._typed.callee_of(own, call.types), own, call
 
     def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:
         """What our library has in the place of a call, if numbers are differentiated through it, or it gives a list."""
@@ -247,7 +283,7 @@ class _Inliner:
             self._never_none.add(statement.target)
         if not _holds(result, typed.return_type):
             raise InternalError(f"{function}{taken} gives {typed.return_type}, and Numba's gives {result}")
-        return _Inlined(moved(inline_calls(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
+        return _Inlined(moved(_LIBRARY.body(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
 
     def _keep_self(self, statement: st.Statement) -> Iterator[st.Statement]:
         """Remember of a method which array it is of, in a variable that nothing else assigns."""
@@ -278,10 +314,9 @@ class _Inliner:
     def _pass_arguments(self, inlined: _Inlined, prefix: str, loc: Loc) -> Iterator[st.Statement]:
         """Take over the callee's variables, and assign to its parameters."""
         call, callee = inlined.call, inlined.function
-        for name, type_ in callee.types.items():
-            self._types[prefix + name] = type_
-        for name, in_source in callee.names.items():
-            self._names[prefix + name] = in_source
+        if inlined.stays is None:
+            self._types |= {prefix + name: type_ for name, type_ in callee.types.items()}
+            self._names |= {prefix + name: in_source for name, in_source in callee.names.items()}
         for capture in callee.frozen:
             self._frozen.setdefault(capture.key, capture)
         positional = list(call.args)
@@ -297,6 +332,8 @@ class _Inliner:
             self._types[variable] = type_
             value: st.Expression
             if index >= callee.argument_count:
+                if inlined.stays is not None:
+                    break
                 value = st.Parameter(self._hide(callee.hidden[index - callee.argument_count], type_, callee.name))
             elif name in bound:
                 value = st.Copy(bound[name])
@@ -305,6 +342,18 @@ class _Inliner:
                 assert isinstance(omitted, types.Omitted)
                 value = st.Constant(omitted.value, name)
             yield st.Assign(variable, value, loc)
+
+    def _invoke(self, function: st.TypedFunction, prefix: str, call: st.Assign) -> Iterator[st.Statement]:
+        """The call of a routine, behind its arguments: what it captures, and those that it calls, is passed along."""
+        args = [parameter(prefix, index) for index in range(function.argument_count)]
+        for capture, type_ in self._program.hidden(function):
+            args.append(parameter(prefix, len(args)))
+            self._types[args[-1]] = type_
+            yield st.Assign(args[-1], st.Parameter(self._hide(capture, type_, function.name)), call.loc)
+        result = f"{prefix}*result"
+        self._types[result] = function.return_type
+        yield st.Assign(result, st.Invoke(function, tuple(args)), call.loc)
+        yield st.Assign(call.target, st.Copy(result), call.loc)
 
     def _hide(self, capture: st.Capture, type_: Type, callee: str) -> int:
         """The number of the parameter that holds a captured value."""

@@ -24,6 +24,7 @@ from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
 from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
+from zygote_py.frontend.program import Program, packed, parameters_of
 from zygote_py.frontend.renaming import is_parameter
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
@@ -65,8 +66,11 @@ class Advancing:
 class Lowering:
     """The state of making one function; `run` makes it."""
 
-    def __init__(self, typed: st.TypedFunction) -> None:
+    def __init__(self, typed: st.TypedFunction, program: Program, hidden: Sequence[object] | None = None) -> None:
+        """`hidden` is given for a routine: the keys of what it captures, in the order of its parameters."""
         self.typed = typed
+        self.program = program
+        self._hidden_keys = hidden
         self.graph = Graph(dict(typed.blocks), dict(typed.types))
         self.types = self.graph.types
         make_displays_tuples(self.graph.blocks, self.types)
@@ -110,7 +114,10 @@ class Lowering:
         for block in self._tree.order:
             self.block = block
             if block is self.function.entry:
-                self._make_parameters()
+                if self._hidden_keys is None:
+                    self._make_parameters()
+                else:
+                    self._make_parameters_of_routine(self._hidden_keys)
             self._fill(labels[block])
             for successor in block.successors:
                 waiting[successor] -= 1
@@ -170,6 +177,19 @@ class Lowering:
             known = numba_adapter.object_of(type_) if not leaves_of(type_) else None
             self._parameters.append(Bundle(type_, (), known) if known is not None else self.take_apart(param))
 
+    def _make_parameters_of_routine(self, keys: Sequence[object]) -> None:
+        typed = self.typed
+        made = [
+            parameters_of(name, type_, typed.loc)
+            for name, type_ in zip(typed.parameters, typed.parameter_types, strict=True)
+        ]
+        for type_, params in zip(typed.parameter_types, made, strict=True):
+            static = numba_adapter.object_of(type_) if not params else None
+            self._parameters.append(Bundle(type_, tuple(params), static))
+        own = {capture.key: params for capture, params in zip(typed.hidden, made[typed.argument_count :], strict=True)}
+        captured = [own[key] for key in keys]
+        self.function.params += [param for params in (*made[: typed.argument_count], *captured) for param in params]
+
     def _fill(self, label: st.Label) -> None:
         block = self.graph.blocks[label]
         for advancing in self._bodies.get(label, ()):
@@ -221,11 +241,34 @@ class Lowering:
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
             case st.Leave(value):
                 result = self.cast_bundle(self.read(value), self.result_type)
-                self.block.terminator = Return((calls.whole(self, result, "return"),))
+                if self._hidden_keys is None:
+                    self.block.terminator = Return((calls.whole(self, result, "return"),))
+                else:
+                    self.block.terminator = Return((self._flat(result),))
             case st.Fail(exception, args):
                 self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
             case _:
                 pass
+
+    def _flat(self, result: Bundle) -> Operand:
+        """What a routine returns: nothing, the one number or array of the result, or a tuple of them."""
+        match result.leaves:
+            case ():
+                return Const(None, types.none)
+            case (leaf,):
+                return leaf
+            case leaves:
+                return self.emit(ops.pack, leaves, packed(leaves_of(result.type)))
+
+    def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
+        """The call of a routine."""
+        operands = [leaf for arg in expression.args for leaf in self.read(arg).leaves]
+        leaves = leaves_of(type_)
+        value = self.emit(self.program.routine(expression.function), operands, packed(leaves))
+        if len(leaves) < 2:
+            return Bundle(type_, (value,) if leaves else ())
+        parts = (self.emit(ops.getitem, (value, Const(n, INT)), plain(leaf)) for n, leaf in enumerate(leaves))
+        return Bundle(type_, tuple(parts))
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):

@@ -94,6 +94,8 @@ def _expression(value: st.Expression, new: Rename) -> st.Expression:
         case st.Call(callee, args, keywords, types_, star):
             named = tuple((name, new(arg)) for name, arg in keywords)
             return st.Call(new(callee), tuple(map(new, args)), named, types_, None if star is None else new(star))
+        case st.Invoke(function, args):
+            return st.Invoke(function, tuple(map(new, args)))
         case st.Attribute(of, name):
             return st.Attribute(new(of), name)
         case st.Item(of, index_, static, type_):

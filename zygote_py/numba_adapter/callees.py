@@ -13,7 +13,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from numba import types
@@ -35,17 +35,79 @@ _numbers = itertools.count()
 
 
 class Session:
-    """The typing of one function and of the functions that it calls; `active` are those being typed right now.
+    """The typing of one function and of the functions that it calls, each once for the types of its arguments.
 
     Where all captured values are constants, as those of our own library are, they are `frozen`.
+
+    A function that is called while it is being typed, a recursive one, is assumed to return what the paths of it
+    return that do not depend on that call; if in the end it returns something else, it is typed again, assuming that.
     """
 
     def __init__(self, typer: Typer, frozen: bool = False) -> None:
         self.typer = typer
         self.frozen = frozen
-        self.active: list[CodeType] = []
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
+        self._typed: dict[_Key, st.TypedFunction] = {}
+        self._active: list[_Key] = []  # those being typed right now
+        self._assumed: dict[_Key, Type] = {}
+        self._asked: set[_Key] = set()  # those whose result is being looked for
+
+    def typed(self, func: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """A function for these argument types. Raises DifferentiationError."""
+        key = func, argument_types
+        attempts = 0
+        while key not in self._typed:
+            before = dict(self._typed)
+            self._active.append(key)
+            try:
+                typed = self.typer(self, func, argument_types)
+            finally:
+                self._active.pop()
+            assumed = self._assumed.get(key)
+            if assumed is None or assumed == typed.return_type:
+                self._typed[key] = typed
+            elif (attempts := attempts + 1) == _MOST_ATTEMPTS:
+                raise refuse(
+                    f"the type that the recursive function `{func.__name__}` returns cannot be found",
+                    typed.loc,
+                    f"let it return the same type on every path: now {assumed}, and then {typed.return_type}",
+                    "def",
+                )
+            else:
+                self._typed = before  # what has been typed since may rest on the assumption
+                _forget_failures()
+                self._assumed[key] = typed.return_type
+        return self._typed[key]
+
+    def result_type(self, func: Any, argument_types: tuple[Type, ...]) -> Type:
+        """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
+        key = func, argument_types
+        if key not in self._active:
+            return self.typed(func, argument_types).return_type
+        if key not in self._assumed:
+            frames = [frame for frame in cpu_target.typing_context.callstack if frame.func_id.func is func]
+            found = None
+            if key not in self._asked and frames:
+                self._asked.add(key)
+                found = frames[0].typeinfer.return_types_from_partial()
+                self._asked.remove(key)
+                _forget_failures()
+            if found is None:
+                raise errors.TypingError(
+                    f"`{func.__name__}` calls itself, and no path in it returns without doing so; let one return first"
+                )
+            self._assumed[key] = found
+        return self._assumed[key]
+
+
+def _forget_failures() -> None:
+    """Let Numba try again what it could not type, now that more is known."""
+    cpu_target.typing_context.callstack._fail_cache.clear()
+
+
+_Key = tuple[Any, tuple[Type, ...]]
+_MOST_ATTEMPTS = 8
 
 
 _sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
@@ -80,14 +142,11 @@ class CalleeType(types.Callable, types.Opaque):
     def __init__(self, callee: Callee) -> None:
         self.func = callee.func
         self._session = callee.session
-        self._typed: dict[tuple[Type, ...], st.TypedFunction] = {}
         super().__init__(f"function {callee.func.__qualname__} at {id(callee.func)} in {callee.session.number}")
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
-        if argument_types not in self._typed:
-            self._typed[argument_types] = self._session.typer(self._session, self.func, argument_types)
-        return self._typed[argument_types]
+        return self._session.typed(self.func, argument_types)
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
@@ -100,7 +159,7 @@ class CalleeType(types.Callable, types.Opaque):
             types.unliteral(bound[name]) if name in bound else types.Omitted(parameter.default)
             for name, parameter in pysig.parameters.items()
         )
-        return signature(self.typed(folded).return_type, *folded).replace(pysig=pysig)
+        return signature(self._session.result_type(self.func, folded), *folded).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
@@ -147,10 +206,6 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
             "put the function into a module that is not a test",
             "assert",
         )
-    if value.__code__ in session.active:
-        raise refuse(
-            f"the recursive call of `{value.__name__}` is not supported yet", loc, "write it as a loop", value.__name__
-        )
     return Callee(value, session)
 
 
@@ -168,7 +223,7 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
     if isinstance(type, CalleeType):
         return None if is_helper(type.func) else type.typed(argument_types)
     if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
-        return session.typer(session, type.dispatcher.py_func, argument_types)
+        return session.typed(type.dispatcher.py_func, argument_types)
     return None
 
 

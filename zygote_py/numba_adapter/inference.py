@@ -9,7 +9,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import CodeType
 from typing import Any
 
 from numba import types
@@ -45,19 +44,21 @@ Options = Mapping[str, object]
 _SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")
 
 
-def typed_function(
-    func: Callable[..., object], argument_types: Sequence[Type], options: Options, session: Session | None = None
-) -> st.TypedFunction:
+def typed_function(func: Callable[..., object], argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
     """What Numba makes of a Python function for these argument types, before it lowers it.
 
     Captured floats and arrays become parameters after the function's own; arguments that have defaults may be missing.
     Raises DifferentiationError if Numba cannot read or type the function.
     """
-    if session is None:
-        session = Session(lambda session, func, types_: typed_function(func, types_, options, session))
+    session = Session(lambda session, func, types_: _typed(func, types_, options, session))
+    return session.typed(func, _with_defaults(func, tuple(argument_types), definition_of(func.__code__)))
+
+
+def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, session: Session) -> st.TypedFunction:
+    """A function for the types of all its arguments."""
     code = func.__code__
     loc = definition_of(code)
-    argument_types = _with_defaults(func, tuple(argument_types), loc)
+    argument_types = _with_defaults(func, argument_types, loc)
     if code.co_flags & inspect.CO_GENERATOR:
         raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result itself", "def")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -69,7 +70,7 @@ def typed_function(
     unrolled: set[int] = set()
     state = None
     while state is None:
-        with global_compiler_lock, _active(session, code):
+        with global_compiler_lock, _active(session):
             run: Any = _TypeInference(  # type: ignore[no-untyped-call]
                 cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
             )
@@ -103,16 +104,16 @@ def typed_implementation(implementation: Callable[..., object], argument_types: 
     """A function of our own library, typed. What it captures is constant, so that equal ones are typed only once."""
     key = constant_key(implementation), tuple(argument_types)
     if key not in _library:
-        session = Session(lambda session, func, types_: typed_function(func, types_, {}, session), frozen=True)
-        typed = typed_function(implementation, argument_types, {}, session)
+        session = Session(lambda session, func, types_: _typed(func, types_, {}, session), frozen=True)
+        loc = definition_of(implementation.__code__)
+        typed = session.typed(implementation, _with_defaults(implementation, tuple(argument_types), loc))
         _library[key] = dataclasses.replace(typed, frozen=())
     return _library[key]
 
 
 @contextmanager
-def _active(session: Session, code: CodeType) -> Iterator[None]:
-    """While a function is being typed: it is noted as such, and Numba is not disabled."""
-    session.active.append(code)
+def _active(session: Session) -> Iterator[None]:
+    """While a function is being typed, Numba is not disabled."""
     settings: Any = config
     disabled = settings.DISABLE_JIT
     settings.DISABLE_JIT = 0  # or Numba cannot type those of its own functions that it writes in Python
@@ -121,7 +122,6 @@ def _active(session: Session, code: CodeType) -> Iterator[None]:
             yield
     finally:
         settings.DISABLE_JIT = disabled
-        session.active.pop()
 
 
 def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tuple[Type, ...]:

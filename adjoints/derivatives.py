@@ -1,0 +1,372 @@
+"""Makes the derivatives of functions: a function's own, and those of the routines that it calls, each once a case.
+
+made = Derivatives(routines)
+found = made.differentiate(primal, wrt, parts, written)     # with calls of forward functions in the primal
+made.of(routine, case)                                      # see `zygote_py.adjoints.calls`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.activity import Activity, find_active
+from zygote_py.adjoints.adjoint import Prepared, make_adjoint
+from zygote_py.adjoints.calls import Call, Case, Derivative, Source
+from zygote_py.adjoints.contents import keep_contents
+from zygote_py.adjoints.joint import join_halves
+from zygote_py.adjoints.kinds import can_have_adjoint, is_array
+from zygote_py.adjoints.leaves import expose_results
+from zygote_py.adjoints.nothing import define
+from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
+from zygote_py.adjoints.shadows import add_shadows
+from zygote_py.adjoints.sharing import refuse_shared_arguments
+from zygote_py.adjoints.split import Halves
+from zygote_py.ir import ops, passes
+from zygote_py.ir.clone import clone
+from zygote_py.ir.core import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Return,
+    Routine,
+    Type,
+    Value,
+    replace_values,
+)
+from zygote_py.ir.memory import Memory, has_memory
+from zygote_py.ir.routines import cycles, find_effects
+
+
+@dataclass(frozen=True, eq=False)
+class Differentiated:
+    """The active values of a primal, its adjoint and its shadows."""
+
+    activity: Activity
+    adjoint: Function
+    shadows: dict[Value, Value]
+
+
+class Derivatives:
+    """The derivatives of the routines of a program, made as they are asked for."""
+
+    def __init__(self, routines: Collection[Routine]) -> None:
+        """The functions of the routines are in canonical form."""
+        self._cycles = cycles(routines)
+        self._made: dict[tuple[Routine, Case], Derivative] = {}
+        self._open: dict[Routine, Derivative] = {}  # those of recursive routines that are being made
+
+    def differentiate(
+        self,
+        primal: Function,
+        wrt: Collection[Param],
+        parts: Mapping[Value, tuple[Instr, ...]],
+        written: Collection[Param],
+        *,
+        derivative: Derivative | None = None,
+        stacks: Mapping[Derivative, Value] = MappingProxyType({}),
+    ) -> Differentiated:
+        """Make the adjoint of a primal in canonical form; `written` are results too.
+
+        If the primal is that of a routine, whose `derivative` is being made, the shadows of its parameters are given,
+        and its results taken one by one. The `stacks` are those that it will have as parameters.
+        """
+        routine = derivative is not None
+        expose_results(primal)
+        results = written if derivative is None else _written(derivative.routine, primal)
+        activity = find_active(primal, wrt, parts, results)
+        calls = self._link(primal, activity, dict(stacks))
+        kept = keep_contents(primal, activity)
+        shadows = add_shadows(primal, activity, calls, given=routine)
+        for call in calls.values():
+            call.instr.args += call.stacks
+        if derivative is not None:
+            _return_shadows(primal, derivative, shadows)
+        adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine))
+        return Differentiated(activity, adjoint, shadows)
+
+    def of(self, routine: Routine, case: Case) -> Derivative:
+        """The derivative of a routine for a case, or for one that includes it."""
+        if routine in self._open:
+            assert self._open[routine].case | case == self._open[routine].case
+            return self._open[routine]
+        if (routine, case) not in self._made:
+            if self._cycles[routine]:
+                self._make_group(routine, case)
+            else:
+                self._make(made := _new(routine, case))
+                _tidy([made])
+        return self._made[routine, case]
+
+    def _make_group(self, routine: Routine, case: Case) -> None:
+        """Make the derivatives of routines that call each other, for cases that include all their calls."""
+        cases = self._cases(routine, case)
+        group = [_new(each, cases[each]) for each in self._cycles[routine] if each in cases]
+        for derivative in group:
+            derivative.group = group
+            derivative.sources = tuple(Source("stack", number) for number in range(len(group)))
+            derivative.shadowed_results = tuple(n for n, type in enumerate(derivative.results) if is_array(type))
+            self._open[derivative.routine] = derivative
+            _expect(derivative)
+        for derivative in group:
+            self._make(derivative)
+        for derivative in group:
+            for number, other in enumerate(group):
+                assert other.record is not None
+                for stack in derivative.stacks[number :: len(group)]:
+                    stack.type = _list_of(other.record)
+            del self._open[derivative.routine]
+        _tidy(group)
+        self._made[routine, case] = self._made[routine, cases[routine]]
+
+    def _cases(self, routine: Routine, case: Case) -> dict[Routine, Case]:
+        """The cases of the routines that call each other, from how one of them is called from outside."""
+        found = {routine: case}
+        pending = [routine]
+        while pending:
+            caller = pending.pop()
+            primal = self._primal(caller, found[caller])
+            wrt = [primal.params[number] for number in sorted(found[caller].active)]
+            activity = find_active(primal, wrt, results=_written(caller, primal))
+            for instr, called in _calls(primal, activity, Memory(primal)):
+                assert isinstance(instr.op, Routine)
+                if instr.op in self._cycles[routine]:
+                    before = found.get(instr.op)
+                    joined = called if before is None else before | called
+                    if joined != before:
+                        found[instr.op] = joined
+                        pending.append(instr.op)
+        return found
+
+    def _primal(self, routine: Routine, case: Case) -> Function:
+        """A copy of a routine's function that says what others may write to when it has ended."""
+        primal = clone(routine.function).function
+        refuse_shared_arguments(primal)
+        expose_results(primal)
+        (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
+        assert isinstance(end.terminator, Return)
+        released: list[Operand] = [
+            param
+            for number, param in enumerate(primal.params)
+            if has_memory(param.type) and (number in case.unstable or number in routine.writes)
+        ]
+        if case.unstable_result:
+            (whole,) = end.terminator.values
+            items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else (whole,)
+            released += [item for item in items if has_memory(item.type)]
+        end.instrs += [Instr(ops.release, (each,), types.none) for each in released]
+        return primal
+
+    def _link(self, primal: Function, activity: Activity, stacks: dict[Derivative, Value]) -> dict[Instr, Call]:
+        """Call forward functions where routines are called with something active, and take apart what they return.
+
+        What stood for a result goes on to stand for it. Stacks that the primal does not have are made at its start.
+        """
+        calls: dict[Instr, Call] = {}
+        for instr, case in list(_calls(primal, activity, Memory(primal))):
+            assert isinstance(instr.op, Routine)
+            derivative = self.of(instr.op, case)
+            for other in derivative.group:
+                if other not in stacks:
+                    assert other.record is not None
+                    stacks[other] = made = Instr(ops.stack, (), _list_of(other.record), "records")
+                    primal.entry.instrs.insert(0, made)
+            call = _take_apart(primal, instr, derivative, tuple(stacks[other] for other in derivative.group))
+            calls[call.instr] = call
+        return calls
+
+    def _make(self, derivative: Derivative) -> None:
+        """Make the two functions of a derivative."""
+        routine, case = derivative.routine, derivative.case
+        primal = self._primal(routine, case)
+        name = "records" if len(derivative.group) == 1 else "{}_records"
+        own: dict[Derivative, Value] = {
+            other: Param(_ANY_LIST, name.format(other.routine.__name__)) for other in derivative.group
+        }
+        wrt = [primal.params[number] for number in sorted(case.active)]
+        found = self.differentiate(primal, wrt, {}, (), stacks=own, derivative=derivative)
+        primal.params += [param for param in own.values() if isinstance(param, Param)]
+        halves, value = join_halves(found.adjoint, found.shadows, derivative.adjoints)
+        _finish(derivative, halves, _items(value))
+        self._made[routine, case] = derivative
+
+
+def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]) -> None:
+    """Let the halves return what they are to return, and take what they need."""
+    forward, reverse = halves.forward, halves.reverse
+    define(halves.crossing, forward.entry)
+    places: dict[Value, Source] = {param: Source("argument", number) for number, param in enumerate(forward.params)}
+    for number, value in enumerate(results):
+        if isinstance(value, Value):
+            places.setdefault(value, Source("result", number))
+    seeds = reverse.params[len(halves.crossing) :]
+    stand_ins = dict(zip(halves.crossing, reverse.params, strict=False))
+    if derivative.group:
+        stacks = forward.params[len(forward.params) - len(derivative.group) :]
+        own = stacks[derivative.group.index(derivative)]
+        kept = tuple(value for value in halves.crossing if value not in stacks)
+        record = pack_all(halves.last, kept)
+        derivative.record = record.type
+        halves.last.instrs.append(Instr(ops.push, (own, record), types.none))
+        derivative.stacks += stacks
+        passed = [Param(stack.type, stack.hint) for stack in stacks]
+        derivative.stacks += passed
+        whole = Instr(ops.pop, (passed[stacks.index(own)],), record.type, "record")
+        made, items = unpack_all(whole, len(kept))
+        reverse.entry.instrs[:0] = [whole, *made]
+        replace_values(reverse, {stand_ins[value]: item for value, item in zip(kept, items, strict=True)})
+        replace_values(reverse, {p: passed[stacks.index(v)] for v, p in stand_ins.items() if v in stacks})
+        for value, item in zip(kept, items, strict=True):
+            item.hint = value.hint
+        reverse.params = [*passed, *seeds]
+    else:
+        derivative.kept = tuple(value.type for value in halves.crossing if value not in places)
+        for value in halves.crossing:
+            if value not in places:
+                places[value] = Source("result", len(results))
+                results = (*results, value)
+        derivative.sources = tuple(places[value] for value in halves.crossing)
+    halves.last.terminator = Return((pack_all(halves.last, results),) if results else (_NONE,))
+    for block in reverse.blocks:
+        if isinstance(block.terminator, Return):
+            values = block.terminator.values
+            block.terminator.values = (pack_all(block, values),) if values else (_NONE,)
+    for function in (forward, reverse):
+        _name_apart(function.params)
+        for block in function.blocks:
+            block.instrs = [each for each in block.instrs if not (isinstance(each, Instr) and each.op is ops.release)]
+    derivative.forward.function, derivative.reverse.function = forward, reverse
+
+
+def _name_apart(params: list[Param]) -> None:
+    """Give parameters different names."""
+    taken: set[str] = set()
+    for param in params:
+        base = param.hint or "t"
+        number = 0
+        while (name := f"{base}_{number}" if number else base) in taken:
+            number += 1
+        param.hint = name
+        taken.add(name)
+
+
+def _calls(primal: Function, activity: Activity, memory: Memory) -> Iterator[tuple[Instr, Case]]:
+    """The calls of routines that have something to pull back, and the cases that they are."""
+    items: dict[Value, list[Instr]] = {}
+    for block in primal.blocks:
+        for instr in block.instrs:
+            match instr:
+                case Instr(op=ops.getitem, args=(Instr() as whole, *_)):
+                    items.setdefault(whole, []).append(instr)
+    for block in primal.blocks:
+        for instr in block.instrs:
+            if not isinstance(instr, Instr) or not isinstance(instr.op, Routine):
+                continue
+            active = frozenset(n for n, arg in enumerate(instr.args) if arg in activity and can_have_adjoint(arg.type))
+            results = items.get(instr, []) if isinstance(instr.type, types.BaseTuple) else [instr]
+            matters = any(result in activity for result in results)
+            if active and (matters or active & instr.op.writes):
+                unstable = (n for n, arg in enumerate(instr.args) if memory.may_be_written_after(instr, (arg,)))
+                of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
+                yield instr, Case(active, frozenset(unstable), of_results)
+
+
+def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: tuple[Value, ...]) -> Call:
+    """Put the call of a forward function, and what takes apart its result, in the place of the call of a routine."""
+    block = next(block for block in primal.blocks if instr in block.instrs)
+    returned = derivative.returned
+    forward = Instr(derivative.forward, instr.args, packed_type(returned) if returned else types.none, "", instr.loc)
+    made, items = unpack_all(forward, len(returned))
+    stand: dict[Instr, Instr] = {}  # what stood for a result, for what would stand for it
+    if isinstance(instr.type, types.BaseTuple):
+        for user in block.instrs:
+            match user:
+                case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is instr:
+                    stand[items[number]] = user
+    elif derivative.results:
+        stand[items[0]] = instr
+    for new, old in stand.items():
+        old.op, old.args = ops.getitem, new.args
+    place = block.instrs.index(instr)
+    old_ones = {*stand.values(), instr}
+    block.instrs[place:] = [
+        forward,
+        *(stand.get(each, each) for each in made),
+        *(each for each in block.instrs[place:] if each not in old_ones),
+    ]
+    return Call(derivative, forward, {n: stand.get(item, item) for n, item in enumerate(items)}, stacks)
+
+
+def _written(routine: Routine, primal: Function) -> list[Param]:
+    """The parameters of a copy of a routine's function whose contents at its end are results."""
+    return [primal.params[number] for number in sorted(routine.writes)]
+
+
+def _items(value: Operand) -> tuple[Operand, ...]:
+    """What a routine returns, one by one."""
+    if isinstance(value, Instr) and value.op is ops.pack:
+        return value.args
+    return () if isinstance(value.type, types.NoneType) else (value,)
+
+
+def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[Value, Value]) -> None:
+    """Let a routine return the shadows of its results as well."""
+    (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
+    assert isinstance(end.terminator, Return)
+    results = _items(end.terminator.values[0])
+    if not derivative.group:
+        derivative.shadowed_results = tuple(n for n, each in enumerate(results) if each in shadows)
+    found: list[Operand] = []
+    for number in derivative.shadowed_results:
+        result = results[number]
+        if not isinstance(result, Value) or result not in shadows:
+            end.instrs.append(Instr(np.zeros_like, (result,), result.type, "shadow"))
+        found.append(shadows[result] if isinstance(result, Value) and result in shadows else _last(end))
+    if found:
+        kinds = tuple(each.type for each in (*results, *found))
+        whole = Instr(ops.pack, (*results, *found), types.Tuple(kinds))
+        end.instrs.append(whole)
+        end.terminator.values = (whole,)
+
+
+def _last(block: Block) -> Value:
+    return block.instrs[-1]
+
+
+def _expect(derivative: Derivative) -> None:
+    """Say what the forward function of a recursive routine will do, while it is being made."""
+    routine, count = derivative.routine, len(derivative.routine.function.params)
+    shadows = {number: count + place for place, number in enumerate(derivative.shadowed)}
+    stacks = range(count + len(shadows), count + len(shadows) + len(derivative.group))
+    derivative.forward.writes = routine.writes.union(stacks)
+    derivative.forward.shares = routine.shares.union(shadows[n] for n in routine.shares if n in shadows)
+    derivative.forward.mixes = frozenset((*shadows.values(), *stacks))
+    derivative.reverse.writes = frozenset(range(len(derivative.group)))
+
+
+def _tidy(made: Sequence[Derivative]) -> None:
+    """Simplify the functions, and say what calls of them do."""
+    routines = [each for derivative in made for each in (derivative.forward, derivative.reverse)]
+    find_effects(routines)
+    for routine in routines:
+        routine.acts = True
+        passes.run(routine.function, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+
+
+def _new(routine: Routine, case: Case) -> Derivative:
+    name = routine.__name__
+    made = Derivative(routine, case, Routine(f"{name}_forward"), Routine(f"{name}_reverse"))
+    made.forward.acts = made.reverse.acts = True
+    return made
+
+
+_NONE = Const(None, types.none)
+_list_of: Callable[[Type], Type] = types.List
+_ANY_LIST = _list_of(types.float64)  # until it is known of what

@@ -1,0 +1,54 @@
+"""What stands for a value that was not computed, where something of its type has to be kept all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.types import components_of
+
+
+def nothing(type: Type, hint: str, block: Block) -> Operand:
+    """Zero, or an empty array or list, or a tuple of these, made at the end of a block."""
+    if isinstance(type, types.Number | types.Boolean):
+        return zero(type)
+    made: list[Instr] = []
+    match type:
+        case types.List(dtype=element):  # something was in it, so that Numba knows of what it is a list
+            made.append(Instr(ops.stack, (), type, f"no_{hint or 'list'}"))
+            made.append(Instr(ops.push, (made[0], nothing(element, "", block)), types.none))
+            made.append(Instr(ops.pop, (made[0],), element))
+        case types.Array(ndim=ndim):
+            made = [Instr(ops.record, (Const(0, types.int64),) * ndim, type, f"no_{hint or 'array'}")]
+        case types.BaseTuple():
+            items = tuple(nothing(item, "", block) for item in components_of(type))
+            made = [Instr(ops.pack, items, type)]
+        case _:
+            raise InternalError(
+                f"joint: a value of type {type} that has to be kept where it may not have been computed"
+            )
+    block.instrs += made
+    return made[0]
+
+
+def define(values: Iterable[Operand], block: Block) -> None:
+    """Let values be nothing on the ways on which they are undefined; what that takes is made at the end of `block`."""
+    pending = list(values)
+    seen: set[Operand] = set()
+    made: dict[Type, Operand] = {}
+    while pending:
+        phi = pending.pop()
+        if not isinstance(phi, Phi) or phi in seen:
+            continue
+        seen.add(phi)
+        for pred, operand in phi.incoming.items():
+            if isinstance(operand, Undef):
+                if phi.type not in made:
+                    made[phi.type] = nothing(phi.type, phi.hint, block)
+                phi.incoming[pred] = made[phi.type]
+            else:
+                pending.append(operand)

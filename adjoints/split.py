@@ -1,0 +1,166 @@
+"""A joint function in two: the forward half, and the reverse half with what it needs of the first as parameters.
+
+    joint pow(%x, %n, %dy)                      forward pow(%x, %n)             reverse pow(%n, %r_record, %x, %dy)
+    b0:  %r_record = record %n                  b0:  %r_record = record %n      b4:  ...
+    b1:  ...                            ->      b1:  ...
+    b3:  jump b4                                b3:  (%r3, and what crosses)
+    b4:  ...
+
+What crosses and is cheap to compute from the parameters and from what crosses anyway, is computed again; views, and
+shadows that nothing but the reverse half touches, always are.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import (
+    Block,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Return,
+    Undef,
+    Value,
+    operands,
+    replace_values,
+)
+from zygote_py.ir.dominators import reverse_postorder
+from zygote_py.ir.memory import effect, has_memory, is_view
+
+_CHEAP = frozenset(
+    {
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.neg,
+        operator.and_,
+        operator.or_,
+        operator.not_,
+        max,
+        min,
+        slice,
+    }
+    | {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, ops.select, ops.dim, ops.const}
+    | {float, int, bool, np.float32, np.int64, ops.range_length}
+)
+
+
+@dataclass(eq=False)
+class Halves:
+    """The functions, without their returns: `last` is the block that the forward half ends with.
+
+    `crossing` are values of the forward half; the parameters of the reverse half that stand for them come first, in the
+    same order. The reverse half returns what the joint function did.
+    """
+
+    forward: Function
+    last: Block
+    reverse: Function
+    crossing: tuple[Value, ...]
+
+
+def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) -> Halves:
+    """Take a joint function apart between `last`, which jumps to `entry`, and `entry`."""
+    last.terminator = Return(())
+    forward_blocks = reverse_postorder(joint)
+    inside = set(forward_blocks)
+    reverse = Function(joint.name, [], [entry], "joint", None, joint.loc, joint.options)
+    reverse.blocks = reverse_postorder(reverse)
+    assert not inside & set(reverse.blocks)
+    forward = Function(joint.name, list(joint.params), forward_blocks, "joint", None, joint.loc, joint.options)
+    crossing = _Crossing(forward, reverse, frozenset(seeds)).choose()
+    stand_ins: dict[Value, Operand] = {value: Param(value.type, value.hint, value.loc) for value in crossing}
+    reverse.params = [*(p for p in stand_ins.values() if isinstance(p, Param)), *seeds]
+    replace_values(reverse, stand_ins)
+    return Halves(forward, last, reverse, tuple(crossing))
+
+
+class _Crossing:
+    def __init__(self, forward: Function, reverse: Function, seeds: Collection[Param]) -> None:
+        self._forward = forward
+        self._reverse = reverse
+        self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
+        self._seeds = seeds
+        self._users: dict[Value, list[object]] = {}
+        for block in forward.blocks:
+            for node in (*block.phis, *block.instrs, block.terminator):
+                for operand in operands(node):
+                    if isinstance(operand, Value):
+                        self._users.setdefault(operand, []).append(node)
+
+    def choose(self) -> list[Value]:
+        """The values that cross; what is computed again instead is added to the reverse half."""
+        needed: dict[Value, None] = {}
+        for block in self._reverse.blocks:
+            for node in (*block.phis, *block.instrs, block.terminator):
+                for operand in operands(node):
+                    if isinstance(operand, Value) and operand in self._order:
+                        needed[operand] = None
+        again: dict[Value, Instr] = {}
+        # Users before what they are computed from, so that what they need is known when it is looked at.
+        wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
+        crossing: list[Value] = []
+        for value in list(wanted):
+            if self._is_made_again(value, wanted, 0):
+                self._make(value, wanted, again)
+            else:
+                crossing.append(value)
+        self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
+        replace_values(self._reverse, dict(again))
+        crossing = [value for value in dict.fromkeys((*crossing, *self._used(again))) if value in self._order]
+        return sorted(crossing, key=self._order.__getitem__)
+
+    def _place(self, again: Mapping[Value, Instr]) -> dict[Value, int]:
+        return {copy: self._order[value] for value, copy in again.items()}
+
+    def _used(self, again: Mapping[Value, Instr]) -> list[Value]:
+        return [arg for copy in again.values() for arg in copy.args if isinstance(arg, Value) and arg in self._order]
+
+    def _make(self, value: Value, wanted: Collection[Value], again: dict[Value, Instr]) -> None:
+        """Add a copy of an instruction, and of those that it needs and that are not had otherwise."""
+        if value in again:
+            return
+        assert isinstance(value, Instr)
+        again[value] = Instr(value.op, value.args, value.type, value.hint, value.loc, value.keywords, value.origin)
+        for arg in value.args:
+            if isinstance(arg, Instr) and not self._is_at_hand(arg, wanted):
+                self._make(arg, wanted, again)
+
+    def _is_at_hand(self, operand: Operand, wanted: Collection[Value]) -> bool:
+        return not isinstance(operand, Value) or isinstance(operand, Param) or operand in wanted
+
+    def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
+        """Whether a value is computed again in the reverse half."""
+        if not isinstance(value, Instr) or depth > 8:
+            return False
+        if value.op in (ops.zeros, np.zeros_like) and self._is_untouched(value):
+            return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+        if isinstance(value.type, types.Array | types.SliceType | types.BaseTuple):
+            if not (is_view(value) or value.op is slice or (value.op is ops.pack and not has_memory(value.type))):
+                return False
+            return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+        if value.op not in _CHEAP or effect(value) is not ops.Effect.PURE:
+            return False
+        return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+
+    def _can_be_had(self, operand: Operand, wanted: Collection[Value], depth: int) -> bool:
+        if isinstance(operand, Undef):
+            return False
+        return self._is_at_hand(operand, wanted) or (
+            isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
+        )
+
+    def _is_untouched(self, value: Value) -> bool:
+        """Whether an array of zeros, and its views, go nowhere in the forward half."""
+        return all(
+            isinstance(user, Instr) and is_view(user) and user.args[0] is value and self._is_untouched(user)
+            for user in self._users.get(value, ())
+        )

@@ -1,0 +1,83 @@
+"""The routines that a function calls, and what is to be known of them: who calls whom, and what a call may do.
+
+    primal main(%x: f64, %n: i64) -> f64            routines_of(main)     (fact,)
+    b0:                                             cycles((fact,))       {fact: (fact,)}, as it calls itself
+      %y = fact %x, %n : f64
+      return %y
+
+A call may do what any path of the routine does. Routines that call each other are looked at together: none is taken to
+do anything until it is seen to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from zygote_py.ir.core import Function, Instr, Param, Return, Routine, operands
+from zygote_py.ir.memory import Memory, effect, has_memory, writes
+from zygote_py.ir.ops import Effect
+
+
+def called_by(function: Function) -> Iterator[Routine]:
+    """The routines that a function calls itself, once for each call."""
+    for block in function.blocks:
+        for instr in block.instrs:
+            if isinstance(instr, Instr) and isinstance(instr.op, Routine):
+                yield instr.op
+
+
+def routines_of(function: Function) -> tuple[Routine, ...]:
+    """The routines that a function calls, and those that these call, in the order in which they are met."""
+    found: dict[Routine, None] = {}
+    pending = [function]
+    while pending:
+        for routine in called_by(pending.pop()):
+            if routine not in found:
+                found[routine] = None
+                pending.append(routine.function)
+    return tuple(found)
+
+
+def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
+    """For each routine those that can call it and that it can call, itself among them if it is recursive."""
+    reach = {routine: set(routines_of(routine.function)) for routine in routines}
+    return {
+        routine: tuple(other for other in reach if other in reach[routine] and routine in reach.get(other, ()))
+        for routine in routines
+    }
+
+
+def find_effects(routines: Sequence[Routine]) -> None:
+    """Set what calls of the routines may do."""
+    changed = True
+    while changed:
+        changed = False
+        for routine in routines:
+            found = _effects(routine.function)
+            if found != (routine.writes, routine.shares, routine.acts):
+                routine.writes, routine.shares, routine.acts = found
+                changed = True
+
+
+def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
+    memory = Memory(function)
+    instrs = [instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr)]
+    ends = [block.terminator for block in function.blocks if isinstance(block.terminator, Return)]
+    results = {memory.root(value) for end in ends for value in operands(end) if has_memory(value.type)}
+
+    def numbers(chosen: Collection[Param]) -> frozenset[int]:
+        return frozenset(number for number, param in enumerate(function.params) if param in chosen)
+
+    given = [param for param in function.params if has_memory(param.type)]
+    return (
+        numbers([param for param in given if memory.is_written(param)]),
+        numbers([param for param in given if memory.root(param) in results]),
+        any(_acts(instr) for instr in instrs),
+    )
+
+
+def _acts(instr: Instr) -> bool:
+    """Whether an instruction does something other than writing to memory that is known."""
+    if isinstance(instr.op, Routine):
+        return instr.op.acts
+    return effect(instr) is Effect.WRITE and not writes(instr)

@@ -1,0 +1,152 @@
+"""Which of the functions that a function calls are put into the place of the call, and which stay routines.
+
+    def fact(n): return n * fact(n - 1) if n > 1 else 1.0      a routine: it calls itself
+    def square(x): return x * x                                small: inlined
+    def model(x): ...                                          large: inlined if called in one place, else a routine
+
+Each function is looked at once for the types of its arguments, however many call it, so that what comes of a program is
+as long as the program, or nearly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.frontend.values import is_tuple, leaves_of, plain
+from zygote_py.ir.core import Loc, Param, Routine, Type
+from zygote_py.ir.types import components_of, names_of
+
+# What the copies of a function that is called in several places may have together, in statements of Numba's: some four
+# to a line of source.
+_MOST_STATEMENTS = 300
+
+Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
+Inline = Callable[[st.TypedFunction, "Program"], st.TypedFunction]
+
+
+class Program:
+    """A function and those that it calls: their bodies, with calls inlined, and the routines among them."""
+
+    def __init__(self, inline: Inline, root: st.TypedFunction | None = None, callees: Callees | None = None) -> None:
+        self._inline = inline
+        self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
+        self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
+        self._bodies: dict[st.TypedFunction, st.TypedFunction] = {}
+        self._routines: dict[st.TypedFunction, Routine] = {}
+        if root is not None and callees is not None:
+            self._survey(root, callees, [])
+            self._choose(root)
+
+    def body(self, function: st.TypedFunction) -> st.TypedFunction:
+        """A function with the calls in it inlined, but for those of routines."""
+        if function not in self._bodies:
+            self._bodies[function] = self._inline(function, self)
+        return self._bodies[function]
+
+    def is_routine(self, function: st.TypedFunction) -> bool:
+        """Whether calls of a function stay calls."""
+        return function in self._chosen
+
+    def routine(self, function: st.TypedFunction) -> Routine:
+        """The routine that a function is, to be made if it is not yet."""
+        if function not in self._routines:
+            self._routines[function] = Routine(function.name if function.name.isidentifier() else "lambda_")
+        return self._routines[function]
+
+    def routines(self) -> dict[st.TypedFunction, Routine]:
+        """All routines that were asked for until now."""
+        return dict(self._routines)
+
+    def hidden(self, function: st.TypedFunction) -> list[tuple[st.Capture, Type]]:
+        """What a routine captures, and what those capture that it calls, with their types, in an order of its own."""
+        found: dict[object, tuple[st.Capture, Type]] = {}
+        seen = {function}
+        pending = [function]
+        while pending:
+            each = pending.pop()
+            for capture, type_ in zip(each.hidden, each.parameter_types[each.argument_count :], strict=True):
+                found.setdefault(capture.key, (capture, type_))
+            for callee in self._calls[each]:
+                if callee not in seen:
+                    seen.add(callee)
+                    pending.append(callee)
+        return list(found.values())
+
+    def _survey(self, function: st.TypedFunction, callees: Callees, active: list[st.TypedFunction]) -> None:
+        self._calls[function] = callees(function)
+        active.append(function)
+        for callee in self._calls[function]:
+            if callee in active:
+                self._chosen.add(callee)
+            elif callee not in self._calls:
+                self._survey(callee, callees, active)
+        active.pop()
+
+    def _choose(self, root: st.TypedFunction) -> None:
+        for recursive in self._chosen:
+            if what := _no_routine(recursive):
+                raise refuse(
+                    f"the recursive function `{recursive.name}` takes or returns {what}, which is not supported",
+                    recursive.loc,
+                    "pass numbers, arrays and tuples of them",
+                    recursive.name,
+                )
+        places = Counter(callee for found in self._calls.values() for callee in found)
+        sizes: dict[st.TypedFunction, int] = {}
+
+        def size(function: st.TypedFunction) -> int:
+            if function not in sizes:
+                sizes[function] = sum(len(block.statements) for block in function.blocks.values())
+                for callee in self._calls[function]:
+                    sizes[function] += 1 if callee in self._chosen else size(callee)
+                many = places[function] > 1 and sizes[function] * places[function] > _MOST_STATEMENTS
+                if many and not _no_routine(function):
+                    self._chosen.add(function)
+                    return 1
+            return 1 if function in self._chosen else sizes[function]
+
+        size(root)
+
+
+def _no_routine(function: st.TypedFunction) -> str:
+    """What a function takes or returns that no routine can; empty if there is nothing."""
+    given = function.parameter_types[: function.argument_count]
+    for type_ in (*given, function.return_type):
+        if numba_adapter.is_object(type_):
+            return "an object of a jitclass"
+        if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
+            return "a list"
+        if isinstance(plain(type_), types.Optional):
+            return "a value that may be `None`"
+    return ""
+
+
+def parameters_of(name: str, type: Type, loc: Loc) -> list[Param]:
+    """The parameters of a routine for one of a function: one for each number or array in it."""
+    names = _names(name, type)
+    leaves = leaves_of(type)
+    if len(names) != len(leaves):  # a range, an object: known by the type alone
+        names = [name] * len(leaves) if len(leaves) == 1 else [f"{name}_{number}" for number in range(len(leaves))]
+    return [Param(plain(leaf), each, loc) for each, leaf in zip(names, leaves, strict=True)]
+
+
+def _names(name: str, type: Type) -> list[str]:
+    if not is_tuple(type):
+        return [name]
+    parts = zip(names_of(type), components_of(type), strict=True)
+    return [each for part, kind in parts for each in _names(f"{name}_{part}", kind) if leaves_of(kind)]
+
+
+def packed(leaves: Iterable[Type]) -> Type:
+    """The type of what a routine returns, for a result of these parts."""
+    kinds = tuple(map(plain, leaves))
+    if not kinds:
+        return types.none
+    made: Type = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
+    return made
