@@ -22,7 +22,7 @@ from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, is_array
 from zygote_py.adjoints.leaves import expose_results
 from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
+from zygote_py.adjoints.packing import LARGEST, pack_all, packed_type, unpack_all
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.split import Halves
@@ -99,16 +99,20 @@ class Derivatives:
             return self._open[routine]
         if (routine, case) not in self._made:
             if self._cycles[routine]:
-                self._make_group(routine, case)
+                cases = self._cases(routine, case)
+                self._make_group(cases)
+                self._made[routine, case] = self._made[routine, cases[routine]]
             else:
                 self._make(made := _new(routine, case))
-                _tidy([made])
+                if len(made.kept) > LARGEST:
+                    self._make_group({routine: case})
+                else:
+                    _tidy([made])
         return self._made[routine, case]
 
-    def _make_group(self, routine: Routine, case: Case) -> None:
-        """Make the derivatives of routines that call each other, for cases that include all their calls."""
-        cases = self._cases(routine, case)
-        group = [_new(each, cases[each]) for each in self._cycles[routine] if each in cases]
+    def _make_group(self, cases: Mapping[Routine, Case]) -> None:
+        """Make the derivatives of routines that keep what they keep on stacks: those of a group may call each other."""
+        group = [_new(routine, case) for routine, case in cases.items()]
         for derivative in group:
             derivative.group = group
             derivative.sources = tuple(Source("stack", number) for number in range(len(group)))
@@ -124,7 +128,6 @@ class Derivatives:
                     stack.type = _list_of(other.record)
             del self._open[derivative.routine]
         _tidy(group)
-        self._made[routine, case] = self._made[routine, cases[routine]]
 
     def _cases(self, routine: Routine, case: Case) -> dict[Routine, Case]:
         """The cases of the routines that call each other, from how one of them is called from outside."""
@@ -146,16 +149,21 @@ class Derivatives:
         return found
 
     def _primal(self, routine: Routine, case: Case) -> Function:
-        """A copy of a routine's function that says what others may write to when it has ended."""
+        """A copy of a routine's function that says what others may write to when it has ended.
+
+        That its arguments share no memory, where it matters, is certain of routines that are not recursive: such calls
+        are inlined.
+        """
         primal = clone(routine.function).function
-        refuse_shared_arguments(primal)
+        if self._cycles[routine]:
+            refuse_shared_arguments(primal)
         expose_results(primal)
         (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
         assert isinstance(end.terminator, Return)
         released: list[Operand] = [
             param
             for number, param in enumerate(primal.params)
-            if has_memory(param.type) and (number in case.unstable or number in routine.writes)
+            if has_memory(param.type) and number in case.unstable | routine.writes
         ]
         if case.unstable_result:
             (whole,) = end.terminator.values
@@ -273,7 +281,12 @@ def _calls(primal: Function, activity: Activity, memory: Memory) -> Iterator[tup
             results = items.get(instr, []) if isinstance(instr.type, types.BaseTuple) else [instr]
             matters = any(result in activity for result in results)
             if active and (matters or active & instr.op.writes):
-                unstable = (n for n, arg in enumerate(instr.args) if memory.may_be_written_after(instr, (arg,)))
+                unstable = (
+                    number
+                    for number, arg in enumerate(instr.args)
+                    # What a routine writes to, it takes to be unstable anyway.
+                    if number not in instr.op.writes and memory.may_be_written_after(instr, (arg,))
+                )
                 of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
                 yield instr, Case(active, frozenset(unstable), of_results)
 

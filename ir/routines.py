@@ -11,19 +11,21 @@ do anything until it is seen to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from zygote_py.ir.core import Function, Instr, Param, Return, Routine, operands
 from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ops import Effect
 
 
-def called_by(function: Function) -> Iterator[Routine]:
-    """The routines that a function calls itself, once for each call."""
-    for block in function.blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr) and isinstance(instr.op, Routine):
-                yield instr.op
+def calls_in(function: Function) -> list[Instr]:
+    """The calls of routines in a function."""
+    return [
+        instr
+        for block in function.blocks
+        for instr in block.instrs
+        if isinstance(instr, Instr) and isinstance(instr.op, Routine)
+    ]
 
 
 def routines_of(function: Function) -> tuple[Routine, ...]:
@@ -31,7 +33,9 @@ def routines_of(function: Function) -> tuple[Routine, ...]:
     found: dict[Routine, None] = {}
     pending = [function]
     while pending:
-        for routine in called_by(pending.pop()):
+        for call in calls_in(pending.pop()):
+            routine = call.op
+            assert isinstance(routine, Routine)
             if routine not in found:
                 found[routine] = None
                 pending.append(routine.function)

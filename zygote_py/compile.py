@@ -27,8 +27,23 @@ from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
 from zygote_py.ir.clone import clone
-from zygote_py.ir.core import Const, Function, Instr, Loc, Operand, Param, Raise, Return, Type, Value, replace_values
+from zygote_py.ir.core import (
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Operand,
+    Param,
+    Raise,
+    Return,
+    Routine,
+    Type,
+    Value,
+    replace_values,
+)
+from zygote_py.ir.inline import inline_calls, shares_what_it_writes
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.routines import calls_in, cycles
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
 
@@ -172,12 +187,27 @@ def _lowered(
     wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(request.func, taken, request.options)
-    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
+    recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
+    for function in functions:
+        _inline_shared(function, recursive)
+    for function in functions:
         passes.run(function, passes.CLEAN_UP)
         expand_arrays(function)
         passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
         _check_returns(function)
     return given, wrt, lowered
+
+
+def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:
+    """Inline the calls whose arguments may share memory that is written to: a routine takes them to share none."""
+    while True:
+        memory = Memory(function)
+        candidates = [call for call in calls_in(function) if call.op not in recursive]
+        calls = [call for call in candidates if shares_what_it_writes(memory, call)]
+        if not calls:
+            return
+        inline_calls(function, calls.__contains__)
 
 
 def _checked_arguments(primal: Function, wrt: tuple[int, ...]) -> dict[Value, tuple[Instr, ...]]:

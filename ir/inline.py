@@ -1,0 +1,64 @@
+"""Puts the function of a routine in the place of a call.
+
+b0: %y = f %x               b0: jump b1
+    return %y       ->      b1: ... the blocks of f, with %x for its parameter ...
+                            b2: %y = phi ...      what f returned
+                                return %y
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+from zygote_py.ir.clone import clone
+from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Return, Routine, Value, replace_values
+from zygote_py.ir.edit import drop_unreachable, joined, rename_incoming
+from zygote_py.ir.memory import Memory
+
+
+def inline_calls(function: Function, chosen: Callable[[Instr], bool]) -> None:
+    """Inline the calls that are `chosen`; not the calls in what is inlined."""
+    calls = [
+        instr
+        for block in function.blocks
+        for instr in block.instrs
+        if isinstance(instr, Instr) and isinstance(instr.op, Routine) and chosen(instr)
+    ]
+    for call in calls:
+        _inline(function, call)
+    if calls:
+        drop_unreachable(function)
+
+
+def shares_what_it_writes(memory: Memory, call: Instr) -> bool:
+    """Whether two arguments of a call may share memory of which the routine writes to one."""
+    assert isinstance(call.op, Routine)
+    writes = call.op.writes
+    return any(
+        (a in writes or b in writes) and memory.may_share(call.args[a], call.args[b])
+        for a, b in combinations(range(len(call.args)), 2)
+    )
+
+
+def _inline(function: Function, call: Instr) -> None:
+    assert isinstance(call.op, Routine)
+    block = next(block for block in function.blocks if call in block.instrs)
+    place = block.instrs.index(call)
+    rest = Block(block.loc)
+    rest.instrs, rest.terminator = block.instrs[place + 1 :], block.terminator
+    for successor in rest.successors:
+        rename_incoming(successor, block, rest)
+    copied = clone(call.op.function).function
+    replacement: dict[Value, Operand] = dict(zip(copied.params, call.args, strict=True))
+    replace_values(copied, replacement)
+    block.instrs, block.terminator = block.instrs[:place], Jump(copied.entry)
+    returned: dict[Block, Operand] = {}
+    for each in copied.blocks:
+        if isinstance(each.terminator, Return):
+            (returned[each],) = each.terminator.values
+            each.terminator = Jump(rest)
+    at = function.blocks.index(block) + 1
+    function.blocks[at:at] = [*copied.blocks, rest]
+    if returned:
+        replace_values(function, {call: joined(rest, returned, call.type, call.hint)})
