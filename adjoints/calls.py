@@ -61,9 +61,9 @@ class Derivative:
     """The two functions, how they are called, and what of.
 
     `shadowed` are the parameters whose shadows the forward function takes, behind its own parameters, and then the
-    stacks of `group`. It returns the `results` of the routine, the shadows of those numbered in `shadowed_results`, and
-    what it keeps. The reverse function takes the `sources` and the adjoints of the results numbered in `seeds`, and
-    returns the adjoints of the parameters in `adjoints`.
+    stacks of `group` and, if it is recursive, how deep the recursion is. It returns the `results` of the routine, the
+    shadows of those numbered in `shadowed_results`, and what it keeps. The reverse function takes the `sources` and the
+    adjoints of the results numbered in `seeds`, and returns the adjoints of the parameters in `adjoints`.
     """
 
     routine: Routine
@@ -71,6 +71,7 @@ class Derivative:
     forward: Routine
     reverse: Routine
     group: list[Derivative] = field(default_factory=list)  # those of routines that call each other
+    recursive: bool = False
     kept: tuple[Type, ...] = ()
     record: Type | None = None  # of a recursive routine: what it pushes
     sources: tuple[Source, ...] = ()

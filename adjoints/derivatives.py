@@ -7,6 +7,7 @@ made.of(routine, case)                                      # see `zygote_py.adj
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.calls import Call, Case, Derivative, Source
 from zygote_py.adjoints.contents import keep_contents
+from zygote_py.adjoints.depth import limit_depth
 from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, is_array
 from zygote_py.adjoints.leaves import expose_results
@@ -72,11 +74,13 @@ class Derivatives:
         *,
         derivative: Derivative | None = None,
         stacks: Mapping[Derivative, Value] = MappingProxyType({}),
+        depth: Param | None = None,
     ) -> Differentiated:
         """Make the adjoint of a primal in canonical form; `written` are results too.
 
         If the primal is that of a routine, whose `derivative` is being made, the shadows of its parameters are given,
-        and its results taken one by one. The `stacks` are those that it will have as parameters.
+        and its results taken one by one. The `stacks` are those that it will have as parameters, and `depth` how deep
+        in a recursion it is.
         """
         routine = derivative is not None
         expose_results(primal)
@@ -87,6 +91,8 @@ class Derivatives:
         shadows = add_shadows(primal, activity, calls, given=routine)
         for call in calls.values():
             call.instr.args += call.stacks
+            if call.derivative.recursive:
+                call.instr.args += (_deeper(primal, call.instr, depth),)
         if derivative is not None:
             _return_shadows(primal, derivative, shadows)
         adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine))
@@ -100,7 +106,7 @@ class Derivatives:
         if (routine, case) not in self._made:
             if self._cycles[routine]:
                 cases = self._cases(routine, case)
-                self._make_group(cases)
+                self._make_group(cases, recursive=True)
                 self._made[routine, case] = self._made[routine, cases[routine]]
             else:
                 self._make(made := _new(routine, case))
@@ -110,11 +116,12 @@ class Derivatives:
                     _tidy([made])
         return self._made[routine, case]
 
-    def _make_group(self, cases: Mapping[Routine, Case]) -> None:
+    def _make_group(self, cases: Mapping[Routine, Case], recursive: bool = False) -> None:
         """Make the derivatives of routines that keep what they keep on stacks: those of a group may call each other."""
         group = [_new(routine, case) for routine, case in cases.items()]
         for derivative in group:
             derivative.group = group
+            derivative.recursive = recursive
             derivative.sources = tuple(Source("stack", number) for number in range(len(group)))
             derivative.shadowed_results = tuple(n for n, type in enumerate(derivative.results) if is_array(type))
             self._open[derivative.routine] = derivative
@@ -128,6 +135,8 @@ class Derivatives:
                     stack.type = _list_of(other.record)
             del self._open[derivative.routine]
         _tidy(group)
+        if recursive:
+            limit_depth([derivative.forward.function for derivative in group], [d.reverse.function for d in group])
 
     def _cases(self, routine: Routine, case: Case) -> dict[Routine, Case]:
         """The cases of the routines that call each other, from how one of them is called from outside."""
@@ -199,8 +208,9 @@ class Derivatives:
             other: Param(_ANY_LIST, name.format(other.routine.__name__)) for other in derivative.group
         }
         wrt = [primal.params[number] for number in sorted(case.active)]
-        found = self.differentiate(primal, wrt, {}, (), stacks=own, derivative=derivative)
-        primal.params += [param for param in own.values() if isinstance(param, Param)]
+        depth = Param(types.int64, "depth") if derivative.recursive else None
+        found = self.differentiate(primal, wrt, {}, (), stacks=own, derivative=derivative, depth=depth)
+        primal.params += [param for param in (*own.values(), depth) if isinstance(param, Param)]
         halves, value = join_halves(found.adjoint, found.shadows, derivative.adjoints)
         _finish(derivative, halves, _items(value))
         self._made[routine, case] = derivative
@@ -217,7 +227,8 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
     seeds = reverse.params[len(halves.crossing) :]
     stand_ins = dict(zip(halves.crossing, reverse.params, strict=False))
     if derivative.group:
-        stacks = forward.params[len(forward.params) - len(derivative.group) :]
+        start = len(forward.params) - len(derivative.group) - derivative.recursive
+        stacks = forward.params[start : start + len(derivative.group)]
         own = stacks[derivative.group.index(derivative)]
         kept = tuple(value for value in halves.crossing if value not in stacks)
         record = pack_all(halves.last, kept)
@@ -320,6 +331,16 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
 def _written(routine: Routine, primal: Function) -> list[Param]:
     """The parameters of a copy of a routine's function whose contents at its end are results."""
     return [primal.params[number] for number in sorted(routine.writes)]
+
+
+def _deeper(primal: Function, call: Instr, depth: Param | None) -> Operand:
+    """How deep in a recursion a call is."""
+    if depth is None:
+        return Const(0, types.int64)
+    deeper = Instr(operator.add, (depth, Const(1, types.int64)), types.int64, "", call.loc)
+    block = next(block for block in primal.blocks if call in block.instrs)
+    block.instrs.insert(block.instrs.index(call), deeper)
+    return deeper
 
 
 def _items(value: Operand) -> tuple[Operand, ...]:

@@ -251,10 +251,8 @@ class Routine:
         self.acts = False
 
     def __call__(self, *args: object) -> object:
-        """Interpret the function."""
-        from zygote_py.ir.interpret import interpret
-
-        return interpret(self.function, *args)
+        """Raise TypeError: `ir.interpret` runs a routine, and so does what is emitted."""
+        raise TypeError(f"{self.__name__} is a routine of the IR, and not called from Python")
 
     def __repr__(self) -> str:
         return f"<routine {self.__name__}>"

@@ -36,6 +36,7 @@ from zygote_py.ir.core import (
     Operand,
     Raise,
     Return,
+    Routine,
     Type,
     Undef,
     Value,
@@ -198,6 +199,8 @@ class _Machine:
         if isinstance(instr, CameFrom):
             return self.matching().came_from(instr)
         args = [self.read(operand) for operand in instr.args]
+        if isinstance(instr.op, Routine):
+            return interpret(instr.op.function, *args)
         if not instr.keywords:
             return _call(instr, args)
         first = len(args) - len(instr.keywords)

@@ -265,3 +265,22 @@ def test_it_is_called_from_compiled_code():
 
     expected = sum(central(lambda x, n=n: even(n, x), 0.7).gradients[0] for n in (4, 5))
     assert twice(0.7) == pytest.approx(expected, rel=1e-8)
+
+
+def chain(x, n):
+    return x if n == 0 else 0.5 * math.sin(chain(x, n - 1)) + 0.9 * x
+
+
+def test_a_deep_recursion():
+    n = 10_000
+    y, d = 0.3, 1.0
+    for _ in range(n):
+        y, d = 0.5 * math.sin(y) + 0.9 * 0.3, 0.5 * math.cos(y) * d + 0.9
+    assert gradient(chain, wrt="x")(0.3, n) == pytest.approx(d, rel=1e-13)
+
+
+def test_a_recursion_that_is_too_deep_is_refused_before_the_stack_ends():
+    df = gradient(chain, wrt="x")
+    with pytest.raises(RecursionError, match=r"chain calls itself more than \d+ times in turn: write it as a loop"):
+        df(0.3, 10_000_000)
+    assert df(0.3, 1) == pytest.approx(0.9 + 0.5 * math.cos(0.3))

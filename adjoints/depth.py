@@ -1,0 +1,64 @@
+"""How deep a recursion may be: compiled code that calls itself too often would end the process without a word.
+
+    def fact_forward(n, records, depth):
+        if depth > 14563:
+            raise RecursionError("fact calls itself more than 14563 times in turn: write it as a loop")
+
+How much of the stack a call takes is not known before it is compiled; it is estimated from above, as if every array and
+every other number had a place there. In plain Python the interpreter has a limit of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from numba import types
+
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Raise, Type
+from zygote_py.ir.types import components_of
+
+_BYTES = 8 * 2**20  # of a thread's stack, on the systems that Numba supports
+_USABLE = 0.75  # the rest is for those who call
+_FRAME = 96  # of a call, whatever it computes
+
+
+def limit_depth(forward: Sequence[Function], reverse: Sequence[Function]) -> None:
+    """Let the forward functions of a recursion, whose last parameter is its depth, raise RecursionError in time."""
+    frame = max(map(_bytes_of, (*forward, *reverse)))
+    limit = int(_stack_bytes() * _USABLE) // frame
+    for function in forward:
+        name = function.name
+        text = f"{name} calls itself more than {limit} times in turn: write it as a loop"
+        first, stop, deep = Block(function.loc), Block(function.loc), Const(limit, types.int64)
+        condition = Instr(operator.gt, (function.params[-1], deep), types.boolean, "", function.loc)
+        first.instrs.append(condition)
+        first.terminator = Branch(condition, stop, function.entry)
+        stop.terminator = Raise(RecursionError, (Const(text, types.unicode_type),))
+        function.blocks[:0] = [first, stop]
+
+
+def _stack_bytes() -> int:
+    try:
+        import resource  # there is none on Windows, where the main thread has less
+    except ImportError:
+        return _BYTES // 8
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _BYTES if soft == resource.RLIM_INFINITY else min(soft, _BYTES)
+
+
+def _bytes_of(function: Function) -> int:
+    """An estimate, from above, of what a call of a function takes of the stack."""
+    return _FRAME + sum(_size(value.type) for value in function.values())
+
+
+def _size(type: Type) -> int:
+    match type:
+        case types.Array(ndim=ndim):
+            return 40 + 16 * ndim
+        case types.BaseTuple():
+            return sum(map(_size, components_of(type)))
+        case types.List():
+            return 16
+        case _:
+            return 4
