@@ -402,6 +402,8 @@ class _Join:
             # What the block loads it loads first: of memory, what was there after the writes.
             place = self.alphas.preludes(block)
             block.instrs[place:place] = restored
+        if not self.together:
+            return  # the reverse half works on copies of what the caller has
         returning = next(block for block in self.reverse.function.blocks if isinstance(block.terminator, Return))
         for root in self.rewinding.chosen:
             for seen in self.memory.seen_outside(root):

@@ -11,6 +11,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     const(1.0)                1.0, a named constant       pack(a, b), pack(a)      (a, b), (a,)
     zeros(n, m)               np.zeros((n, m), dtype)     initialize(x, v, i)      x[i] = v, the element's first
     stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
+    copied(s)                 s[:], of a list
     common_length(n, m)       the length that axes of these lengths broadcast to
     fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
     spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
@@ -150,6 +151,11 @@ def pop(values: list[Any]) -> Any:
     return values.pop()
 
 
+def copied(values: list[Any]) -> list[Any]:
+    """Make a list of the same."""
+    return values[:]
+
+
 class Effect(enum.Enum):
     """What an instruction may do besides computing its result."""
 
@@ -162,7 +168,7 @@ class Effect(enum.Enum):
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
     *(fitting_length, check_lengths, spread),
-    *(record, zeros, stack, push, pop, release),
+    *(record, zeros, stack, push, pop, copied, release),
 )
 
 _EFFECTS: dict[Op, Effect] = {
@@ -175,6 +181,7 @@ _EFFECTS: dict[Op, Effect] = {
     stack: Effect.ALLOCATE,
     push: Effect.WRITE,
     pop: Effect.WRITE,
+    copied: Effect.ALLOCATE,
     release: Effect.WRITE,
     np.zeros_like: Effect.ALLOCATE,
 }

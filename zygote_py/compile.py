@@ -18,13 +18,16 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.joint import join
+from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
 from zygote_py.adjoints.leaves import expose_leaves, reachable
+from zygote_py.adjoints.nothing import define
+from zygote_py.adjoints.packing import pack_all, unpack_all
+from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
-from zygote_py.ir import passes
+from zygote_py.ir import ops, passes
 from zygote_py.ir.arrays import expand_arrays
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
@@ -97,7 +100,10 @@ class Compiled:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPullback(Compiled):
-    """A pullback: `emitted` takes the arguments, the captured values and behind them the seeds; `forward` the value.
+    """A pullback: `forward` takes the arguments and the captured values, `emitted` gives the gradients.
+
+    If the pullback is `split`, `forward` returns the value and what it keeps, and `emitted` takes that and the seeds.
+    Else `forward` returns the value, and `emitted` takes copies of the arguments and captured values, and the seeds.
 
     There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names:
     arrays that the function writes to, and structures with such an array.
@@ -106,6 +112,7 @@ class CompiledPullback(Compiled):
     forward: Emitted
     result_type: Type
     written: tuple[str, ...]
+    split: bool
 
     @cached_property
     def value(self) -> Callable[..., object]:
@@ -159,10 +166,6 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     given, wrt, lowered = _lowered(request, argument_types)
     primal = lowered.function
     parts = _checked_arguments(primal, wrt)
-    forward = clone(primal).function
-    _take_integers(forward, given)
-    passes.run(forward, passes.CLEAN_UP)
-    emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     memory = Memory(primal)
     parameters = primal.params[: lowered.argument_count]
     written = [
@@ -171,12 +174,55 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
         if any(is_array(leaf.type) and memory.is_written(leaf) for leaf in reachable((param,), parts))
     ]
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, written)
+    names = tuple(param.hint for param in written)
+    halves = _repeatable_halves(adjoint, shadows, wrt, given)
+    if halves is not None:
+        texts = [
+            emit(half, name=f"{primal.name}_{which}", decorator=_decorator(request.options))
+            for half, which in zip(halves, ("forward", "reverse"), strict=True)
+        ]
+        return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names, True)
+    forward = clone(primal).function
+    _take_integers(forward, given)
+    passes.run(forward, passes.CLEAN_UP)
+    emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
-    names = tuple(param.hint for param in written)
-    return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names)
+    return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
+
+
+def _repeatable_halves(
+    adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...], given: tuple[Type, ...]
+) -> tuple[Function, Function] | None:
+    """A forward function that returns the result and what it keeps, and a reverse function of that and of the seeds.
+
+    The second may be called several times. None if there are no such two.
+    """
+    halves, value = join_halves(adjoint, shadows, wrt)
+    define(halves.crossing, halves.forward.entry)
+    items = value.args if isinstance(value, Instr) and value.op is ops.pack else (value,)
+    found = make_repeatable(halves, items)
+    if found is None:
+        return None
+    kept = pack_all(found.last, found.crossing)
+    found.last.terminator = Return((pack_all(found.last, (value, kept)),))
+    reverse = found.reverse
+    record = Param(kept.type, "kept")
+    made, taken = unpack_all(record, len(found.crossing))
+    replace_values(reverse, dict(zip(reverse.params, taken, strict=False)))
+    for param, item in zip(reverse.params, taken, strict=False):
+        item.hint = param.hint
+    reverse.entry.instrs[:0] = made
+    reverse.params[: len(taken)] = [record]
+    for block in reverse.blocks:
+        if isinstance(block.terminator, Return):
+            block.terminator.values = (pack_all(block, block.terminator.values),)
+    _take_integers(found.forward, given)
+    for half in (found.forward, reverse):
+        passes.run(half, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+    return found.forward, reverse
 
 
 def _lowered(

@@ -79,10 +79,13 @@ class Pullback:
     answer is a tuple with one gradient for each parameter, None for those that can have none.
     """
 
-    def __init__(self, made: _Made, args: tuple[Any, ...], captured: tuple[Any, ...], value: Any) -> None:
+    def __init__(
+        self, made: _Made, args: tuple[Any, ...], captured: tuple[Any, ...], value: Any, kept: Any = None
+    ) -> None:
         self._made = made
         self._args = args
         self._captured = captured
+        self._kept = kept
         self._value = _like(value)
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
@@ -110,7 +113,8 @@ class Pullback:
             old = self._args[names.index(name)]
             given.append(_Seed(name, "", numba_adapter.typeof(old), old).of(seeds.get(name)))
         back: Any = self._made.back
-        result: tuple[Any, ...] = back(*map(_copied, (*self._args, *self._captured)), *given)
+        kept = (self._kept,) if compiled.split else map(_copied, (*self._args, *self._captured))
+        result: tuple[Any, ...] = back(*kept, *given)
         return result
 
 
@@ -120,9 +124,15 @@ class _Made:
     def __init__(self, compiled: CompiledPullback, options: Mapping[str, object]) -> None:
         self.compiled = compiled
         decorate: Callable[..., Any] = numba.njit
-        native = not numba_adapter.jit_is_disabled()
-        self.value = decorate(**options)(compiled.value) if native else compiled.value
-        self.back = decorate(**options)(compiled.function) if native else compiled.function
+        self.value: Any = compiled.value
+        self.back: Any = compiled.function
+        if numba_adapter.jit_is_disabled():
+            return
+        if compiled.split:
+            self.value = numba_adapter.sealed(compiled.value, options)
+            self.back = numba_adapter.opened(compiled.function, options)
+        else:
+            self.value, self.back = decorate(**options)(self.value), decorate(**options)(self.back)
 
 
 class _PullbackFunction:
@@ -137,9 +147,13 @@ class _PullbackFunction:
         args = self._of._bind(args, {})
         made = self._compile(self._of._types(args))
         captured = tuple(capture.read() for capture in made.compiled.lowered.hidden)
-        kept = tuple(map(_copied, args)), tuple(map(_copied, captured))
+        if made.compiled.split:
+            old = tuple(map(_like, args))
+            value, kept = made.value(*args, *captured)
+            return value, Pullback(made, old, (), value, kept)
+        copies = tuple(map(_copied, args)), tuple(map(_copied, captured))
         value = made.value(*args, *captured)
-        return value, Pullback(made, *kept, value)
+        return value, Pullback(made, *copies, value)
 
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
         with self._lock:

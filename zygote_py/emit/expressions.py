@@ -190,6 +190,8 @@ class Expressions:
                 return ast.Attribute(self.operand(array), "T")
             case ops.stack, ():
                 return self.zero(instr.type) if instr in self.passed_on else ast.List([])
+            case ops.copied, (values,):
+                return ast.Subscript(self.operand(values), ast.Slice(None, None, None))
             case ops.push, (values, value):
                 return ast.Call(ast.Attribute(self.operand(values), "append"), [self.operand(value)], [])
             case ops.pop, (values,):

@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.dispatch import (
 )
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
 from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
+from zygote_py.numba_adapter.records import opened, sealed
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
@@ -49,11 +50,13 @@ __all__ = [
     "made_by",
     "make_dispatcher",
     "object_of",
+    "opened",
     "options_of",
     "py_func_of",
     "receiver_of",
     "register_as_dispatcher",
     "result_type",
+    "sealed",
     "supported_callables",
     "typed_function",
     "typed_implementation",

@@ -1,0 +1,105 @@
+"""Lets the reverse half of a split function be called several times, and after its arguments have changed.
+
+    def f_forward(x):                           def f_forward(x):
+        ...                                         ...
+        return y, x, record                         return y, x.copy(), record
+                                        ->
+    def f_reverse(x, record, dy):               def f_reverse(x, record, dy):
+                                                    record = record[:]      # it is popped from
+
+What the caller has, arguments and results, is kept as a copy; what the reverse half writes to, it copies first. Where
+one array that is kept may be a part of another, or a list holds arrays that are written to, copies would tear them
+apart: such a function cannot be made repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.split import Halves
+from zygote_py.ir import ops
+from zygote_py.ir.core import Function, Instr, Operand, Param, Routine, Type, Value, replace_values
+from zygote_py.ir.memory import Memory, has_memory
+
+
+def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None:
+    """The halves with the copies that it takes; None if it cannot be done. The halves are changed all the same.
+
+    What crosses has the parameters of the forward half, and the `results`, replaced by copies.
+    """
+    forward, reverse = halves.forward, halves.reverse
+    if any(_calls_with_memory(half) for half in (forward, reverse)):
+        return None
+    memory = Memory(forward)
+    results = [result for result in results if has_memory(result.type)]
+    of_caller = memory.outside | {memory.root(result) for result in results}
+    written = _written_by(reverse, len(halves.crossing))
+    if written is None:
+        return None
+    stand_ins = reverse.params[: len(halves.crossing)]
+    roots = [memory.root(value) for value in halves.crossing]
+    crossing: list[Value] = []
+    for value, root, stand_in in zip(halves.crossing, roots, stand_ins, strict=True):
+        if root is None:
+            crossing.append(value)
+            continue
+        shared = roots.count(root) > 1
+        if root in of_caller:
+            whole = isinstance(value.type, types.Array) and (value in memory.seen_outside(root) or value in results)
+            if not whole or shared:
+                return None
+            copy = Instr(np.copy, (value,), _copied(value.type), value.hint, value.loc)
+            halves.last.instrs.append(copy)
+            stand_in.type = copy.type
+            crossing.append(copy)
+        else:
+            crossing.append(value)
+        if stand_in in written:
+            if shared:
+                return None
+            _copy_first(reverse, stand_in)
+    return Halves(forward, halves.last, reverse, tuple(crossing))
+
+
+def _calls_with_memory(half: Function) -> bool:
+    """Whether anything is kept elsewhere, in the records of routines."""
+    return any(
+        isinstance(instr, Instr) and isinstance(instr.op, Routine) and (instr.op.mixes or has_memory(instr.type))
+        for block in half.blocks
+        for instr in block.instrs
+    )
+
+
+def _written_by(reverse: Function, count: int) -> set[Param] | None:
+    """The parameters that the reverse half writes to, or pops from; None if it writes to what is in a list."""
+    memory = Memory(reverse)
+    found: set[Param] = set()
+    for param in reverse.params[:count]:
+        writers = memory.writers(param)
+        if not writers:
+            continue
+        found.add(param)
+        if isinstance(param.type, types.Array):
+            continue
+        popped = all(writer.op in (ops.pop, ops.push) and writer.args[0] is param for writer in writers)
+        if not isinstance(param.type, types.List) or not popped:
+            return None
+    return found
+
+
+def _copy_first(reverse: Function, param: Param) -> None:
+    """Let the reverse half work on a copy of a parameter."""
+    op: ops.Op = np.copy if isinstance(param.type, types.Array) else ops.copied
+    copy = Instr(op, (param,), _copied(param.type), param.hint, param.loc)
+    replace_values(reverse, {param: copy})
+    reverse.entry.instrs.insert(0, copy)
+
+
+def _copied(type: Type) -> Type:
+    """The type of a copy of an array, or of a list."""
+    if isinstance(type, types.Array):
+        return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
+    return type

@@ -1,0 +1,79 @@
+"""What compiled code keeps for a later call, as one object that Python holds without looking into it.
+
+    sealed(f_forward, {})(x)            (value, <kept>)         f_forward gives (value, (x, record))
+    opened(f_reverse, {})(kept, dy)     what f_reverse((x, record), dy) gives
+
+A tuple of lists and arrays would be made into objects of Python one by one, and an empty list would not tell of what it
+is one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+from numba import types
+from numba.experimental import structref
+from numba.extending import overload
+
+
+@structref.register
+class KeptType(types.StructRef):
+    """The type of what is kept: a reference to one field."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        """The field's type, as that of a value that is not known while compiling."""
+        return tuple((name, types.unliteral(type)) for name, type in fields)
+
+
+class Kept(structref.StructRefProxy):
+    """What Python holds."""
+
+    def __repr__(self) -> str:
+        return "<what a function keeps for its pullback>"
+
+
+structref.define_boxing(KeptType, Kept)
+
+
+def _seal(value: Any) -> Any:
+    """Make one object of what is kept."""
+    return value
+
+
+@overload(_seal)
+def _seal_compiled(value: Any) -> Any:
+    kind = KeptType([("kept", value)])
+
+    def sealed(value: Any) -> Any:
+        made = structref.new(kind)
+        made.kept = value
+        return made
+
+    return sealed
+
+
+def sealed(forward: Callable[..., Any], options: Mapping[str, object]) -> Any:
+    """The compiled function that calls `forward`, which returns a pair, and makes the second of it one object."""
+    return _around(forward, "value, kept = inner({all}); return value, seal(kept)", options)
+
+
+def opened(reverse: Callable[..., Any], options: Mapping[str, object]) -> Any:
+    """The compiled function that calls `reverse` with what was sealed, its first argument."""
+    return _around(reverse, "return inner({first}.kept{rest})", options)
+
+
+def _around(function: Callable[..., Any], body: str, options: Mapping[str, object]) -> Any:
+    decorate: Any = numba.njit
+    names = list(inspect.signature(function).parameters)
+    rest = "".join(f", {name}" for name in names[1:])
+    line = body.format(all=", ".join(names), first=names[0] if names else "", rest=rest)
+    inner, seal = "inner", "seal"
+    while inner in names or seal in names:
+        inner, seal = f"{inner}_", f"{seal}_"
+    line = line.replace("inner(", f"{inner}(").replace("seal(", f"{seal}(")
+    namespace: dict[str, Any] = {inner: decorate(**options)(function), seal: _seal}
+    exec(f"def {function.__name__}({', '.join(names)}): {line}", namespace)
+    return decorate(**options)(namespace[function.__name__])
