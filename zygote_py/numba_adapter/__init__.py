@@ -13,6 +13,9 @@ from __future__ import annotations
 from numba.np.extensions import cross2d
 
 from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+from zygote_py.numba_adapter.callees import default_of
+from zygote_py.numba_adapter.closures import SELF as CLOSURE
+from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
     asm_text,
@@ -32,6 +35,7 @@ from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
+    "CLOSURE",
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
     "DataclassType",
@@ -43,13 +47,17 @@ __all__ = [
     "is_compile_time",
     "is_dispatcher",
     "is_object",
+    "is_python",
     "item_type",
     "jit_is_disabled",
     "llvm_text",
     "made_by",
     "make_dispatcher",
+    "make_identities",
+    "make_ignored_known",
     "object_of",
     "options_of",
+    "parameters_of",
     "py_func_of",
     "receiver_of",
     "register_as_dispatcher",

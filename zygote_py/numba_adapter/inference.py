@@ -34,6 +34,7 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
+from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
@@ -152,6 +153,8 @@ class _TypeInference(compiler.CompilerBase):
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             if step is LiteralUnroll:
                 pipeline.add_pass(UnrollTuples, "loops over tuples of several types")
+            if step is InlineClosureLikes:
+                pipeline.add_pass(ClosuresToObjects, "inner functions to closures")
             pipeline.add_pass(ours.get(step, step), description)
             if step is ReconstructSSA:
                 ours[DeadBranchPrune] = _PruneTestsOfNone
