@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -49,6 +49,7 @@ class Session:
         self.frozen = frozen
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
+        self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._active: list[_Key] = []  # those being typed right now
         self._assumed: dict[_Key, Type] = {}
@@ -61,6 +62,14 @@ class Session:
         while key not in self._typed:
             before = dict(self._typed)
             self._active.append(key)
+            self._active.append(key)
+            if len(self._active) > _DEEPEST:
+                raise refuse(
+                    "the calls of these nest too deeply; or a recursive function is called with new types each time",
+                    Loc(func.__code__.co_filename, func.__code__.co_firstlineno),
+                    f"at most {_DEEPEST} functions may call one another in turn; let `{func.__name__}` keep the types",
+                    "def",
+                )
             try:
                 typed = self.typer(self, func, argument_types)
             finally:
@@ -109,8 +118,6 @@ def _forget_failures() -> None:
 
 _Key = tuple[Any, tuple[Type, ...]]
 _MOST_ATTEMPTS = 8
-
-
 _sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
 
 
