@@ -62,14 +62,6 @@ class Session:
         while key not in self._typed:
             before = dict(self._typed)
             self._active.append(key)
-            self._active.append(key)
-            if len(self._active) > _DEEPEST:
-                raise refuse(
-                    "the calls of these nest too deeply; or a recursive function is called with new types each time",
-                    Loc(func.__code__.co_filename, func.__code__.co_firstlineno),
-                    f"at most {_DEEPEST} functions may call one another in turn; let `{func.__name__}` keep the types",
-                    "def",
-                )
             try:
                 typed = self.typer(self, func, argument_types)
             finally:
