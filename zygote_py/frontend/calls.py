@@ -78,7 +78,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
-    if numba_adapter.constructed_by(callee_type) is not None:
+    if numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_):
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
         return Bundle(type_, ())

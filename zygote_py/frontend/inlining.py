@@ -176,7 +176,11 @@ class _Inliner:
         """
         match statement:
             case st.Assign(target, st.Call(callee, args, keywords, argument_types, star), loc):
-                this = numba_adapter.receiver_of(self._types[callee])
+                own = self._types[callee]
+                if numba_adapter.is_closure(own):
+                    keywords = (*keywords, (numba_adapter.CLOSURE, callee))
+                    return st.Assign(target, st.Call(callee, args, keywords, (*argument_types, own), star), loc)
+                this = numba_adapter.receiver_of(own)
                 if this is not None:
                     call = st.Call(callee, (callee, *args), keywords, (this, *argument_types), star)
                     return st.Assign(target, call, loc)
@@ -335,12 +339,14 @@ class _Inliner:
                 if inlined.stays is not None:
                     break
                 value = st.Parameter(self._hide(callee.hidden[index - callee.argument_count], type_, callee.name))
+            elif isinstance(bound.get(name), tuple):  # of `*args`
+                value = st.Build("tuple", bound[name])
             elif name in bound:
                 value = st.Copy(bound[name])
-            else:
-                omitted = call.types[index]
-                assert isinstance(omitted, types.Omitted)
+            elif isinstance(omitted := call.types[index], types.Omitted):
                 value = st.Constant(omitted.value, name)
+            else:
+                value = st.Attribute(call.callee, numba_adapter.default_of(name))
             yield st.Assign(variable, value, loc)
 
     def _invoke(self, function: st.TypedFunction, prefix: str, call: st.Assign) -> Iterator[st.Statement]:

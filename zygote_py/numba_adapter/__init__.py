@@ -13,6 +13,9 @@ from __future__ import annotations
 from numba.np.extensions import cross2d
 
 from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+from zygote_py.numba_adapter.callees import default_of
+from zygote_py.numba_adapter.closures import SELF as CLOSURE
+from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
     asm_text,
@@ -33,6 +36,7 @@ from zygote_py.numba_adapter.records import opened, sealed
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
+    "CLOSURE",
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
     "DataclassType",
@@ -40,7 +44,9 @@ __all__ = [
     "asm_text",
     "constructed_by",
     "cross2d",
+    "default_of",
     "fields_of_object",
+    "is_closure",
     "is_compile_time",
     "is_dispatcher",
     "is_object",

@@ -20,6 +20,8 @@ from numba.core import ir
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.interpreter import Interpreter
 
+from zygote_py.numba_adapter.closures import Undefined
+
 
 class _Interpreter(Interpreter):
     """Numba's interpreter of bytecode, with care in giving variables new names."""
@@ -37,6 +39,13 @@ class _Interpreter(Interpreter):
         current.append(ir.Assign(value=value, target=target, loc=self.loc))
         self.definitions[target.name].append(value)
         return target
+
+    def op_LOAD_CLOSURE(self, inst: Any, res: Any) -> None:
+        """Take a variable for an inner function; one that is not assigned yet is told by what it holds."""
+        try:
+            super().op_LOAD_CLOSURE(inst, res)  # type: ignore[no-untyped-call]
+        except NotImplementedError:
+            self.store(ir.Const(Undefined(), self.loc), res)
 
     def _is_in_order(self, block: Any) -> bool:
         """Whether all that stands behind a block runs only after it, and nothing that stands before it does."""

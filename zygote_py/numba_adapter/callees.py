@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -19,9 +19,10 @@ from typing import Any
 from numba import types
 from numba.core import dispatcher as numba_dispatcher
 from numba.core import errors
+from numba.core.datamodel import models
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.templates import signature
-from numba.extending import typeof_impl
+from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
@@ -48,6 +49,7 @@ class Session:
         self.frozen = frozen
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
+        self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._active: list[_Key] = []  # those being typed right now
         self._assumed: dict[_Key, Type] = {}
@@ -108,8 +110,6 @@ def _forget_failures() -> None:
 
 _Key = tuple[Any, tuple[Type, ...]]
 _MOST_ATTEMPTS = 8
-
-
 _sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
 
 
@@ -150,15 +150,7 @@ class CalleeType(types.Callable, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        pysig = inspect.signature(self.func)
-        try:
-            bound = pysig.bind(*args, **dict(kws)).arguments
-        except TypeError as error:
-            raise errors.TypingError(f"wrong arguments for `{self.func.__name__}`: {error}") from None
-        folded = tuple(
-            types.unliteral(bound[name]) if name in bound else types.Omitted(parameter.default)
-            for name, parameter in pysig.parameters.items()
-        )
+        pysig, folded = fold(self.func, args, kws, {})
         return signature(self._session.result_type(self.func, folded), *folded).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
@@ -168,6 +160,38 @@ class CalleeType(types.Callable, types.Opaque):
     def get_impl_key(self, sig: object) -> object:
         """Numba asks for what to compile; it does not come to that, as nothing is compiled of what we type."""
         raise InternalError(f"the call of `{self.func.__name__}` is to be compiled before it is inlined")
+
+
+def fold(
+    func: Any, args: Sequence[Type], kws: Mapping[str, Type], defaults: Mapping[str, Type]
+) -> tuple[inspect.Signature, tuple[Type, ...]]:
+    """The parameters of a function and the types of the arguments for them; `defaults` are those that are no constants.
+
+    Raises numba's TypingError for arguments that the function does not take.
+    """
+    pysig = inspect.signature(func)
+    try:
+        bound = pysig.bind(*args, **dict(kws)).arguments
+    except TypeError as error:
+        raise errors.TypingError(f"wrong arguments for `{func.__name__}`: {error}") from None
+    folded: list[Type] = []
+    for name, parameter in pysig.parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            folded.append(types.Tuple([types.unliteral(each) for each in bound.get(name, ())]))
+        elif name in bound:
+            folded.append(types.unliteral(bound[name]))
+        else:
+            held = defaults.get(default_of(name))
+            folded.append(types.Omitted(parameter.default) if held is None else held)
+    return pysig, tuple(folded)
+
+
+def default_of(parameter: str) -> str:
+    """The name of the component that holds the default of a parameter."""
+    return f"default_of_{parameter}"
+
+
+register_model(CalleeType)(models.OpaqueModel)
 
 
 @typeof_impl.register(Callee)
@@ -224,12 +248,16 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
         return None if is_helper(type.func) else type.typed(argument_types)
     if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
         return session.typed(type.dispatcher.py_func, argument_types)
-    return None
+    maker: Any = getattr(type, "maker", None)  # of a closure
+    return None if maker is None or not isinstance(type, types.BaseTuple) else session.typed(maker.func, argument_types)
 
 
 def signature_of(type: Any) -> inspect.Signature:
     """The parameters of a function that is to be inlined."""
-    return inspect.signature(type.func if isinstance(type, CalleeType) else type.dispatcher.py_func)
+    if isinstance(type, types.Dispatcher):
+        return inspect.signature(type.dispatcher.py_func)
+    found: inspect.Signature = inspect.signature(type.func) if isinstance(type, CalleeType) else type.signature()
+    return found
 
 
 def constant_key(value: Any) -> object:

@@ -25,6 +25,7 @@ from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import Callee, callee_for, is_inlined, is_known_to_numba
+from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.messages import line_above
@@ -55,6 +56,8 @@ class CapturesToArguments(FunctionPass):
         """Change the IR of `state` in place."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
         keys = set(_keys(state.func_ir))
+        if state.closure is not None:
+            take_closure(state)
         for block in state.func_ir.blocks.values():
             for statement in block.body:
                 _refuse_statement(statement)

@@ -34,6 +34,7 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
+from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
@@ -58,7 +59,9 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
     """A function for the types of all its arguments."""
     code = func.__code__
     loc = definition_of(code)
-    argument_types = _with_defaults(func, argument_types, loc)
+    closure = closure_of(func, argument_types)
+    given = argument_types if closure is None else argument_types[:-1]
+    given = _with_defaults(func, given, loc)
     if code.co_flags & inspect.CO_GENERATOR:
         raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result itself", "def")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -72,9 +75,10 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
     while state is None:
         with global_compiler_lock, _active(session):
             run: Any = _TypeInference(  # type: ignore[no-untyped-call]
-                cpu_target.typing_context, cpu_target.target_context, None, argument_types, None, flags, {}
+                cpu_target.typing_context, cpu_target.target_context, None, given, None, flags, {}
             )
             run.state.session = session
+            run.state.closure = closure
             run.state.unrolled = unrolled
             try:
                 run.compile_extra(func)
@@ -91,9 +95,10 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
                     known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
                     raise translate_error(error, func, loc) from (None if known else error)
                 unrolled.add(line)
+    check_captured(state.func_ir, state.typemap)
     translation = Translation(state.func_ir, state.typemap, state.calltypes, code)
     return translation.function(
-        func, tuple(state.args), len(argument_types), state.return_type, state.captures, options, session
+        func, tuple(state.args), len(given) + (closure is not None), state.return_type, state.captures, options, session
     )
 
 
@@ -152,6 +157,8 @@ class _TypeInference(compiler.CompilerBase):
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
             if step is LiteralUnroll:
                 pipeline.add_pass(UnrollTuples, "loops over tuples of several types")
+            if step is InlineClosureLikes:
+                pipeline.add_pass(ClosuresToObjects, "inner functions to closures")
             pipeline.add_pass(ours.get(step, step), description)
             if step is ReconstructSSA:
                 ours[DeadBranchPrune] = _PruneTestsOfNone
