@@ -154,7 +154,7 @@ class GradientFunction:
                 def implement(given: tuple[Type, ...]) -> Callable[..., object]:
                     return self._implement(given[: -len(hidden)], hidden, given[-len(hidden) :])
 
-                stub = _stub(self._request, [f"captured_{capture.name}" for capture in hidden])
+                stub = stub_of(self._request, [f"captured_{capture.name}" for capture in hidden])
                 self._passing = numba_adapter.make_dispatcher(stub, implement, self._request.options)
             return self._passing
 
@@ -176,7 +176,7 @@ class GradientFunction:
         """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
         with self._lock:
             if self._entry is None:
-                stub = _stub(self._request, [])
+                stub = stub_of(self._request)
                 self._entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
                 self._kept.append(self._entry)  # Numba refers to it weakly
             return self._entry
@@ -265,7 +265,7 @@ class GradientFunction:
         return show(dispatcher, signature)
 
 
-def _stub(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
+def stub_of(request: Request, hidden: Sequence[str] = ()) -> Callable[..., object]:
     """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
     code = request.func.__code__
     names = [*code.co_varnames[: code.co_argcount], *hidden]

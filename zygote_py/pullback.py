@@ -10,6 +10,7 @@ arguments have changed. It runs the function again, on the copies.
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,10 +23,11 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
-from zygote_py.api import GradientFunction
+from zygote_py.api import GradientFunction, stub_of
 from zygote_py.compile import CompiledPullback, compile_pullback
+from zygote_py.frontend import Capture, LoweredFunction
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of, item_texts
+from zygote_py.ir.types import components_of, item_texts, with_components
 from zygote_py.structures import parts, with_parts
 
 
@@ -79,18 +81,38 @@ class Pullback:
     answer is a tuple with one gradient for each parameter, None for those that can have none.
     """
 
+    __slots__ = ("_args", "_captured", "_kept", "_made", "_quick", "_value")
+
     def __init__(
-        self, made: _Made, args: tuple[Any, ...], captured: tuple[Any, ...], value: Any, kept: Any = None
+        self,
+        made: _Made,
+        args: tuple[Any, ...],
+        captured: tuple[Any, ...],
+        value: Any,
+        kept: Any = None,
+        quick: Any = None,
     ) -> None:
         self._made = made
         self._args = args
         self._captured = captured
         self._kept = kept
-        self._value = _like(value)
+        self._quick = quick  # what may be called with one float for a seed
+        self._value = value if type(value) is float else _like(value)
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
-        compiled = self._made.compiled
+        made = self._made
+        if self._quick is not None and not seeds and len(seed) == 1 and type(seed[0]) is float:
+            quick: tuple[Any, ...] = self._quick(self._kept, seed[0])
+            return quick
+        compiled = made.compiled
+        given = self._seeds(compiled, seed, seeds)
+        kept = (self._kept,) if compiled.split else map(_copied, (*self._args, *self._captured))
+        result: tuple[Any, ...] = made.back(*kept, *given)
+        return result
+
+    def _seeds(self, compiled: CompiledPullback, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> list[Any]:
+        """What is passed on for the seeds as they were given."""
         given: list[Any] = []
         if len(seed) > 1:
             raise DifferentiationError(f"{len(seed)} seeds for one returned value", hint="call it as back(seed)")
@@ -101,7 +123,8 @@ class Pullback:
                 f"a seed for the returned value, which is of type {compiled.result_type}",
                 hint=f"name the seed: {', '.join(f'back({name}=...)' for name in compiled.written) or 'there is none'}",
             )
-        names = [param.hint for param in compiled.lowered.function.params]
+        params = compiled.lowered.function.params
+        names = [param.hint for param in params]
         for name in seeds:
             if name not in compiled.written:
                 what = "the function does not write to" if name in names else "is no parameter of the function"
@@ -110,12 +133,9 @@ class Pullback:
                     f"a seed for `{name}`, which {what}", hint=f"it writes to {written or 'none of its arguments'}"
                 )
         for name in compiled.written:
-            old = self._args[names.index(name)]
-            given.append(_Seed(name, "", numba_adapter.typeof(old), old).of(seeds.get(name)))
-        back: Any = self._made.back
-        kept = (self._kept,) if compiled.split else map(_copied, (*self._args, *self._captured))
-        result: tuple[Any, ...] = back(*kept, *given)
-        return result
+            number = names.index(name)
+            given.append(_Seed(name, "", params[number].type, _like(self._args[number])).of(seeds.get(name)))
+        return given
 
 
 class _Made:
@@ -123,16 +143,42 @@ class _Made:
 
     def __init__(self, compiled: CompiledPullback, options: Mapping[str, object]) -> None:
         self.compiled = compiled
+        self.number = next(_numbers)
+        self._quick: dict[int, tuple[Any, Any]] = {}  # the type of what is kept, and what takes one float as the seed
+        self.native = not numba_adapter.jit_is_disabled()
         decorate: Callable[..., Any] = numba.njit
-        self.value: Any = compiled.value
+        self.value: Any = compiled.value  # for Numba still to compile, if it is split
         self.back: Any = compiled.function
-        if numba_adapter.jit_is_disabled():
-            return
-        if compiled.split:
-            self.value = numba_adapter.sealed(compiled.value, options)
+        if self.native and compiled.split:
+            self.value = numba_adapter.sealed(compiled.value, self.number, options)
             self.back = numba_adapter.opened(compiled.function, options)
-        else:
+        elif self.native:
             self.value, self.back = decorate(**options)(self.value), decorate(**options)(self.back)
+
+    @functools.cached_property
+    def forward(self) -> Any:
+        """The compiled function that gives the value, and what is kept if it is split."""
+        decorate: Any = numba.njit
+        split = self.native and self.compiled.split
+        return decorate(**self.compiled.lowered.function.options)(self.value) if split else self.value
+
+    def pullback(self, args: tuple[Any, ...], value: Any, kept: Any) -> Pullback:
+        """The pullback of a split function."""
+        likes = tuple(map(_like, args)) if self.compiled.written else ()
+        quick = None
+        if self.native and self.compiled.result_type == types.float64 and not self.compiled.written:
+            kind = kept._type
+            if id(kind) not in self._quick:
+                self._quick[id(kind)] = kind, numba_adapter.entry_of_seed(self.back, kept)
+            _, quick = self._quick[id(kind)]
+        return Pullback(self, likes, (), value, kept, quick)
+
+
+_numbers = itertools.count()
+
+
+class _NotSplit(Exception):
+    """What is called has to be run again by its pullback, or captures something else now: there is no quick way."""
 
 
 class _PullbackFunction:
@@ -141,28 +187,95 @@ class _PullbackFunction:
     def __init__(self, primal: Callable[..., Any]) -> None:
         self._of = GradientFunction(primal, None, with_value=False)
         self._made: dict[tuple[Type, ...], _Made] = {}
+        self._by_number: dict[int, _Made] = {}
         self._lock = threading.RLock()
+        self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
+        self._hidden: tuple[Capture, ...] = ()
+        self._frozen: tuple[Capture, ...] = ()
 
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
+        quick = self._quick
+        if quick is None:
+            return self._call(args)
+        if any(capture.read() is not capture.value for capture in self._frozen):
+            return self._call(args)
+        try:
+            value, kept = quick(*args, *[capture.read() for capture in self._hidden])
+        except _NotSplit:
+            return self._call(args)
+        except Exception as error:
+            self._of._diagnose(args, {}, error)
+            raise
+        return value, self._by_number[numba_adapter.function_of(kept)].pullback(args, value, kept)
+
+    def _call(self, args: tuple[Any, ...]) -> tuple[Any, Pullback]:
+        """A call with all that the quick way has no time for: defaults, captured values, the interpreter."""
         args = self._of._bind(args, {})
         made = self._compile(self._of._types(args))
         captured = tuple(capture.read() for capture in made.compiled.lowered.hidden)
         if made.compiled.split:
-            old = tuple(map(_like, args))
-            value, kept = made.value(*args, *captured)
-            return value, Pullback(made, old, (), value, kept)
+            if made.native and self._quick is None:
+                self._be_quick(made.compiled.lowered)
+                try:
+                    value, kept = self._quick(*args, *captured)
+                    return value, made.pullback(args, value, kept)
+                except _NotSplit:
+                    self._quick = None
+            value, kept = made.forward(*args, *captured)
+            return value, made.pullback(args, value, kept)
         copies = tuple(map(_copied, args)), tuple(map(_copied, captured))
-        value = made.value(*args, *captured)
+        value = made.forward(*args, *captured)
         return value, Pullback(made, *copies, value)
+
+    def _be_quick(self, lowered: LoweredFunction) -> None:
+        """Call the forward functions by Numba's own dispatch from now on, for what is captured as it is here."""
+        with self._lock:
+            self._hidden, self._frozen = lowered.hidden, lowered.frozen
+            request = self._of._request
+            stub = stub_of(request, [f"captured_{capture.name}" for capture in lowered.hidden])
+            self._quick = numba_adapter.make_dispatcher(stub, self._implement, request.options)
+
+    def _implement(self, given: tuple[Type, ...]) -> Callable[..., object]:
+        count = len(given) - len(self._hidden)
+        made = self._compile(given[:count])
+        lowered = made.compiled.lowered
+        same = [capture.key for capture in lowered.hidden] == [capture.key for capture in self._hidden]
+        if not made.compiled.split or not same or not all(map(_is_of_type, given[count:], lowered.hidden)):
+            raise _NotSplit
+        function: Callable[..., object] = made.value
+        return function
 
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
         with self._lock:
             made = self._made.get(argument_types)
-            if made is None or any(capture.read() is not capture.value for capture in made.compiled.lowered.frozen):
+            if made is None or _is_stale(made.compiled.lowered):
                 request = self._of._request
                 made = _Made(compile_pullback(request, argument_types), request.options)
+                if argument_types in self._made:
+                    self._quick = None  # a dispatcher does not forget what it has compiled
                 self._made[argument_types] = made
+                self._by_number[made.number] = made
             return made
+
+
+def _is_stale(lowered: LoweredFunction) -> bool:
+    """Whether something else is captured now, or something of another type."""
+    if any(capture.read() is not capture.value for capture in lowered.frozen):
+        return True
+    return not all(_is_of_type(numba_adapter.typeof(capture.read()), capture) for capture in lowered.hidden)
+
+
+def _is_of_type(type: Type, capture: Capture) -> bool:
+    """Whether a captured variable was compiled for a type, but for that nobody may write to a captured array."""
+    return capture.type is not None and _writable(type) == _writable(capture.type)
+
+
+def _writable(type: Type) -> Type:
+    if isinstance(type, types.Array):
+        return types.Array(type.dtype, type.ndim, type.layout)
+    if isinstance(type, types.BaseTuple):
+        return with_components(type, tuple(map(_writable, components_of(type))))
+    return type
 
 
 def _copied(value: Any) -> Any:
@@ -176,10 +289,18 @@ def _copied(value: Any) -> Any:
     return value if held is None else with_parts(value, map(_copied, held))
 
 
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """What is to be known of an array to check a seed."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
 def _like(value: Any) -> Any:
-    """What is to be known of a value to check a seed: numbers, arrays of no memory, structures of these."""
+    """What is to be known of a value to check a seed: of arrays no elements, in any structure."""
     if isinstance(value, np.ndarray):
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        return _Array(value.shape, value.dtype)
     held = parts(value)
     return value if held is None else with_parts(value, map(_like, held))
 
@@ -242,7 +363,7 @@ _HINT = "a seed has the form, the shapes and the dtypes of what it is the adjoin
 
 
 def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | _Array):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple) and type(value) is tuple:
         return f"a tuple of {len(value)} items"

@@ -32,7 +32,7 @@ from zygote_py.numba_adapter.dispatch import (
 )
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
 from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
-from zygote_py.numba_adapter.records import opened, sealed
+from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, sealed
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
@@ -45,7 +45,9 @@ __all__ = [
     "constructed_by",
     "cross2d",
     "default_of",
+    "entry_of_seed",
     "fields_of_object",
+    "function_of",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",

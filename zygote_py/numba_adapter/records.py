@@ -1,6 +1,6 @@
 """What compiled code keeps for a later call, as one object that Python holds without looking into it.
 
-    sealed(f_forward, {})(x)            (value, <kept>)         f_forward gives (value, (x, record))
+    njit(sealed(f_forward, 1, {}))(x)   (value, <kept>)         f_forward gives (value, (x, record))
     opened(f_reverse, {})(kept, dy)     what f_reverse((x, record), dy) gives
 
 A tuple of lists and arrays would be made into objects of Python one by one, and an empty list would not tell of what it
@@ -38,16 +38,19 @@ class Kept(structref.StructRefProxy):
 structref.define_boxing(KeptType, Kept)
 
 
-def _seal(value: Any) -> Any:
+def _seal(value: Any, number: int) -> Any:
     """Make one object of what is kept."""
     return value
 
 
-@overload(_seal)
-def _seal_compiled(value: Any) -> Any:
-    kind = KeptType([("kept", value)])
+@overload(_seal, prefer_literal=True)
+def _seal_compiled(value: Any, number: Any) -> Any:
+    if not isinstance(number, types.IntegerLiteral):
+        return None
+    # Each function has a type of its own for what it keeps: `function_of` tells them apart.
+    kind = KeptType([("kept", value), (f"function_{number.literal_value}", types.none)])
 
-    def sealed(value: Any) -> Any:
+    def sealed(value: Any, number: Any) -> Any:
         made = structref.new(kind)
         made.kept = value
         return made
@@ -55,17 +58,31 @@ def _seal_compiled(value: Any) -> Any:
     return sealed
 
 
-def sealed(forward: Callable[..., Any], options: Mapping[str, object]) -> Any:
-    """The compiled function that calls `forward`, which returns a pair, and makes the second of it one object."""
-    return _around(forward, "value, kept = inner({all}); return value, seal(kept)", options)
+def function_of(kept: Any) -> int:
+    """The number of the function that has kept this."""
+    _, (name, _) = kept._type._fields
+    return int(name.removeprefix("function_"))
+
+
+def sealed(forward: Callable[..., Any], number: int, options: Mapping[str, object]) -> Callable[..., Any]:
+    """A function for Numba that calls `forward`, which returns a pair, and makes the second of it one object."""
+    return _around(forward, f"value, kept = inner({{all}}); return value, seal(kept, {number})", options)
 
 
 def opened(reverse: Callable[..., Any], options: Mapping[str, object]) -> Any:
     """The compiled function that calls `reverse` with what was sealed, its first argument."""
-    return _around(reverse, "return inner({first}.kept{rest})", options)
+    decorate: Any = numba.njit
+    return decorate(**options)(_around(reverse, "return inner({first}.kept{rest})", options))
 
 
-def _around(function: Callable[..., Any], body: str, options: Mapping[str, object]) -> Any:
+def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
+    """What Python calls for a reverse function and one seed, a float, with no look at the types any more."""
+    signature = kept._type, types.float64
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature].entry_point
+
+
+def _around(function: Callable[..., Any], body: str, options: Mapping[str, object]) -> Callable[..., Any]:
     decorate: Any = numba.njit
     names = list(inspect.signature(function).parameters)
     rest = "".join(f", {name}" for name in names[1:])
@@ -76,4 +93,5 @@ def _around(function: Callable[..., Any], body: str, options: Mapping[str, objec
     line = line.replace("inner(", f"{inner}(").replace("seal(", f"{seal}(")
     namespace: dict[str, Any] = {inner: decorate(**options)(function), seal: _seal}
     exec(f"def {function.__name__}({', '.join(names)}): {line}", namespace)
-    return decorate(**options)(namespace[function.__name__])
+    made: Callable[..., Any] = namespace[function.__name__]
+    return made
