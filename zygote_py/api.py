@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -26,6 +26,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.compile import Compiled, MoreCaptured, Request, compile_gradient
 from zygote_py.frontend import Capture
 from zygote_py.ir.core import Loc, Type
+from zygote_py.starred import expanded, names_of, star_of
 
 Wrt = str | int | Sequence[str | int] | None
 
@@ -44,6 +45,8 @@ class GradientFunction:
         self.primal = primal
         self._wrt = wrt
         self._with_value = with_value
+        self._star = star_of(primal)
+        self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._lock = threading.RLock()
         self._kept: list[Any] = []
         self._reset()
@@ -65,6 +68,8 @@ class GradientFunction:
         try:
             return quick(*args)
         except Exception as error:
+            if any(map(numba_adapter.holds_functions, args)):
+                return self._call(args, kwargs)
             self._diagnose(args, kwargs, error)
             raise
 
@@ -100,8 +105,11 @@ class GradientFunction:
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
+        if self._star:
+            return self._of(len(args))(*args, **kwargs)
         if kwargs or len(args) != self._request.func.__code__.co_argcount:
             args = self._bind(args, kwargs)
+        args = numba_adapter.with_functions(args)
         if any(capture.read() is not capture.value for capture in self._frozen.values()):
             with self._lock:
                 self._reset()
@@ -154,7 +162,7 @@ class GradientFunction:
                 def implement(given: tuple[Type, ...]) -> Callable[..., object]:
                     return self._implement(given[: -len(hidden)], hidden, given[-len(hidden) :])
 
-                stub = _stub(self._request, [f"captured_{capture.name}" for capture in hidden])
+                stub = _stub(self._request, _distinct(f"captured_{capture.name}" for capture in hidden))
                 self._passing = numba_adapter.make_dispatcher(stub, implement, self._request.options)
             return self._passing
 
@@ -243,20 +251,30 @@ class GradientFunction:
         found = []
         for name, arg in zip(inspect.signature(self._request.func).parameters, args, strict=False):
             try:
-                found.append(arg if isinstance(arg, types.Type) else numba_adapter.typeof(arg))
+                (value,) = numba_adapter.with_functions((arg,))
+                found.append(arg if isinstance(arg, types.Type) else numba_adapter.typeof(value))
             except DifferentiationError as error:
                 raise refuse(f"the argument `{name}`: {error.message}", self._request.loc, error.hint) from None
         return tuple(found)
 
     def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
         """Raise a DifferentiationError if it is the arguments that are to blame for `error`."""
-        if not isinstance(error, DifferentiationError):
+        if not isinstance(error, DifferentiationError) and not self._star:
             self._types(self._bind(args, kwargs))
 
+    def _expanded(self, count: int) -> GradientFunction:
+        """The gradient function for so many arguments of a function that takes `*args`."""
+        wrt = names_of(self._wrt, self.primal, count)
+        return GradientFunction(expanded(self.primal, count), wrt, with_value=self._with_value)
+
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+        if self._star:
+            return self._of(len(args))._inspect(args)
         return self._compile(self._types(self._bind(args, {})))
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
+        if self._star:
+            return self._of(len(args))._native(show, args)
         argument_types = self._types(self._bind(args, {}))
         self._compile(argument_types)
         dispatcher = self._dispatcher()
@@ -275,6 +293,14 @@ def _stub(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
     if not hidden:  # with hidden parameters behind them, defaults are filled in before the call
         stub.__defaults__ = request.func.__defaults__
     return stub
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names, those that were there already with a number behind them."""
+    found: list[str] = []
+    for name in names:
+        found.append(f"{name}_{len(found)}" if name in found else name)
+    return found
 
 
 def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int, ...]:

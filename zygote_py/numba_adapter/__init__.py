@@ -30,8 +30,10 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
+from zygote_py.numba_adapter.functions import holds_functions, with_functions
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
 from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
+from zygote_py.numba_adapter.messages import definition_line
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
@@ -44,7 +46,9 @@ __all__ = [
     "constructed_by",
     "cross2d",
     "default_of",
+    "definition_line",
     "fields_of_object",
+    "holds_functions",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
@@ -64,4 +68,5 @@ __all__ = [
     "typed_function",
     "typed_implementation",
     "typeof",
+    "with_functions",
 ]

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import Any, Self
 
 from numba import types
 from numba.core import dispatcher as numba_dispatcher
@@ -35,7 +35,14 @@ _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 _numbers = itertools.count()
 
 
-class Session:
+class Same:
+    """What is itself when Numba copies what it is in."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class Session(Same):
     """The typing of one function and of the functions that it calls, each once for the types of its arguments.
 
     Where all captured values are constants, as those of our own library are, they are `frozen`.
@@ -128,7 +135,7 @@ def current_session() -> Session | None:
     return _sessions[-1] if _sessions else None
 
 
-class Callee:
+class Callee(Same):
     """What stands in a function that is being typed for another function, which it may call."""
 
     def __init__(self, func: Any, session: Session) -> None:
@@ -136,7 +143,7 @@ class Callee:
         self.session = session
 
 
-class CalleeType(types.Callable, types.Opaque):
+class CalleeType(Same, types.Callable, types.Opaque):
     """The type of a `Callee`: each function has its own, so that it is known what is called."""
 
     def __init__(self, callee: Callee) -> None:

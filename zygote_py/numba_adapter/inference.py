@@ -35,6 +35,7 @@ from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
+from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
@@ -52,7 +53,8 @@ def typed_function(func: Callable[..., object], argument_types: Sequence[Type], 
     Raises DifferentiationError if Numba cannot read or type the function.
     """
     session = Session(lambda session, func, types_: _typed(func, types_, options, session))
-    return session.typed(func, _with_defaults(func, tuple(argument_types), definition_of(func.__code__)))
+    given = tuple(as_callees(type_, session) for type_ in argument_types)
+    return session.typed(func, _with_defaults(func, given, definition_of(func.__code__)))
 
 
 def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, session: Session) -> st.TypedFunction:
@@ -133,10 +135,8 @@ def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tup
     """The types of all parameters, those of the missing arguments from their defaults."""
     parameters = list(inspect.signature(func).parameters.values())
     for parameter in parameters:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise refuse(
-                "`*args` and `**kwargs` are not supported", loc, "give every parameter a name, or take a tuple", "*"
-            )
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise refuse("`**kwargs` is not supported", loc, "give every parameter a name", "**")
     missing = parameters[len(argument_types) :]
     if len(argument_types) > len(parameters) or any(each.default is each.empty for each in missing):
         raise refuse(

@@ -162,6 +162,11 @@ def definition_of(code: CodeType) -> Loc:
     return Loc(code.co_filename, code.co_firstlineno)
 
 
+def definition_line(func: Any) -> int:
+    """The number of the line with `def`."""
+    return definition_of(func.__code__).line
+
+
 def find_line(code: CodeType, pattern: str) -> Loc | None:
     """The first line of a function that matches a pattern from its start."""
     lines = [line for _, _, line in code.co_lines() if line is not None]
