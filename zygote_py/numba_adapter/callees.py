@@ -25,10 +25,11 @@ from numba.core.typing.templates import signature
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
+from zygote_py.numba_adapter.messages import definition_of, note_calls
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
 _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
@@ -71,6 +72,10 @@ class Session(Same):
             self._active.append(key)
             try:
                 typed = self.typer(self, func, argument_types)
+            except DifferentiationError as error:
+                if not self.frozen:
+                    note_calls(error, [called for called, _ in self._active])
+                raise
             finally:
                 self._active.pop()
             assumed = self._assumed.get(key)
@@ -184,7 +189,11 @@ def fold(
     folded: list[Type] = []
     for name, parameter in pysig.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            folded.append(types.Tuple([types.unliteral(each) for each in bound.get(name, ())]))
+            folded.append(types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())]))
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            raise refuse(
+                "`**kwargs` is not supported", definition_of(func.__code__), "give every parameter a name", "**"
+            )
         elif name in bound:
             folded.append(types.unliteral(bound[name]))
         else:

@@ -115,8 +115,7 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """The parameters of the inner function, and that for the closure."""
         pysig = inspect.signature(self.maker.func)
         self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
-        kinds = [each for each in pysig.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        return pysig.replace(parameters=[*kinds, self_])
+        return pysig.replace(parameters=[*pysig.parameters.values(), self_])
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
