@@ -25,6 +25,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.compile import Compiled, MoreCaptured, Request, compile_gradient
 from zygote_py.frontend import Capture
+from zygote_py.given import watch
 from zygote_py.ir.core import Loc, Type
 from zygote_py.starred import expanded, names_of, star_of
 
@@ -50,6 +51,12 @@ class GradientFunction:
         self._lock = threading.RLock()
         self._kept: list[Any] = []
         self._reset()
+        watch(self)
+
+    def rules_have_changed(self) -> None:
+        """Compile again at the next call: a function may have got a rule. Compiled callers keep what they have."""
+        with self._lock:
+            self._reset()
 
     def _reset(self) -> None:
         """Forget what was compiled."""

@@ -24,6 +24,7 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.api import GradientFunction
 from zygote_py.compile import CompiledPullback, compile_pullback
+from zygote_py.given import watch
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.structures import parts, with_parts
@@ -132,6 +133,12 @@ class _PullbackFunction:
         self._of = GradientFunction(primal, None, with_value=False)
         self._made: dict[tuple[Type, ...], _Made] = {}
         self._lock = threading.RLock()
+        watch(self)
+
+    def rules_have_changed(self) -> None:
+        """Compile again at the next call: a function may have got a rule."""
+        with self._lock:
+            self._made = {}
 
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
         args = self._of._bind(args, {})

@@ -31,6 +31,15 @@ from zygote_py.numba_adapter.dispatch import (
     typeof,
 )
 from zygote_py.numba_adapter.functions import holds_functions, with_functions
+from zygote_py.numba_adapter.given import (
+    GivenType,
+    can_call,
+    is_python,
+    make_identities,
+    make_ignored_known,
+    parameters_of,
+    signature_of_given,
+)
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
 from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
 from zygote_py.numba_adapter.messages import definition_line
@@ -41,8 +50,10 @@ __all__ = [
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
     "DataclassType",
+    "GivenType",
     "array_members",
     "asm_text",
+    "can_call",
     "constructed_by",
     "cross2d",
     "default_of",
@@ -53,17 +64,22 @@ __all__ = [
     "is_compile_time",
     "is_dispatcher",
     "is_object",
+    "is_python",
     "item_type",
     "jit_is_disabled",
     "llvm_text",
     "made_by",
     "make_dispatcher",
+    "make_identities",
+    "make_ignored_known",
     "object_of",
     "options_of",
+    "parameters_of",
     "py_func_of",
     "receiver_of",
     "register_as_dispatcher",
     "result_type",
+    "signature_of_given",
     "supported_callables",
     "typed_function",
     "typed_implementation",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
@@ -57,6 +58,7 @@ class Session(Same):
         self.frozen = frozen
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
+        self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._active: list[_Key] = []  # those being typed right now
@@ -70,8 +72,16 @@ class Session(Same):
         while key not in self._typed:
             before = dict(self._typed)
             self._active.append(key)
+            if len(self._active) > _DEEPEST:
+                raise refuse(
+                    "the calls of these nest too deeply; or a recursive function is called with new types each time",
+                    Loc(func.__code__.co_filename, func.__code__.co_firstlineno),
+                    f"at most {_DEEPEST} functions may call one another in turn; let `{func.__name__}` keep the types",
+                    "def",
+                )
             try:
-                typed = self.typer(self, func, argument_types)
+                with _room_for_calls():
+                    typed = self.typer(self, func, argument_types)
             except DifferentiationError as error:
                 if not self.frozen:
                     note_calls(error, [called for called, _ in self._active])
@@ -122,6 +132,21 @@ def _forget_failures() -> None:
 
 _Key = tuple[Any, tuple[Type, ...]]
 _MOST_ATTEMPTS = 8
+_DEEPEST = 200  # of functions that call one another
+_FRAMES = 50  # of Python's, at most, that Numba needs to type a function within another
+
+
+@contextmanager
+def _room_for_calls() -> Iterator[None]:
+    """Let Python's calls nest as deeply as Numba needs it for the functions that call one another."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEPEST * _FRAMES + 2000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 _sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
 
 

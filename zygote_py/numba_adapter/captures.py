@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
+from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.messages import line_above
 from zygote_py.numba_adapter.unknown import unknown
 
@@ -57,6 +58,7 @@ class CapturesToArguments(FunctionPass):
         """Change the IR of `state` in place."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
         keys = set(_keys(state.func_ir))
+        take_given(state)
         if state.closure is not None:
             take_closure(state)
         for block in state.func_ir.blocks.values():
@@ -137,7 +139,8 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         if is_key and is_inlined(capture.value):
             return
         value = as_python(capture.value)
-        callee = stand_in(value) or callee_for(value, state.session, loc_of(assign.loc))
+        callee: object = given_callee(capture.value, state.session) or stand_in(value)
+        callee = callee or callee_for(value, state.session, loc_of(assign.loc))
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
         elif not is_known_to_numba(capture.value):
