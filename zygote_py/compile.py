@@ -150,7 +150,8 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
-    emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=request.defaults)
+    defaults = {} if hidden else request.defaults  # captured values come behind the parameters
+    emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
     return Compiled(lowered, activity, adjoint, emitted)
 
 

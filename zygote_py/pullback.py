@@ -10,7 +10,6 @@ arguments have changed. It runs the function again, on the copies.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -81,10 +80,15 @@ class Pullback:
     """
 
     def __init__(self, made: _Made, args: tuple[Any, ...], captured: tuple[Any, ...], value: Any) -> None:
+        """`value` is what the function returned, or what `_like` makes of it."""
         self._made = made
         self._args = args
         self._captured = captured
         self._value = _like(value)
+
+    def __reduce__(self) -> Any:
+        """Pickled as the function and the arguments; the code is made anew where it is unpickled."""
+        return _restored, (self._made.of, self._made.argument_types, self._args, self._captured, self._value)
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
@@ -118,7 +122,15 @@ class Pullback:
 class _Made:
     """What was compiled for one signature."""
 
-    def __init__(self, compiled: CompiledPullback, options: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        of: GradientFunction,
+        argument_types: tuple[Type, ...],
+        compiled: CompiledPullback,
+        options: Mapping[str, object],
+    ) -> None:
+        self.of = of
+        self.argument_types = argument_types
         self.compiled = compiled
         decorate: Callable[..., Any] = numba.njit
         native = not numba_adapter.jit_is_disabled()
@@ -132,12 +144,11 @@ class _PullbackFunction:
     def __init__(self, primal: Callable[..., Any]) -> None:
         self._of = GradientFunction(primal, None, with_value=False)
         self._made: dict[tuple[Type, ...], _Made] = {}
-        self._lock = threading.RLock()
         watch(self)
 
     def rules_have_changed(self) -> None:
         """Compile again at the next call: a function may have got a rule."""
-        with self._lock:
+        with numba_adapter.COMPILER_LOCK:
             self._made = {}
 
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
@@ -149,13 +160,20 @@ class _PullbackFunction:
         return value, Pullback(made, *kept, value)
 
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
-        with self._lock:
+        with numba_adapter.COMPILER_LOCK:
             made = self._made.get(argument_types)
             if made is None or any(capture.read() is not capture.value for capture in made.compiled.lowered.frozen):
                 request = self._of._request
-                made = _Made(compile_pullback(request, argument_types), request.options)
+                made = _Made(self._of, argument_types, compile_pullback(request, argument_types), request.options)
                 self._made[argument_types] = made
             return made
+
+
+def _restored(
+    of: GradientFunction, argument_types: tuple[Type, ...], args: tuple[Any, ...], captured: tuple[Any, ...], value: Any
+) -> Pullback:
+    """A pullback that was pickled, its function by way of the gradient of it."""
+    return Pullback(_function(of.primal)._compile(argument_types), args, captured, value)
 
 
 def _copied(value: Any) -> Any:

@@ -18,7 +18,9 @@ from zygote_py.numba_adapter.closures import SELF as CLOSURE
 from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
+    COMPILER_LOCK,
     asm_text,
+    decorated,
     is_compile_time,
     is_dispatcher,
     jit_is_disabled,
@@ -47,6 +49,7 @@ from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
     "CLOSURE",
+    "COMPILER_LOCK",
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
     "DataclassType",
@@ -56,6 +59,7 @@ __all__ = [
     "can_call",
     "constructed_by",
     "cross2d",
+    "decorated",
     "default_of",
     "definition_line",
     "fields_of_object",

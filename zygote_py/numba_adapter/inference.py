@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba import types
-from numba.core import compiler, config, errors, ir
+from numba.core import compiler, errors, ir
 from numba.core.analysis import dead_branch_prune
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -35,6 +35,7 @@ from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
+from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
@@ -120,15 +121,9 @@ def typed_implementation(implementation: Callable[..., object], argument_types: 
 
 @contextmanager
 def _active(session: Session) -> Iterator[None]:
-    """While a function is being typed, Numba is not disabled."""
-    settings: Any = config
-    disabled = settings.DISABLE_JIT
-    settings.DISABLE_JIT = 0  # or Numba cannot type those of its own functions that it writes in Python
-    try:
-        with at_work(session):
-            yield
-    finally:
-        settings.DISABLE_JIT = disabled
+    """While a function is being typed, Numba is not disabled: it types those of its own that it writes in Python."""
+    with jit_enabled(), at_work(session):
+        yield
 
 
 def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tuple[Type, ...]:
