@@ -19,6 +19,7 @@ from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.calls import Call, Case, Derivative, Source
 from zygote_py.adjoints.contents import keep_contents
+from zygote_py.adjoints.custom import derive
 from zygote_py.adjoints.depth import limit_depth
 from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, is_array
@@ -104,7 +105,11 @@ class Derivatives:
             assert self._open[routine].case | case == self._open[routine].case
             return self._open[routine]
         if (routine, case) not in self._made:
-            if self._cycles[routine]:
+            if routine.rule is not None:
+                derive(made := _new(routine, case))
+                self._made[routine, case] = made
+                _tidy([made], acting=made.moves_memory)
+            elif self._cycles[routine]:
                 cases = self._cases(routine, case)
                 self._make_group(cases, recursive=True)
                 self._made[routine, case] = self._made[routine, cases[routine]]
@@ -288,7 +293,8 @@ def _calls(primal: Function, activity: Activity, memory: Memory) -> Iterator[tup
         for instr in block.instrs:
             if not isinstance(instr, Instr) or not isinstance(instr.op, Routine):
                 continue
-            active = frozenset(n for n, arg in enumerate(instr.args) if arg in activity and can_have_adjoint(arg.type))
+            passes = range(len(instr.args)) if instr.op.passes is None else instr.op.passes
+            active = frozenset(n for n in passes if instr.args[n] in activity and can_have_adjoint(instr.args[n].type))
             results = items.get(instr, []) if isinstance(instr.type, types.BaseTuple) else [instr]
             matters = any(result in activity for result in results)
             if active and (matters or active & instr.op.writes):
@@ -385,12 +391,12 @@ def _expect(derivative: Derivative) -> None:
     derivative.reverse.writes = frozenset(range(len(derivative.group)))
 
 
-def _tidy(made: Sequence[Derivative]) -> None:
-    """Simplify the functions, and say what calls of them do."""
+def _tidy(made: Sequence[Derivative], acting: bool = True) -> None:
+    """Simplify the functions, and say what calls of them do; calls must stay where they are if they are `acting`."""
     routines = [each for derivative in made for each in (derivative.forward, derivative.reverse)]
     find_effects(routines)
     for routine in routines:
-        routine.acts = True
+        routine.acts = routine.acts or acting
         passes.run(routine.function, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
 
 

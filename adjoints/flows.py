@@ -17,7 +17,7 @@ from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.core import Instr, Operand, Phi, Value
+from zygote_py.ir.core import Instr, Operand, Phi, Routine, Value
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
@@ -84,6 +84,8 @@ def _of_operation(instr: Instr) -> Iterator[tuple[Operand, Operand]]:
     for index, argument in enumerate(instr.args):
         # Without a rule: taken as depending on everything, to be refused if the result matters.
         passes = rule is None or rule.passes(index) if opaque is None else index in opaque.adjoints
+        if isinstance(instr.op, Routine):
+            passes = instr.op.passes is None or index in instr.op.passes
         if passes:
             for target in targets:
                 yield argument, target

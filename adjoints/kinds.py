@@ -63,8 +63,7 @@ _DISCRETE = (
     types.EllipsisType,
     types.DType,
     types.NumberClass,
-    types.Function,
-    types.Dispatcher,
+    types.Callable,
     types.Module,
 )
 

@@ -240,6 +240,9 @@ class Routine:
     memory with those in `shares`; after it, those in `mixes` may reach each other's; and if it `acts`, it must stay
     where it is for another reason (it prints, or draws).
     The function is set when it is made: it may call the routine itself.
+
+    The derivative of a call may be given from outside, by a `rule`; derivatives go through those parameters only that
+    it `passes` (None: all).
     """
 
     def __init__(self, name: str) -> None:
@@ -249,6 +252,8 @@ class Routine:
         self.shares: frozenset[int] = frozenset()
         self.mixes: frozenset[int] = frozenset()
         self.acts = False
+        self.rule: object | None = None
+        self.passes: frozenset[int] | None = None
 
     def __call__(self, *args: object) -> object:
         """Raise TypeError: `ir.interpret` runs a routine, and so does what is emitted."""
@@ -256,6 +261,22 @@ class Routine:
 
     def __repr__(self) -> str:
         return f"<routine {self.__name__}>"
+
+
+class Foreign:
+    """A callable of which nothing is known but that it writes to none of its arguments. Compared by identity."""
+
+    def __init__(self, function: Callable[..., object], name: str) -> None:
+        self.function = function
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = getattr(function, "__module__", None) or "?"
+
+    def __call__(self, *args: object) -> object:
+        """Call it."""
+        return self.function(*args)
+
+    def __repr__(self) -> str:
+        return f"<foreign {self.__name__}>"
 
 
 def predecessors(function: Function) -> dict[Block, list[Block]]:

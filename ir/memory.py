@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
 
@@ -95,7 +95,11 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
         return instr.args[:1]
     if isinstance(instr.op, Routine):
         return tuple(arg for number, arg in enumerate(instr.args) if number in instr.op.writes)
-    if instr.op in ops.WRITES_NOTHING or (_is_draw(instr.op) and instr.op != np.random.shuffle):
+    if (
+        isinstance(instr.op, Foreign)
+        or instr.op in ops.WRITES_NOTHING
+        or (_is_draw(instr.op) and instr.op != np.random.shuffle)
+    ):
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
 

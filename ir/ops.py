@@ -15,6 +15,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     common_length(n, m)       the length that axes of these lengths broadcast to
     fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
     spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
+    stop(x)                   x, through which no derivative flows; of an array a copy
     release(x)                nothing: from here on, the caller may write to what `x` reaches
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
@@ -132,6 +133,11 @@ def spread(x: Any, *shape: int) -> Any:
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
+def stop(x: Any) -> Any:
+    """Give the value, of an array a copy: no derivative flows through it."""
+    return np.copy(x) if isinstance(x, np.ndarray) else x
+
+
 def release(x: Any) -> None:
     """Do nothing: from here on, somebody else may write to what `x` reaches."""
 
@@ -167,7 +173,7 @@ class Effect(enum.Enum):
 
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
-    *(fitting_length, check_lengths, spread),
+    *(fitting_length, check_lengths, spread, stop),
     *(record, zeros, stack, push, pop, copied, release),
 )
 
@@ -301,7 +307,7 @@ FRESH: frozenset[Any] = frozenset(
     | {getattr(operator, name) for name in _OPERATORS}
     | {getattr(np, name) for name in _FRESH_NUMPY}
     | {getattr(np.linalg, name) for name in np.linalg.__all__ if type(getattr(np.linalg, name)) is type(np.sum)}
-    | {getitem, record, zeros}
+    | {getitem, record, zeros, stop}
 )
 # What acts and yet writes to no memory that anybody reads.
 WRITES_NOTHING: set[Op] = {print}

@@ -43,12 +43,29 @@ def routines_of(function: Function) -> tuple[Routine, ...]:
 
 
 def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
-    """For each routine those that can call it and that it can call, itself among them if it is recursive."""
-    reach = {routine: set(routines_of(routine.function)) for routine in routines}
+    """For each routine those that can call it and that it can call, itself among them if it is recursive.
+
+    A routine whose derivative is given is taken to call none: what it does is its own business.
+    """
+    reach = {routine: set(_reached(routine)) for routine in routines}
     return {
         routine: tuple(other for other in reach if other in reach[routine] and routine in reach.get(other, ()))
         for routine in routines
     }
+
+
+def _reached(routine: Routine) -> list[Routine]:
+    """The routines that a routine calls, and those that these call, but for the calls in those that have a rule."""
+    found: dict[Routine, None] = {}
+    pending = [routine]
+    while pending:
+        caller = pending.pop()
+        for call in calls_in(caller.function) if caller.rule is None else ():
+            assert isinstance(call.op, Routine)
+            if call.op not in found:
+                found[call.op] = None
+                pending.append(call.op)
+    return list(found)
 
 
 def find_effects(routines: Sequence[Routine]) -> None:

@@ -96,6 +96,13 @@ def with_components(type: Any, components: tuple[Type, ...]) -> Type:
     return made
 
 
+def copied_type(type: Type) -> Type:
+    """The type of a copy of an array."""
+    if not isinstance(type, types.Array):
+        return type
+    return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
+
+
 def parse_type(s: str) -> Type:
     """The type of a text. Raises ValueError, which says what can be written, if there is none."""
     s = s.strip()

@@ -32,7 +32,7 @@ def test_a_function_with_the_name_of_another():
     inner = 0.5 * np.sin(x)
     expected = 0.5 * np.cos(inner) * 0.5 * np.cos(x)
     np.testing.assert_allclose(df(x), expected, rtol=1e-14)
-    compiled = df._compiled
+    compiled = df._now.compiled
     np.testing.assert_allclose(df(x), expected, rtol=1e-14)
-    assert df._compiled is compiled
+    assert df._now.compiled is compiled
     assert len(compiled) == 1

@@ -6,6 +6,7 @@ What is expected stands beside each as a formula.
 from __future__ import annotations
 
 import math
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -612,3 +613,11 @@ def test_what_is_captured_may_change():
     assert back(1.0) == (12.0,)
     scale = np.float32(1.0)
     assert pullback(f, 3.0)[1](1.0)[0] == pytest.approx(27.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"), CALLED_AGAIN[:4], ids=[function.__name__ for function, _ in CALLED_AGAIN[:4]]
+)
+def test_pickled(function, args):
+    _, back = pullback(function, *(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(back))(1.5)[0], back(1.5)[0])

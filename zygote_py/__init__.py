@@ -8,6 +8,7 @@ def df(x, y): ...
 
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.api import GradientFunction, gradient, value_and_gradient
+from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
 from zygote_py.pullback import Pullback, pullback
 
 __all__ = [
@@ -15,8 +16,13 @@ __all__ = [
     "GradientFunction",
     "Pullback",
     "__version__",
+    "adjoint",
+    "check_adjoint",
     "gradient",
+    "hook",
+    "ignore",
     "pullback",
+    "stop_gradient",
     "value_and_gradient",
 ]
 __version__ = "0.1.0"

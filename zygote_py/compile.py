@@ -157,7 +157,8 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
-    emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=request.defaults)
+    defaults = {} if hidden else request.defaults  # captured values come behind the parameters
+    emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
     return Compiled(lowered, activity, adjoint, emitted)
 
 
@@ -296,14 +297,14 @@ def _taken_as(request: Request, number: int, type: Type) -> Type:
 _ALLOWED = (types.Integer, types.Float, types.Complex, types.Boolean, types.NoneType, types.UnicodeType)
 
 
-def _check_argument(request: Request, name: str, type: Type, inside: bool = False) -> None:
+def _check_argument(request: Request, name: str, type: Type) -> None:
     if isinstance(type, types.BaseTuple):
         for item in components_of(type):
-            _check_argument(request, name, item, inside=True)
+            _check_argument(request, name, item)
     elif isinstance(type, types.Array):
         _check_argument(request, name, type.dtype)
-    elif inside and isinstance(type, types.Callable):
-        return  # a function in a structure
+    elif isinstance(type, types.Callable):
+        return
     elif type == types.float16:
         raise refuse(f"the argument `{name}` is of type float16, which is not supported", request.loc, "pass float32")
     elif not isinstance(type, _ALLOWED):

@@ -3,15 +3,15 @@
     value, back = pullback(kernel, x, out)      # runs kernel(x, out), which writes to `out`
     dx, dout = back(out=seed)                   # seed: the adjoint of what `out` holds after the call
 
-What `back` needs it has from copies of the arguments as they were: it may be called several times, and after the
-arguments have changed. It runs the function again, on the copies.
+What `back` needs it has from copies, made when the function ran: it may be called several times, and after the
+arguments have changed. Where such copies cannot be made (see `zygote_py.adjoints.repeatable`) it runs the function
+again, on copies of the arguments.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +23,10 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
-from zygote_py.api import GradientFunction, stub_of
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.frontend import Capture, LoweredFunction
+from zygote_py.given import watch
+from zygote_py.gradient_function import GradientFunction, stub_of
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts, with_components
 from zygote_py.structures import parts, with_parts
@@ -92,12 +93,19 @@ class Pullback:
         kept: Any = None,
         quick: Any = None,
     ) -> None:
+        """`value` is what the function returned, or what `_like` makes of it."""
         self._made = made
         self._args = args
         self._captured = captured
         self._kept = kept
         self._quick = quick  # what may be called with one float for a seed
         self._value = value if type(value) is float else _like(value)
+
+    def __reduce__(self) -> Any:
+        """Pickled as the function and what it keeps; the code is made anew where it is unpickled."""
+        kept = numba_adapter.taken_out(self._kept) if self._made.native and self._made.compiled.split else self._kept
+        held = self._args, self._captured, self._value, kept
+        return _restored, (self._made.of, self._made.argument_types, *held)
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
@@ -141,7 +149,15 @@ class Pullback:
 class _Made:
     """What was compiled for one signature."""
 
-    def __init__(self, compiled: CompiledPullback, options: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        of: GradientFunction,
+        argument_types: tuple[Type, ...],
+        compiled: CompiledPullback,
+        options: Mapping[str, object],
+    ) -> None:
+        self.of = of
+        self.argument_types = argument_types
         self.compiled = compiled
         self.number = next(_numbers)
         self._quick: dict[int, tuple[Any, Any]] = {}  # the type of what is kept, and what takes one float as the seed
@@ -188,10 +204,15 @@ class _PullbackFunction:
         self._of = GradientFunction(primal, None, with_value=False)
         self._made: dict[tuple[Type, ...], _Made] = {}
         self._by_number: dict[int, _Made] = {}
-        self._lock = threading.RLock()
         self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
         self._hidden: tuple[Capture, ...] = ()
         self._frozen: tuple[Capture, ...] = ()
+        watch(self)
+
+    def rules_have_changed(self) -> None:
+        """Compile again at the next call: a function may have got a rule."""
+        with numba_adapter.COMPILER_LOCK:
+            self._made, self._quick = {}, None
 
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
         quick = self._quick
@@ -215,9 +236,9 @@ class _PullbackFunction:
         captured = tuple(capture.read() for capture in made.compiled.lowered.hidden)
         if made.compiled.split:
             if made.native and self._quick is None:
-                self._be_quick(made.compiled.lowered)
+                quick = self._quick_for(made.compiled.lowered)
                 try:
-                    value, kept = self._quick(*args, *captured)
+                    value, kept = quick(*args, *captured)
                     return value, made.pullback(args, value, kept)
                 except _NotSplit:
                     self._quick = None
@@ -227,13 +248,14 @@ class _PullbackFunction:
         value = made.forward(*args, *captured)
         return value, Pullback(made, *copies, value)
 
-    def _be_quick(self, lowered: LoweredFunction) -> None:
+    def _quick_for(self, lowered: LoweredFunction) -> Any:
         """Call the forward functions by Numba's own dispatch from now on, for what is captured as it is here."""
-        with self._lock:
+        with numba_adapter.COMPILER_LOCK:
             self._hidden, self._frozen = lowered.hidden, lowered.frozen
             request = self._of._request
-            stub = stub_of(request, [f"captured_{capture.name}" for capture in lowered.hidden])
+            stub = stub_of(request, [f"captured_{n}_{capture.name}" for n, capture in enumerate(lowered.hidden)])
             self._quick = numba_adapter.make_dispatcher(stub, self._implement, request.options)
+            return self._quick
 
     def _implement(self, given: tuple[Type, ...]) -> Callable[..., object]:
         count = len(given) - len(self._hidden)
@@ -246,11 +268,11 @@ class _PullbackFunction:
         return function
 
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
-        with self._lock:
+        with numba_adapter.COMPILER_LOCK:
             made = self._made.get(argument_types)
             if made is None or _is_stale(made.compiled.lowered):
                 request = self._of._request
-                made = _Made(compile_pullback(request, argument_types), request.options)
+                made = _Made(self._of, argument_types, compile_pullback(request, argument_types), request.options)
                 if argument_types in self._made:
                     self._quick = None  # a dispatcher does not forget what it has compiled
                 self._made[argument_types] = made
@@ -276,6 +298,21 @@ def _writable(type: Type) -> Type:
     if isinstance(type, types.BaseTuple):
         return with_components(type, tuple(map(_writable, components_of(type))))
     return type
+
+
+def _restored(
+    of: GradientFunction,
+    argument_types: tuple[Type, ...],
+    args: tuple[Any, ...],
+    captured: tuple[Any, ...],
+    value: Any,
+    kept: Any,
+) -> Pullback:
+    """A pullback that was pickled, its function by way of the gradient of it."""
+    made = _function(of.primal)._compile(argument_types)
+    if made.native and made.compiled.split:
+        kept = numba_adapter.put_back(*kept)
+    return Pullback(made, args, captured, value, kept)
 
 
 def _copied(value: Any) -> Any:

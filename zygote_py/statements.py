@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Signature
 
+from zygote_py.given import Given
 from zygote_py.ir.core import Loc, Type
 
 Variable = str
@@ -280,6 +281,23 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class GivenParts:
+    """What is given for a function, with the functions that belong to it, typed.
+
+    `rule` gives the value and the pullback, of which `back` is the body: it takes the adjoint of the value and then, if
+    `holds`, what the pullback captured. `foreign` is the function as Numba can call it; it `is_foreign` if it can
+    only be called.
+    """
+
+    given: Given
+    foreign: Callable[..., object]
+    is_foreign: bool = False
+    rule: TypedFunction | None = None
+    back: TypedFunction | None = None
+    holds: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TypedFunction:
     """A typed control-flow graph, its entry first; parameters beyond `argument_count` are the `hidden` captures.
 
@@ -305,3 +323,4 @@ class TypedFunction:
     signature_of: Callable[[Type], Signature]
     accessor_of: Callable[[Type, str], Type | None]
     member_of: Callable[[Type, str], Type | None]
+    given: GivenParts | None = None  # what is given for it, beside its body

@@ -52,6 +52,7 @@ rule(
 
 rule(ops.select, np.where, c=None, a="dy if c else 0.0", b="0.0 if c else dy")
 
+flat(ops.stop)
 flat(np.sign, np.signbit, np.angle)
 flat(round, np.round, np.around, math.floor, math.ceil, math.trunc, np.floor, np.ceil, np.trunc, np.rint)
 flat(cmath.isnan, cmath.isinf, cmath.isfinite)

@@ -39,7 +39,7 @@ COMPARISONS: dict[ops.Op, ops.Op] = {
     np.greater_equal: operator.ge,
     np.greater: operator.gt,
 }
-UNARY: frozenset[ops.Op] = frozenset({operator.neg, operator.pos, operator.invert, builtins.abs})
+UNARY: frozenset[ops.Op] = frozenset({operator.neg, operator.pos, operator.invert, builtins.abs, ops.stop})
 # What is no ufunc, and yet is computed from one element, and maybe from one number that says how.
 OF_ONE: frozenset[ops.Op] = frozenset({np.round, np.around, np.angle, np.sinc})
 

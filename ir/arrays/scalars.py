@@ -69,6 +69,7 @@ _CHEAP: list[ops.Op] = [
     np.where,
     np.clip,
     np.copy,
+    ops.stop,
     ops.getitem,
 ]
 
@@ -135,6 +136,8 @@ def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, pyt
         return emit(COMPARISONS[op], *_comparable(emit, args), type=types.boolean)
     if op is np.copy or op in (operator.pos, np.positive):
         return cast(emit, args[0], result)
+    if op is ops.stop:
+        return emit(op, args[0], type=result)
     if op is np.where:
         condition, then, orelse = args
         chosen = cast(emit, condition, types.boolean)

@@ -156,6 +156,10 @@ class Expressions:
         match instr.op, instr.args:
             case ops.const, (value,):
                 return self.operand(value)
+            case ops.stop, (value,) if _is_number(value.type):
+                return self.operand(value)
+            case ops.stop, (array,):
+                return self._copy(array, instr.type)
             case ops.pack, items:
                 return self._construct(instr.type, [self.operand(item) for item in items])
             case ops.getitem, (whole, Const(value=int(number), type=types.Integer())) if hasattr(whole.type, "fields"):

@@ -19,7 +19,7 @@ import numpy as np
 
 from zygote_py import structures
 from zygote_py.ir import helpers
-from zygote_py.ir.core import Function, Instr, Routine
+from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, module_of
 
 
@@ -106,6 +106,8 @@ class Module:
         """The dotted name of `op`."""
         if isinstance(op, Routine):
             return (self.routine(op),)
+        if isinstance(op, Foreign):
+            return (self.value(op.function, op.__name__),)
         name = getattr(op, "__name__", "function")
         for prefix, namespace in (("math", math), ("cmath", cmath), ("np", np)):
             if getattr(namespace, name, None) is op:

@@ -17,11 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
+from zygote_py.frontend import given
+from zygote_py.frontend.aliases import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
+from zygote_py.frontend.program import Program
 from zygote_py.ir.core import Function, Routine, Type
 from zygote_py.ir.routines import find_effects
-from zygote_py.statements import Capture
+from zygote_py.statements import Capture, TypedFunction
 
 __all__ = ["Capture", "LoweredFunction", "lower"]
 
@@ -61,10 +64,22 @@ def lower(
     while waiting := [each for each in program.routines().items() if each[1] not in made]:
         for callee, routine in waiting:
             made[routine] = None
-            routine_body = program.body(callee)
-            routine.function = Lowering(routine_body, program, [each.key for each, _ in program.hidden(callee)]).run()
-            frozen |= {capture.key: capture for capture in routine_body.frozen}
+            if callee.given is not None:
+                routine.function = given.function_of(callee, program, _lowered_routine)
+                continue
+            routine.function, found = _lowered_routine(callee, program)
+            frozen |= {capture.key: capture for capture in found}
+    for callee, routine in program.routines().items():
+        if callee.given is not None:
+            given.add_rule(callee, routine, program)
     find_effects(tuple(made))
+    separate((function, *(routine.function for routine in made)), tuple(made))
     return LoweredFunction(
         function, typed.argument_count, lowering.result_type, body.hidden, tuple(frozen.values()), tuple(made)
     )
+
+
+def _lowered_routine(callee: TypedFunction, program: Program) -> tuple[Function, tuple[Capture, ...]]:
+    """The IR of a function that stays one, and what is constant in it."""
+    body = program.body(callee)
+    return Lowering(body, program, [each.key for each, _ in program.hidden(callee)]).run(), body.frozen

@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, creation, lists, objects, values
+from zygote_py.frontend import arrays, creation, given, lists, objects, values
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
@@ -73,6 +73,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if expression.star is not None:
         args += components(at.read(expression.star))
     keywords = {name: at.read(arg) for name, arg in expression.keywords}
+    if isinstance(callee_type, numba_adapter.GivenType):
+        return given.stop(at, [*args, *(at.read(arg) for _, arg in expression.keywords)][0], type_)
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value

@@ -24,6 +24,7 @@ from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
+from zygote_py.frontend import given
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
 from zygote_py.frontend.values import elements_of_list, is_list
@@ -212,7 +213,7 @@ class _Inliner:
                 found, own, call = self._called(call)
                 if found is None:
                     return self._from_library(call, statement)
-                signature = self._typed.signature_of(own)
+                signature = given.signature_of(found) or self._typed.signature_of(own)
                 if self._program.is_routine(found):
                     return _Inlined(found, signature, call, found)
                 return _Inlined(self._program.body(found), signature, call)

@@ -174,8 +174,10 @@ class Lowering:
                 )
             param = Param(plain(type_), name, self.typed.loc)
             self.function.params.append(param)
-            known = numba_adapter.object_of(type_) if not leaves_of(type_) else None
-            self._parameters.append(Bundle(type_, (), known) if known is not None else self.take_apart(param))
+            if leaves_of(type_):
+                self._parameters.append(self.take_apart(param))
+            else:
+                self._parameters.append(Bundle(type_, (), numba_adapter.object_of(type_)))
 
     def _make_parameters_of_routine(self, keys: Sequence[object]) -> None:
         typed = self.typed

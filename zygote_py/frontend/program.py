@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend.values import is_tuple, leaves_of, plain
 from zygote_py.ir.core import Loc, Param, Routine, Type
 from zygote_py.ir.types import components_of, names_of
 
 # What the copies of a function that is called in several places may have together, in statements of Numba's: some four
 # to a line of source.
-_MOST_STATEMENTS = 300
+_MOST_STATEMENTS = 120
 
 Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
 Inline = Callable[[st.TypedFunction, "Program"], st.TypedFunction]
@@ -47,6 +49,8 @@ class Program:
         """A function with the calls in it inlined, but for those of routines."""
         if function not in self._bodies:
             self._bodies[function] = self._inline(function, self)
+            if function.given is not None:
+                self._bodies[function] = _with_hidden(self._bodies[function], self.hidden(function))
         return self._bodies[function]
 
     def is_routine(self, function: st.TypedFunction) -> bool:
@@ -79,7 +83,16 @@ class Program:
         return list(found.values())
 
     def _survey(self, function: st.TypedFunction, callees: Callees, active: list[st.TypedFunction]) -> None:
-        self._calls[function] = callees(function)
+        self._calls[function] = []
+        if function.given is None:
+            self._calls[function] += callees(function)
+        else:
+            self._chosen.add(function)
+            with suppress(DifferentiationError):  # what we cannot read, Numba may be able to call
+                self._calls[function] += callees(function)
+            parts = [each for each in (function.given.rule, function.given.back) if each is not None]
+            self._chosen.update(parts)
+            self._calls[function] += parts
         active.append(function)
         for callee in self._calls[function]:
             if callee in active:
@@ -89,10 +102,13 @@ class Program:
         active.pop()
 
     def _choose(self, root: st.TypedFunction) -> None:
+        given = [each for each in self._calls if each.given is not None]
+        called = {part for each in given for part in (each, each.given.rule, each.given.back)}  # type: ignore[union-attr]
         for recursive in self._chosen:
             if what := _no_routine(recursive):
+                kind = "function" if recursive in called else "recursive function"
                 raise refuse(
-                    f"the recursive function `{recursive.name}` takes or returns {what}, which is not supported",
+                    f"the {kind} `{recursive.name}` takes or returns {what}, which is not supported",
                     recursive.loc,
                     "pass numbers, arrays and tuples of them",
                     recursive.name,
@@ -112,6 +128,18 @@ class Program:
             return 1 if function in self._chosen else sizes[function]
 
         size(root)
+
+
+def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) -> st.TypedFunction:
+    """A function that is passed more captured values than it needs: those of the rule that is given for it."""
+    own = {capture.key for capture in body.hidden}
+    more = [(capture, type_) for capture, type_ in hidden if capture.key not in own]
+    return replace(
+        body,
+        parameters=(*body.parameters, *(capture.name for capture, _ in more)),
+        parameter_types=(*body.parameter_types, *(type_ for _, type_ in more)),
+        hidden=(*body.hidden, *(capture for capture, _ in more)),
+    )
 
 
 def _no_routine(function: st.TypedFunction) -> str:

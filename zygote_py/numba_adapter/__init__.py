@@ -18,7 +18,9 @@ from zygote_py.numba_adapter.closures import SELF as CLOSURE
 from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
+    COMPILER_LOCK,
     asm_text,
+    decorated,
     is_compile_time,
     is_dispatcher,
     jit_is_disabled,
@@ -30,43 +32,68 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
+from zygote_py.numba_adapter.functions import holds_functions, with_functions
+from zygote_py.numba_adapter.given import (
+    GivenType,
+    can_call,
+    is_python,
+    make_identities,
+    make_ignored_known,
+    parameters_of,
+    signature_of_given,
+)
 from zygote_py.numba_adapter.inference import typed_function, typed_implementation
 from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
-from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, sealed
+from zygote_py.numba_adapter.messages import definition_line
+from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
 from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
     "CLOSURE",
+    "COMPILER_LOCK",
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
     "DataclassType",
+    "GivenType",
     "array_members",
     "asm_text",
+    "can_call",
     "constructed_by",
     "cross2d",
+    "decorated",
     "default_of",
+    "definition_line",
     "entry_of_seed",
     "fields_of_object",
     "function_of",
+    "holds_functions",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
     "is_object",
+    "is_python",
     "item_type",
     "jit_is_disabled",
     "llvm_text",
     "made_by",
     "make_dispatcher",
+    "make_identities",
+    "make_ignored_known",
     "object_of",
     "opened",
     "options_of",
+    "parameters_of",
+    "put_back",
     "py_func_of",
     "receiver_of",
     "register_as_dispatcher",
     "result_type",
     "sealed",
+    "signature_of_given",
     "supported_callables",
+    "taken_out",
     "typed_function",
     "typed_implementation",
     "typeof",
+    "with_functions",
 ]

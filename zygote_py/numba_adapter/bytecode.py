@@ -47,6 +47,23 @@ class _Interpreter(Interpreter):
         except NotImplementedError:
             self.store(ir.Const(Undefined(), self.loc), res)
 
+    def _remove_unused_temporaries(self) -> None:
+        """Give variables at once what is computed for them; but not where it is used again, as in `(y := x) > 0`."""
+        block: Any = self.current_block
+        used = {var.name for each in block.body for var in _read(each)} | set(self.dfainfo.outgoing_phis.values())
+        body: list[Any] = []
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            if isinstance(value, ir.Var) and isinstance(statement, ir.Assign) and value.name in used and body:
+                before = body[-1]
+                if isinstance(before, ir.Assign) and before.target.name == value.name:
+                    kept = ir.Var(self.current_scope, f"{value.name}.kept", self.loc)
+                    body.append(ir.Assign(ir.Const(None, self.loc), kept, self.loc))
+                    self.definitions[kept.name].append(body[-1].value)
+            body.append(statement)
+        block.body = body
+        super()._remove_unused_temporaries()  # type: ignore[no-untyped-call]
+
     def _is_in_order(self, block: Any) -> bool:
         """Whether all that stands behind a block runs only after it, and nothing that stands before it does."""
         known = self.__dict__.setdefault("_in_order", {})
@@ -65,6 +82,19 @@ class _Interpreter(Interpreter):
                 if other != block
             )
         return bool(known[block])
+
+
+def _read(statement: Any) -> list[Any]:
+    """The variables that a statement reads, but for what it copies or stores: Numba sees to those."""
+    match statement:
+        case ir.Assign(value=ir.Expr(op=op) as value):
+            return [] if op == "exhaust_iter" else list(value.list_vars())
+        case ir.Assign():
+            return []
+        case ir.SetItem() | ir.SetAttr():
+            return [var for var in statement.list_vars() if var is not statement.value]
+        case _:
+            return list(statement.list_vars())
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

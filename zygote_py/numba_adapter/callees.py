@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
+from typing import Any, Self
 
 from numba import types
 from numba.core import dispatcher as numba_dispatcher
@@ -25,17 +26,25 @@ from numba.core.typing.templates import signature
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
+from zygote_py.numba_adapter.messages import definition_of, note_calls
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
 _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 _numbers = itertools.count()
 
 
-class Session:
+class Same:
+    """What is itself when Numba copies what it is in."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
+class Session(Same):
     """The typing of one function and of the functions that it calls, each once for the types of its arguments.
 
     Where all captured values are constants, as those of our own library are, they are `frozen`.
@@ -49,6 +58,7 @@ class Session:
         self.frozen = frozen
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
+        self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._active: list[_Key] = []  # those being typed right now
@@ -62,8 +72,20 @@ class Session:
         while key not in self._typed:
             before = dict(self._typed)
             self._active.append(key)
+            if len(self._active) > _DEEPEST:
+                raise refuse(
+                    "the calls of these nest too deeply; or a recursive function is called with new types each time",
+                    Loc(func.__code__.co_filename, func.__code__.co_firstlineno),
+                    f"at most {_DEEPEST} functions may call one another in turn; let `{func.__name__}` keep the types",
+                    "def",
+                )
             try:
-                typed = self.typer(self, func, argument_types)
+                with _room_for_calls():
+                    typed = self.typer(self, func, argument_types)
+            except DifferentiationError as error:
+                if not self.frozen:
+                    note_calls(error, [called for called, _ in self._active])
+                raise
             finally:
                 self._active.pop()
             assumed = self._assumed.get(key)
@@ -110,6 +132,21 @@ def _forget_failures() -> None:
 
 _Key = tuple[Any, tuple[Type, ...]]
 _MOST_ATTEMPTS = 8
+_DEEPEST = 200  # of functions that call one another
+_FRAMES = 50  # of Python's, at most, that Numba needs to type a function within another
+
+
+@contextmanager
+def _room_for_calls() -> Iterator[None]:
+    """Let Python's calls nest as deeply as Numba needs it for the functions that call one another."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEPEST * _FRAMES + 2000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 _sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
 
 
@@ -128,7 +165,7 @@ def current_session() -> Session | None:
     return _sessions[-1] if _sessions else None
 
 
-class Callee:
+class Callee(Same):
     """What stands in a function that is being typed for another function, which it may call."""
 
     def __init__(self, func: Any, session: Session) -> None:
@@ -136,7 +173,7 @@ class Callee:
         self.session = session
 
 
-class CalleeType(types.Callable, types.Opaque):
+class CalleeType(Same, types.Callable, types.Opaque):
     """The type of a `Callee`: each function has its own, so that it is known what is called."""
 
     def __init__(self, callee: Callee) -> None:
@@ -177,7 +214,11 @@ def fold(
     folded: list[Type] = []
     for name, parameter in pysig.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            folded.append(types.Tuple([types.unliteral(each) for each in bound.get(name, ())]))
+            folded.append(types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())]))
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            raise refuse(
+                "`**kwargs` is not supported", definition_of(func.__code__), "give every parameter a name", "**"
+            )
         elif name in bound:
             folded.append(types.unliteral(bound[name]))
         else:

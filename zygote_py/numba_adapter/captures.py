@@ -28,6 +28,8 @@ from zygote_py.numba_adapter.callees import Callee, callee_for, is_inlined, is_k
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
+from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
+from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.messages import line_above
 from zygote_py.numba_adapter.unknown import unknown
 
@@ -56,6 +58,7 @@ class CapturesToArguments(FunctionPass):
         """Change the IR of `state` in place."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
         keys = set(_keys(state.func_ir))
+        take_given(state)
         if state.closure is not None:
             take_closure(state)
         for block in state.func_ir.blocks.values():
@@ -135,7 +138,9 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         captures.frozen.setdefault(capture.key, capture)
         if is_key and is_inlined(capture.value):
             return
-        callee = stand_in(capture.value) or callee_for(capture.value, state.session, loc_of(assign.loc))
+        value = as_python(capture.value)
+        callee: object = given_callee(capture.value, state.session) or stand_in(value)
+        callee = callee or callee_for(value, state.session, loc_of(assign.loc))
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
         elif not is_known_to_numba(capture.value):
@@ -148,18 +153,33 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         while name in state.func_ir.arg_names:
             name += "_"
         index = state.func_ir.arg_count
-        type_ = _read_only(typeof(capture.value))
-        made = st.Capture(name, capture.kind, capture.read, capture.key, type_, capture.value)
+        read = capture.read
+        if holds_functions(capture.value):
+            read = _wrapping(read)
+        type_ = _read_only(typeof(with_functions((capture.value,))[0]))
+        made = st.Capture(name, capture.kind, read, capture.key, type_, capture.value)
         captures.hidden[capture.key] = index, made
         state.func_ir.arg_names = (*state.func_ir.arg_names, name)
         state.func_ir.arg_count = state.nargs = index + 1
-        state.args = (*state.args, type_)
-    index, _ = captures.hidden[capture.key]
-    assign.value = ir.Arg(state.func_ir.arg_names[index], index, assign.value.loc)
+        state.args = (*state.args, as_callees(type_, state.session))
+        if isinstance(type_, types.BaseTuple):  # Numba unrolls loops over variables that hold an argument only
+            entry = state.func_ir.blocks[min(state.func_ir.blocks)]
+            loc = entry.body[0].loc
+            entry.body.insert(0, ir.Assign(ir.Arg(name, index, loc), ir.Var(entry.scope, name, loc), loc))
+    index, held = captures.hidden[capture.key]
+    name, loc = state.func_ir.arg_names[index], assign.value.loc
+    whole = isinstance(held.type, types.BaseTuple)
+    assign.value = ir.Var(assign.target.scope, name, loc) if whole else ir.Arg(name, index, loc)
+
+
+def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
+    return lambda: with_functions((read(),))[0]
 
 
 def _varies(value: object) -> bool:
     """Whether a captured value is read at each call."""
+    if isinstance(value, tuple) and holds_functions(value):
+        return True
     if isinstance(value, tuple):
         return any(isinstance(item, np.ndarray) or (not isinstance(item, float) and _varies(item)) for item in value)
     if structures.is_structure(type(value)):

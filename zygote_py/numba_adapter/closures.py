@@ -33,7 +33,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Callee, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callees import Callee, Same, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
 
@@ -53,7 +53,7 @@ class Undefined:
     """What a variable holds that is captured before it is assigned."""
 
 
-class Maker:
+class Maker(Same):
     """What stands in a function for an inner one: called with what that captures, it gives the closure.
 
     `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured.
@@ -70,7 +70,7 @@ class Maker:
         self.loc = loc
 
 
-class MakerType(types.Callable, types.Opaque):
+class MakerType(Same, types.Callable, types.Opaque):
     """The type of a `Maker`."""
 
     def __init__(self, maker: Maker) -> None:
@@ -95,7 +95,7 @@ def _held_as(type_: Type) -> Type:
     return held
 
 
-class ClosureType(types.Callable, types.NamedTuple):
+class ClosureType(Same, types.Callable, types.NamedTuple):
     """The type of an inner function with what it captures, which has the form of a named tuple."""
 
     def __init__(self, maker: Maker, held: tuple[Type, ...]) -> None:
@@ -115,8 +115,7 @@ class ClosureType(types.Callable, types.NamedTuple):
         """The parameters of the inner function, and that for the closure."""
         pysig = inspect.signature(self.maker.func)
         self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
-        kinds = [each for each in pysig.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        return pysig.replace(parameters=[*kinds, self_])
+        return pysig.replace(parameters=[*pysig.parameters.values(), self_])
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""

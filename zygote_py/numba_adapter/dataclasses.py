@@ -184,6 +184,7 @@ def _typeof_field(value: Any, context: object) -> Any:
 
 def known_function(value: object) -> Type | None:
     """The type of a function that Numba knows, of NumPy or of `math`."""
+    cpu_target.typing_context.refresh()
     try:
         found: Type | None = cpu_target.typing_context.resolve_value_type(value)
     except Exception:  # Numba raises errors of several kinds for what it does not know

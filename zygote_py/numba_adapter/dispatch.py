@@ -7,13 +7,15 @@ llvm_text(dispatcher, (types.float64,))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numba
 import numpy as np
 from numba import types
 from numba.core import errors
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import typeof_impl
@@ -25,6 +27,9 @@ from zygote_py.numba_adapter.unknown import unknown
 
 Options = Mapping[str, object]
 
+# Held by whoever compiles, Numba and we; there is no other, or two threads might wait for each other.
+COMPILER_LOCK: Any = global_compiler_lock
+
 
 def make_dispatcher(
     stub: Callable[..., object], implement: Callable[[tuple[Type, ...]], Callable[..., object]], options: Options
@@ -33,8 +38,7 @@ def make_dispatcher(
 
     Among the argument types may be `types.Omitted` for a default that was not given.
     """
-    decorate: Any = numba.njit
-    dispatcher = decorate(**options)(stub)
+    dispatcher = decorated(stub, options)
 
     def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
         return implement(tuple(args))
@@ -43,9 +47,32 @@ def make_dispatcher(
     return dispatcher
 
 
+_overruled: list[bool] = []  # what `DISABLE_JIT` was before it was set aside
+
+
 def jit_is_disabled() -> bool:
     """Whether `NUMBA_DISABLE_JIT` is set: functions run in the interpreter then."""
-    return bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+    return bool(numba.config.DISABLE_JIT) or any(_overruled)  # type: ignore[attr-defined]
+
+
+@contextmanager
+def jit_enabled() -> Iterator[None]:
+    """Enable Numba for a while, for the thread that holds the lock: `jit_is_disabled` still says what the user set."""
+    settings: Any = numba.config
+    disabled = settings.DISABLE_JIT
+    _overruled.append(bool(disabled))
+    settings.DISABLE_JIT = 0
+    try:
+        yield
+    finally:
+        settings.DISABLE_JIT = disabled
+        _overruled.pop()
+
+
+def decorated(function: Callable[..., object], options: Options) -> Any:
+    """A function decorated with `numba.njit`."""
+    decorate: Any = numba.njit
+    return decorate(**options)(function)
 
 
 def typeof(value: object) -> Type:

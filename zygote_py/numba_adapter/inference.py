@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba import types
-from numba.core import compiler, config, errors, ir
+from numba.core import compiler, errors, ir
 from numba.core.analysis import dead_branch_prune
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -35,6 +35,8 @@ from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
+from zygote_py.numba_adapter.dispatch import jit_enabled
+from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
@@ -52,7 +54,8 @@ def typed_function(func: Callable[..., object], argument_types: Sequence[Type], 
     Raises DifferentiationError if Numba cannot read or type the function.
     """
     session = Session(lambda session, func, types_: _typed(func, types_, options, session))
-    return session.typed(func, _with_defaults(func, tuple(argument_types), definition_of(func.__code__)))
+    given = tuple(as_callees(type_, session) for type_ in argument_types)
+    return session.typed(func, _with_defaults(func, given, definition_of(func.__code__)))
 
 
 def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, session: Session) -> st.TypedFunction:
@@ -118,25 +121,17 @@ def typed_implementation(implementation: Callable[..., object], argument_types: 
 
 @contextmanager
 def _active(session: Session) -> Iterator[None]:
-    """While a function is being typed, Numba is not disabled."""
-    settings: Any = config
-    disabled = settings.DISABLE_JIT
-    settings.DISABLE_JIT = 0  # or Numba cannot type those of its own functions that it writes in Python
-    try:
-        with at_work(session):
-            yield
-    finally:
-        settings.DISABLE_JIT = disabled
+    """While a function is being typed, Numba is not disabled: it types those of its own that it writes in Python."""
+    with jit_enabled(), at_work(session):
+        yield
 
 
 def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tuple[Type, ...]:
     """The types of all parameters, those of the missing arguments from their defaults."""
     parameters = list(inspect.signature(func).parameters.values())
     for parameter in parameters:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise refuse(
-                "`*args` and `**kwargs` are not supported", loc, "give every parameter a name, or take a tuple", "*"
-            )
+        if parameter.kind is parameter.VAR_KEYWORD:
+            raise refuse("`**kwargs` is not supported", loc, "give every parameter a name", "**")
     missing = parameters[len(argument_types) :]
     if len(argument_types) > len(parameters) or any(each.default is each.empty for each in missing):
         raise refuse(

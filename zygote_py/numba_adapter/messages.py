@@ -10,7 +10,9 @@ It does not judge whether Numba is right.
 from __future__ import annotations
 
 import linecache
+import os
 import re
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -29,6 +31,9 @@ _STATEMENTS = {
     "DELETE_GLOBAL": ("deleting a global variable", "use local variables", "del"),
     "DELETE_ATTR": ("deleting an attribute", "use local variables", "del"),
     "UNPACK_EX": ("unpacking with `*`", "unpack all of it, or use a slice", "*"),
+    "MATCH_SEQUENCE": ("a pattern of a sequence in `match`", "compare `len(t)`, and unpack it: `a, b = t`", "case"),
+    "MATCH_MAPPING": ("a pattern of a mapping in `match`", "use `if`", "case"),
+    "MATCH_CLASS": ("a pattern of a class in `match`", "read the fields by their names", "case"),
     "GET_AWAITABLE": ("`await`", "write an ordinary function", "await"),
 }
 _SUPPORTED = "write it with what Numba supports"
@@ -85,7 +90,10 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(f"Numba cannot determine {what}", place, "give it a value of that type before the loop", name)
     if found := re.search(r"Invalid use of getiter with parameters \((.+)\)", text):
         kind = _readable(found[1])
-        return refuse(f"a loop over `{kind}` is not supported", place, "give all components one type", "in")
+        what, hint = f"`{kind}`", "give all components one type"
+        if kind == "Tuple()":
+            what, hint = "a tuple without components", "pass at least one, or write a function of its own for none"
+        return refuse(f"a loop over {what} is not supported", place, hint, "in")
     if found := re.search(r"Can't unify return type from the following types: (.+)", text):
         kinds = ", ".join(sorted(_readable(found[1]).split(", ")))
         lines = [int(line) for line in re.findall(r"File \".+\", line (\d+)", text)]
@@ -93,8 +101,11 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(f"the results have different types: {kinds}", place, "return the same type everywhere", "return")
     if found := re.search(r"Cannot unify (.+) and (.+) for '([^']+)', defined at .* \((\d+)\)", text):
         name = found[3].partition(".")[0]
+        what = f"the variable `{name}`" if name.isidentifier() else "a value"
         kinds = f"{_readable(found[1])} in one place and {_readable(found[2])} in another"
-        return refuse(f"the variable `{name}` is {kinds}", place, "use one variable for each type", name)
+        functions = re.match(r"function |Function\(|type\(CPUDispatcher", found[1])
+        hint = "call each function in its own branch of an `if`" if functions else "use one variable for each type"
+        return refuse(f"{what} is {kinds}", place, hint, name)
     if isinstance(error, AttributeError) and "'NoneType' object has no attribute 'args'" in text:
         # What Numba raises for an operator in place whose result it cannot store.
         place = find_line(func.__code__, r".*[-+*/%&|^<>]=") or place
@@ -108,6 +119,22 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         place = find_line(func.__code__, rf".*\.\s*{error.name}\b") or place
         return refuse(f"{error}", place, "call a function that there is", error.name)
     return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
+
+
+def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
+    """Let an error in a called function say which calls lead to it: `f (a.py:3) calls g (a.py:9), which calls ...`."""
+    if len(functions) < 2 or getattr(error, "has_calls", False):
+        return
+    named = []
+    for function in functions:
+        place = definition_of(function.__code__)
+        name = function.__qualname__.rpartition("<locals>.")[2]
+        named.append(f"{name} ({os.path.basename(place.file)}:{place.line})")
+    first, second, *others = named
+    chain = "".join([f"{first} calls {second}", *(f", which calls {each}" for each in others)])
+    error.hint = f"{error.hint}\n{chain}" if error.hint else chain
+    error.args = (*error.args[:-1], error.hint)
+    error.has_calls = True  # type: ignore[attr-defined]
 
 
 def is_ours(error: Exception) -> bool:
@@ -160,6 +187,11 @@ def definition_of(code: CodeType) -> Loc:
             if re.match(r"\s*(async\s+)?def\b", linecache.getline(code.co_filename, line)):
                 return Loc(code.co_filename, line)
     return Loc(code.co_filename, code.co_firstlineno)
+
+
+def definition_line(func: Any) -> int:
+    """The number of the line with `def`."""
+    return definition_of(func.__code__).line
 
 
 def find_line(code: CodeType, pattern: str) -> Loc | None:

@@ -18,6 +18,8 @@ from numba import types
 from numba.experimental import structref
 from numba.extending import overload
 
+from zygote_py.ir.core import Type
+
 
 @structref.register
 class KeptType(types.StructRef):
@@ -48,10 +50,12 @@ def _seal_compiled(value: Any, number: Any) -> Any:
     if not isinstance(number, types.IntegerLiteral):
         return None
     # Each function has a type of its own for what it keeps: `function_of` tells them apart.
-    kind = KeptType([("kept", value), (f"function_{number.literal_value}", types.none)])
+    new: Any = structref.new
+    make: Any = KeptType
+    kind = make([("kept", value), (f"function_{number.literal_value}", types.none)])
 
     def sealed(value: Any, number: Any) -> Any:
-        made = structref.new(kind)
+        made = new(kind)
         made.kept = value
         return made
 
@@ -95,3 +99,25 @@ def _around(function: Callable[..., Any], body: str, options: Mapping[str, objec
     exec(f"def {function.__name__}({', '.join(names)}): {line}", namespace)
     made: Callable[..., Any] = namespace[function.__name__]
     return made
+
+
+def taken_out(kept: Any) -> tuple[Any, Type]:
+    """What is kept as objects of Python, to be pickled, and the type that it is to have again."""
+    decorate: Any = numba.njit
+    return decorate(lambda each: each.kept)(kept), kept._type
+
+
+def put_back(items: Any, kind: Any) -> Any:
+    """What was taken out as what it was."""
+    decorate: Any = numba.njit
+    new: Any = structref.new
+
+    def make(items: Any) -> Any:
+        again = new(kind)
+        again.kept = items
+        return again
+
+    signature = (kind.field_dict["kept"],)
+    made = decorate(make)
+    made.compile(signature)
+    return made.overloads[signature].entry_point(items)

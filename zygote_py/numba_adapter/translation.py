@@ -25,6 +25,7 @@ from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.jitclasses import object_member
 from zygote_py.numba_adapter.messages import definition_of
+from zygote_py.numba_adapter.ruled import function_of_given
 
 
 class Translation:
@@ -61,7 +62,10 @@ class Translation:
             hidden=tuple(capture for _, capture in captures.hidden.values()),
             frozen=tuple(captures.frozen.values()),
             options=dict(options),
-            callee_of=lambda type, arguments: typed_callee(called_of(type, session), arguments, session),
+            callee_of=lambda type, arguments: (
+                function_of_given(called_of(type, session), arguments, session)
+                or typed_callee(called_of(type, session), arguments, session)
+            ),
             signature_of=lambda type: signature_of(called_of(type, session)),
             accessor_of=lambda type, name: (
                 accessor_type(type, name, session) or object_member(type, name, session, accessor=True)

@@ -1,0 +1,393 @@
+"""Derivatives that are given: what a function's rule computes, as forward and reverse functions of the usual form.
+
+    routine f (%x), with the rule           f_forward (%x):                     f_reverse (%c, %dy):
+    rule (%x) -> (%y, %c)                       %y, %c = rule %x                    %dx = back %dy, %c
+    back (%dy, %c) -> (%dx)                     return %y, %c                       return %dx
+
+An array's gradient is added to the shadow of the argument, after a look at its shape. What the pullback captured is
+kept by the forward function; an array that the caller may write to before the pullback runs is copied. The result
+must be memory of its own where it, or an argument, is written to later: that is looked at when the function runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.calls import Case, Derivative, Source
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import is_array
+from zygote_py.adjoints.packing import pack_all
+from zygote_py.adjoints.rules.expand import CASTS
+from zygote_py.adjoints.sharing import refuse_shared
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Return, Routine, Type, zero
+from zygote_py.ir.helpers import helper
+from zygote_py.ir.memory import Memory, has_memory
+from zygote_py.ir.types import copied_type
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where an argument of the pullback comes from.
+
+    `kind` is "seed" (the adjoint of a result), "kept" (what the rule's function returns behind the results) or
+    "argument" (of the function); `number` says which.
+    """
+
+    kind: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A gradient for the parameter with this number: a result of the pullback ("back"), or the seed itself ("seed")."""
+
+    kind: str
+    number: int
+    parameter: int
+
+
+@dataclass(frozen=True, eq=False)
+class Custom:
+    """A rule, in terms of the leaves of arguments and results.
+
+    `rule` takes the parameters in `rule_inputs` and returns values of the types `returned`: first the results, then
+    what is kept; without a rule the results are those of the function. `back` takes `back_inputs` and returns values of
+    the types `contributions`, of which `gradients` says what is for which parameter.
+    """
+
+    name: str
+    loc: Loc | None
+    rule: Routine | None
+    rule_inputs: tuple[int, ...]
+    returned: tuple[Type, ...]
+    back: Routine
+    back_inputs: tuple[Input, ...]
+    contributions: tuple[Type, ...]
+    gradients: tuple[Gradient, ...]
+
+
+def refuse_shape(gradient, x, message):  # type: ignore[no-untyped-def]
+    """Raise ValueError if a gradient does not have the shape of what it is for."""
+    if gradient.shape != x.shape:
+        raise ValueError(message)
+
+
+helper(refuse_shape, ops.Effect.WRITE)
+ops.WRITES_NOTHING.add(refuse_shape)
+
+
+def derive(derivative: Derivative) -> None:
+    """Make the two functions of the derivative of a routine that has a rule. Raises DifferentiationError."""
+    custom = derivative.routine.rule
+    assert isinstance(custom, Custom)
+    _check(derivative.routine, custom)
+    maker = _Maker(derivative, custom)
+    maker.forward()
+    maker.reverse()
+
+
+def _check(routine: Routine, custom: Custom) -> None:
+    """Rules are for functions that only compute."""
+    for each in (routine, custom.rule):
+        if each is not None and each.writes:
+            number = min(each.writes)
+            params = each.function.params
+            raise refuse(
+                f"`{each.__name__}` writes to its argument `{params[number].hint}`, and has {custom.name}"
+                if each is routine
+                else f"{custom.name} writes to its argument `{params[number].hint}`",
+                each.function.loc,
+                "let it return a new array: what a function with a rule does to its arguments is not differentiated",
+                "def",
+            )
+    written = [number for number in custom.back.writes if custom.back_inputs[number].kind != "seed"]
+    if written:
+        raise refuse(
+            f"the pullback of {custom.name} writes to an array that it captures",
+            custom.back.function.loc,
+            "let it write to a copy: the pullback may be called several times",
+            "def",
+        )
+
+
+class _Maker:
+    def __init__(self, derivative: Derivative, custom: Custom) -> None:
+        self.derivative = derivative
+        self.custom = custom
+        self.routine = derivative.routine
+        self.case: Case = derivative.case
+        self.count = len(self.routine.function.params)
+        self.results = derivative.results
+        self.inputs: list[Source | Operand] = []  # of the pullback, but for seeds
+        derivative.shadowed_results = tuple(n for n, type in enumerate(self.results) if is_array(type))
+
+    # ---------------------------------------------------------------------------------------------------- forward
+
+    def forward(self) -> None:
+        """The function that computes the results and keeps what the pullback captured."""
+        derivative, function = self.derivative, self.routine.function
+        params = [Param(param.type, param.hint, param.loc) for param in function.params]
+        shadows = [_shadow(params[number]) for number in derivative.shadowed]
+        block = self.block = Block(function.loc)
+        self.params = params
+        self.given, callee, taken = self._computed()
+        results = [self._result(number, item) for number, item in enumerate(self.given[: len(self.results)])]
+        self._check_apart(callee, taken, results)
+        shadow_values = [
+            self._emit(np.zeros_like, (results[n],), _writable(self.results[n]), "shadow")
+            for n in derivative.shadowed_results
+        ]
+        kept = self._keep(callee, taken, results)
+        derivative.kept = tuple(value.type for value in kept)
+        everything = (*results, *shadow_values, *kept)
+        block.terminator = Return((pack_all(block, everything) if everything else _NONE,))
+        _name_apart([*params, *shadows])
+        derivative.forward.function = Function(
+            derivative.forward.__name__, [*params, *shadows], [block], "joint", None, function.loc, function.options
+        )
+
+    def _computed(self) -> tuple[list[Operand], Function, tuple[int, ...]]:
+        """What the rule, or the function, returns; the function that computes it, and which parameters that takes."""
+        custom = self.custom
+        callee = custom.rule or self.routine
+        taken = custom.rule_inputs if custom.rule is not None else tuple(range(self.count))
+        kinds = custom.returned if custom.rule is not None else self.results
+        args = tuple(self.params[number] for number in taken)
+        whole = self._emit(callee, args, _packed(kinds))
+        self.items = _returned(callee.function, len(kinds))
+        own = {param: self.params[number] for param, number in zip(callee.function.params, taken, strict=True)}
+        found: list[Operand] = []
+        for number, kind in enumerate(kinds):
+            item = self.items[number]
+            if isinstance(item, Const):
+                found.append(item)
+            elif isinstance(item, Param):
+                found.append(own[item])
+            else:
+                found.append(self._item(whole, number, kind, len(kinds)))
+        return found, callee.function, taken
+
+    def _item(self, whole: Instr, number: int, kind: Type, count: int) -> Instr:
+        if count == 1:
+            return whole
+        return self._emit(ops.getitem, (whole, Const(number, types.int64)), kind)
+
+    def _result(self, number: int, item: Operand) -> Operand:
+        """A result as the function itself gives it: of the same layout."""
+        kind = self.results[number]
+        if not isinstance(kind, types.Array) or not isinstance(item.type, types.Array):
+            return item
+        if kind.layout in ("A", item.type.layout):
+            return item
+        return self._emit(np.copy, (item,), types.Array(kind.dtype, kind.ndim, kind.layout), "y")
+
+    def _check_apart(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> None:
+        """Where a result or an argument is written to later, the result must share no memory with others."""
+        memory = Memory(function)
+        arrays = [
+            (n, item) for n, item in enumerate(self.items[: len(results)]) if isinstance(self.results[n], types.Array)
+        ]
+        for place, (number, item) in enumerate(arrays):
+            if results[number] is not self.given[number]:
+                continue  # a copy
+            others: list[tuple[Operand, bool, str]] = [
+                (self.params[n], n in self.case.unstable, f"its argument `{self.params[n].hint}`")
+                for n, param in zip(taken, function.params, strict=True)
+                if isinstance(param.type, types.Array) and memory.may_share(item, param)
+            ]
+            others += [
+                (results[n], False, "another of its results")
+                for n, other in arrays[:place]
+                if memory.may_share(item, other)
+            ]
+            for other, unstable, what in others:
+                if unstable or self.case.unstable_result:
+                    message = (
+                        f"{self.custom.name} gives an array that shares memory with {what}, and one of the two is "
+                        "written to later: let it return a copy"
+                    )
+                    args = (other, results[number], Const(message, types.unicode_type))
+                    self._emit(refuse_shared, args, types.none)
+
+    def _keep(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> list[Operand]:
+        """Choose where the pullback has from what it needs; give what the forward function returns for it."""
+        memory = Memory(function)
+        own = dict(zip(function.params, taken, strict=True))
+        kept: dict[Operand, Operand] = {}
+        first = len(results) + len(self.derivative.shadowed_results)
+        for given in self.custom.back_inputs:
+            if given.kind == "seed":
+                continue
+            if given.kind == "argument":
+                value: Operand = self.params[given.number]
+                unstable = given.number in self.case.unstable
+            else:
+                value = self.given[len(results) + given.number]
+                item = self.items[len(results) + given.number]
+                unstable = has_memory(item.type) and (
+                    any(n in self.case.unstable and memory.may_share(item, param) for param, n in own.items())
+                    or (
+                        self.case.unstable_result and any(memory.may_share(item, r) for r in self.items[: len(results)])
+                    )
+                )
+            if isinstance(value, Const) or isinstance(value.type, types.NoneType):
+                self.inputs.append(value if isinstance(value, Const) else _NONE)
+            elif isinstance(value, Param) and not (unstable and has_memory(value.type)):
+                self.inputs.append(Source("argument", self.params.index(value)))
+            else:
+                if value not in kept:
+                    kept[value] = self._copied(value) if unstable and has_memory(value.type) else value
+                self.inputs.append(Source("result", first + list(kept).index(value)))
+        return list(kept.values())
+
+    def _copied(self, value: Operand) -> Operand:
+        assert isinstance(value.type, types.Array), value.type
+        return self._emit(np.copy, (value,), copied_type(value.type), "kept")
+
+    # ---------------------------------------------------------------------------------------------------- reverse
+
+    def reverse(self) -> None:
+        """The function that calls the pullback, and passes the gradients on."""
+        derivative, function, custom = self.derivative, self.routine.function, self.custom
+        block = self.block = Block(function.loc)
+        sources: list[Source] = []
+        taken: list[Param] = []
+        returned = derivative.returned
+
+        def take(source: Source, kind: Type, hint: str) -> Param:
+            if source not in sources:
+                sources.append(source)
+                taken.append(Param(kind, hint, function.loc))
+            return taken[sources.index(source)]
+
+        seeds = {n: Param(self.results[n], "dy", function.loc) for n in derivative.seeds}
+        for place, number in enumerate(derivative.shadowed_results):
+            seeds[number] = take(Source("result", len(self.results) + place), _writable(self.results[number]), "dy")
+        inputs = iter(self.inputs)
+        args: list[Operand] = []
+        for place, given in enumerate(custom.back_inputs):
+            if given.kind == "seed":
+                args.append(self._seed(given.number, seeds, place in custom.back.writes))
+                continue
+            source = next(inputs)
+            if isinstance(source, Source):
+                param = custom.back.function.params[place]
+                kind = self.params[source.number].type if source.kind == "argument" else returned[source.number]
+                source = take(source, kind, param.hint.removeprefix("closure__"))
+            args.append(source)
+        whole = self._emit(custom.back, tuple(args), _packed(custom.contributions))
+        adjoints: dict[int, Operand] = {}
+        for gradient in custom.gradients:
+            if gradient.parameter not in self.case.active:
+                continue
+            param = self.params[gradient.parameter]
+            kinds = custom.contributions
+            value: Operand = (
+                seeds[gradient.number]
+                if gradient.kind == "seed"
+                else self._item(whole, gradient.number, kinds[gradient.number], len(kinds))
+            )
+            if is_array(param.type):
+                place = self.count + derivative.shadowed.index(gradient.parameter)
+                shadow = take(Source("argument", place), _writable(param.type), f"d{param.hint}")
+                self._add(shadow, value, param)
+            else:
+                adjoints[gradient.parameter] = self._number(value, param.type)
+        values = tuple(adjoints.get(n, zero(self.params[n].type)) for n in derivative.adjoints)
+        block.terminator = Return((pack_all(block, values) if values else _NONE,))
+        derivative.sources = tuple(sources)
+        params = [*taken, *(seeds[n] for n in derivative.seeds)]
+        _name_apart(params)
+        derivative.reverse.function = Function(
+            derivative.reverse.__name__, params, [block], "joint", None, function.loc, function.options
+        )
+
+    def _seed(self, number: int, seeds: dict[int, Param], written: bool) -> Operand:
+        """The adjoint of a result; one that has none gets a zero, or an array of them."""
+        kind = self.results[number]
+        if number not in seeds:
+            if isinstance(kind, types.Array):
+                raise refuse(
+                    f"{self.custom.name} is of a function that returns an array of type {kind}",
+                    self.custom.loc,
+                    "return arrays of floating-point numbers",
+                )
+            return zero(kind) if isinstance(kind, types.Number | types.Boolean) else _NONE
+        seed = seeds[number]
+        if written and isinstance(seed.type, types.Array):
+            return self._emit(np.copy, (seed,), seed.type, "dy")
+        return seed
+
+    def _add(self, shadow: Param, value: Operand, param: Param) -> None:
+        """Add an array's gradient to its shadow."""
+        assert isinstance(shadow.type, types.Array)
+        assert isinstance(value.type, types.Array)
+        message = f"the pullback of {self.custom.name} gives a gradient for `{param.hint}` that does not have its shape"
+        self._emit(refuse_shape, (value, shadow, Const(message, types.unicode_type)), types.none)
+        if value.type.dtype != shadow.type.dtype:
+            kind = types.Array(shadow.type.dtype, value.type.ndim, "F" if value.type.layout == "F" else "C")
+            value = self._emit(np.copy, (value,), kind)
+        if shadow.type.ndim == 0:
+            value = self._emit(ops.getitem, (value,), shadow.type.dtype)
+        self._emit(ops.accumulate, (shadow, value), types.none)
+
+    def _number(self, value: Operand, kind: Type) -> Operand:
+        """A number's gradient, of the number's type."""
+        if value.type == kind:
+            return value
+        if isinstance(kind, types.Float) and not isinstance(value.type, types.Float):
+            value = self._emit(float, (value,), types.float64) if value.type != kind else value
+        return value if value.type == kind else self._emit(CASTS[kind], (value,), kind)
+
+    def _emit(self, op: ops.Op, args: tuple[Operand, ...], kind: Type, hint: str = "") -> Instr:
+        instr = Instr(op, args, kind, hint, self.routine.function.loc)
+        self.block.instrs.append(instr)
+        return instr
+
+
+def _returned(function: Function, count: int) -> list[Operand]:
+    """What a routine returns, one by one."""
+    (end,) = (block.terminator for block in function.blocks if isinstance(block.terminator, Return))
+    (value,) = end.values
+    if count == 1:
+        return [value]
+    if not count:
+        return []
+    if isinstance(value, Instr) and value.op is ops.pack:
+        return list(value.args)
+    return [value] * count  # which shares memory with all that the items may share with
+
+
+def _packed(kinds: Sequence[Type]) -> Type:
+    if not kinds:
+        return types.none
+    made: Type = kinds[0] if len(kinds) == 1 else types.Tuple(tuple(kinds))
+    return made
+
+
+def _writable(kind: Type) -> Type:
+    return types.Array(kind.dtype, kind.ndim, kind.layout) if isinstance(kind, types.Array) else kind
+
+
+def _shadow(param: Param) -> Param:
+    return Param(_writable(param.type), f"d{param.hint or 't'}", param.loc)
+
+
+def _name_apart(params: Sequence[Param]) -> None:
+    """Give parameters different names."""
+    taken: set[str] = set()
+    for param in params:
+        base = param.hint or "t"
+        number = 0
+        while (name := f"{base}_{number}" if number else base) in taken:
+            number += 1
+        param.hint = name
+        taken.add(name)
+
+
+_NONE = Const(None, types.none)

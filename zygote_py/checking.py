@@ -1,0 +1,215 @@
+"""`check_adjoint`: what a rule gives, beside what differences of the function give.
+
+check_rule(given_for(f), (2.0, x), None, 1e-8)      # raises DifferentiationError: the gradient for `x[3]` is ...
+
+The rule is called as a differentiated function calls it; the function itself runs in plain Python, if it is written in
+Python, else compiled. The differences are central, with three steps and two of Richardson's extrapolations.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.custom import Custom
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.frontend import lower
+from zygote_py.given import Given, python_function
+from zygote_py.structures import parts, with_parts
+
+
+def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
+    """Compare what a rule gives with differences. Raises DifferentiationError."""
+    from zygote_py.pullback import pullback
+
+    call = _call_of(given, len(args))
+    passes = _passes(given, call, args)
+    single = any(leaf.dtype in (np.float32, np.complex64) for leaf in map(np.asarray, _leaves(args)))
+    rtol = (1e-2 if single else 1e-6) if rtol is None else rtol
+    function = _function(given, call)
+    value, back = pullback(call, *_copied(args))
+    expected = function(*_copied(args))
+    _compare_values(given, value, expected, rtol, atol)
+    random = np.random.default_rng(20)
+    seed = 1.0 if isinstance(value, float | np.floating) else _seed(value, random)
+    weights = [np.array(leaf) for leaf in _leaves((seed,))]
+    gradients = back(seed)
+
+    def loss(moved: tuple[Any, ...]) -> float:
+        found = _leaves((function(*_copied(moved)),))
+        pairs = zip(weights, map(np.asarray, found), strict=True)
+        return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
+
+    names = list(numba_adapter.signature_of_given(given, len(args)).parameters)[: len(args)]
+    for number, (path, leaf, gradient) in enumerate(_paths(args, gradients, names)):
+        if number not in passes or np.asarray(leaf).dtype.kind not in "fc":
+            continue
+        _compare(given, path, leaf, gradient, _of_leaf(loss, args, number), rtol, atol)
+
+
+def _of_leaf(loss: Callable[[tuple[Any, ...]], float], args: tuple[Any, ...], number: int) -> Callable[[Any], float]:
+    """The loss as a function of one of the leaves of the arguments."""
+    return lambda moved: loss(_with_leaf(args, number, moved))
+
+
+def _call_of(given: Given, count: int) -> Callable[..., Any]:
+    """A Python function of that many parameters that calls the function that has the rule."""
+    names = ", ".join(f"x{number}" for number in range(count))
+    namespace: dict[str, Any] = {"function": given.target}
+    exec(f"def call({names}): return function({names})", namespace)
+    made: Callable[..., Any] = namespace["call"]
+    return made
+
+
+def _passes(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
+    """The leaves of the arguments that the rule gives gradients for."""
+    routines = lower(call, [numba_adapter.typeof(arg) for arg in args]).routines
+    for routine in routines:
+        if isinstance(routine.rule, Custom) and routine.rule.name == str(given):
+            return routine.passes or frozenset()
+    raise refuse(f"`{given.name}` does not come to its rule", given.loc)
+
+
+def _function(given: Given, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without its rule."""
+    if numba_adapter.is_python(given.target):
+        plain: Callable[..., Any] = python_function(given.target)
+        return plain
+    if numba_adapter.jit_is_disabled():
+        return given.target
+    decorate: Any = numba.njit
+    compiled: Callable[..., Any] = decorate(call)
+    return compiled
+
+
+# -------------------------------------------------------------------------------------------------- values and leaves
+
+
+def _leaves(values: Sequence[Any]) -> list[Any]:
+    found = []
+    for value in values:
+        held = None if isinstance(value, np.ndarray) else parts(value)
+        found += [value] if held is None else _leaves(held)
+    return found
+
+
+def _paths(args: Sequence[Any], gradients: Sequence[Any], names: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
+    """The numbers and arrays in the arguments, with what the user calls them, and their gradients."""
+    for arg, gradient, name in zip(args, gradients, names, strict=True):
+        held = None if isinstance(arg, np.ndarray) else parts(arg)
+        if held is None:
+            yield name, arg, gradient
+            continue
+        inner = (None,) * len(held) if gradient is None else parts(gradient)
+        assert inner is not None
+        yield from _paths(held, inner, [f"{name}[{number}]" for number in range(len(held))])
+
+
+def _with_leaf(args: tuple[Any, ...], number: int, new: Any) -> tuple[Any, ...]:
+    """The arguments with another value for one of their leaves."""
+    counter = itertools.count()
+
+    def rebuilt(value: Any) -> Any:
+        held = None if isinstance(value, np.ndarray) else parts(value)
+        if held is not None:
+            return with_parts(value, [rebuilt(each) for each in held])
+        return new if next(counter) == number else value
+
+    return tuple(rebuilt(arg) for arg in args)
+
+
+def _copied(args: Sequence[Any]) -> tuple[Any, ...]:
+    def copied(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value.copy(order="K")
+        held = parts(value)
+        return value if held is None else with_parts(value, list(map(copied, held)))
+
+    return tuple(map(copied, args))
+
+
+def _seed(value: Any, random: np.random.Generator) -> Any:
+    """A random adjoint for a value."""
+    held = None if isinstance(value, np.ndarray) else parts(value)
+    if held is not None:
+        return with_parts(value, [_seed(each, random) for each in held])
+    array = np.asarray(value)
+    if array.dtype.kind not in "fc":
+        return value
+    made = random.uniform(0.5, 1.5, array.shape)
+    made = (made + 1j * random.uniform(0.5, 1.5, array.shape)) if array.dtype.kind == "c" else made
+    made = np.asarray(made).astype(array.dtype)
+    return made if isinstance(value, np.ndarray) else made.item()
+
+
+# ------------------------------------------------------------------------------------------------------- comparisons
+
+
+def _compare_values(given: Given, value: Any, expected: Any, rtol: float, atol: float) -> None:
+    for got, wanted in zip(_leaves((value,)), _leaves((expected,)), strict=True):
+        if np.asarray(wanted).dtype.kind not in "fciub":
+            continue
+        if np.shape(got) != np.shape(wanted) or not np.allclose(got, wanted, rtol, atol, equal_nan=True):
+            raise refuse(
+                f"{given} gives the value {got!r}, and `{given.name}` gives {wanted!r}",
+                given.loc,
+                "let it return what the function returns",
+                "def",
+            )
+
+
+def _compare(
+    given: Given, path: str, leaf: Any, gradient: Any, loss: Callable[[Any], float], rtol: float, atol: float
+) -> None:
+    """Compare the gradient for one number or array with differences."""
+    expected = np.zeros(np.shape(leaf), np.result_type(np.asarray(leaf).dtype, np.float64))
+    for index in np.ndindex(np.shape(leaf)):
+        expected[index] = _slope(leaf, index, 1.0, loss)
+        if expected.dtype.kind == "c":
+            expected[index] += 1j * _slope(leaf, index, 1j, loss)
+    got = np.asarray(gradient)
+    if got.shape != expected.shape:
+        raise _off(given, f"the gradient for `{path}` has the shape {got.shape}, and `{path}` {expected.shape}")
+    off = np.abs(got - expected)
+    allowed = atol + rtol * float(np.max(np.abs(expected), initial=0.0))
+    wrong = ~(off <= allowed)
+    if np.any(wrong):
+        worst = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
+        place = f"[{', '.join(map(str, worst))}]" if worst else ""
+        what = f"the gradient for `{path}{place}` is {got[worst]:.10g}, and differences give {expected[worst]:.10g}"
+        others = f"; {np.count_nonzero(wrong)} of {off.size} elements are off" if off.size > 1 else ""
+        raise _off(given, f"{what}: it is off by {off[worst]:.3g}{others}")
+
+
+def _off(given: Given, what: str) -> DifferentiationError:
+    return refuse(f"{given}: {what}", given.loc, "correct the pullback; for no gradient let it return None", "def")
+
+
+def _slope(leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any], float]) -> float:
+    """The derivative by the step whose two extrapolations agree best."""
+    size = abs(np.asarray(leaf)[index])
+    exact = np.asarray(leaf).dtype.itemsize > (8 if np.asarray(leaf).dtype.kind == "c" else 4)
+    steps = {s * max(size, scale) for s in ((1e-3, 1e-4) if exact else (1e-2, 5e-2)) for scale in (1.0, 1e-2, 1e-4)}
+    best, error = math.nan, math.inf
+    for h in sorted(steps, reverse=True):
+        found = [_difference(leaf, index, unit * h / 2**k, loss) / (h / 2**k) for k in range(3)]
+        first, second = (4 * found[1] - found[0]) / 3, (4 * found[2] - found[1]) / 3
+        value = (16 * second - first) / 15
+        if abs(second - first) < error:
+            best, error = value, abs(second - first)
+    return best
+
+
+def _difference(leaf: Any, index: tuple[int, ...], step: complex, loss: Callable[[Any], float]) -> float:
+    taken = []
+    for sign in (1.0, -1.0):
+        moved = np.array(leaf)
+        moved[index] += sign * step if moved.dtype.kind == "c" else sign * step.real
+        taken.append(loss(moved if isinstance(leaf, np.ndarray) else moved.item()))
+    return (taken[0] - taken[1]) / 2

@@ -1,0 +1,316 @@
+"""Derivatives from outside: rules of one's own, and what is not differentiated.
+
+    @zg.adjoint(f)                          # in the place of what we would make of f
+    def rule(x):
+        c = math.cos(x)
+        def back(dy):
+            return (c * dy,)
+        return f(x), back
+
+    zg.check_adjoint(f, 0.5)                # raises DifferentiationError if the rule is wrong
+
+`stop_gradient`, `ignore` and `hook` say of a value, of a function and of a gradient what is to be done with it. All of
+them are what they are in plain Python too: the identity, the function itself.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any, TypeVar
+
+from zygote_py import given, numba_adapter
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Loc
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+def adjoint(f: Callable[..., Any], *, replace: bool = False) -> Callable[[F], F]:
+    """Give a function the derivative that a rule computes, wherever the function is called from now on.
+
+    Parameters:
+        f: any callable that compiled code can call: a function, plain or decorated with `numba.njit`, of NumPy or of
+            another library, a `cfunc`, an intrinsic, a function of a shared library. It must not write to its
+            arguments.
+        replace: take the place of the rule that `f` has already.
+
+    Returns:
+        A decorator for the rule, which gives it back unchanged. The rule is a function of the subset that Numba
+        compiles. It takes what `f` takes and returns `(value, back)`: what `f` returns, and an inner function of one
+        parameter, the adjoint of the value, of the same form (of a complex number z it is dL/dRe z + i dL/dIm z). The
+        inner function returns a tuple with a gradient for each parameter: a number for a number, an array of the same
+        shape for an array, a tuple for a tuple, and `None` where no gradient flows. It may use variables of the rule:
+        numbers, arrays, and tuples of both.
+
+    Raises:
+        DifferentiationError: if the rule does not have the form that it must have, or if `f` has a rule already; and
+            when a derivative is compiled, if the types do not fit. A gradient of another shape than its argument raises
+            ValueError when it is computed.
+
+    Example:
+        >>> import math
+        >>> import zygote_py as zg
+        >>> def soft(x):
+        ...     return math.log1p(math.exp(x))
+        >>> @zg.adjoint(soft)
+        ... def rule(x):
+        ...     e = math.exp(-abs(x))
+        ...     value = max(x, 0.0) + math.log1p(e)
+        ...     def back(dy):
+        ...         return (dy / (1.0 + e) if x >= 0.0 else dy * e / (1.0 + e),)
+        ...     return value, back
+        >>> zg.gradient(lambda x: soft(x) ** 2)(0.0)
+        0.6931471805599453
+
+    Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018, section 3.2.
+    """
+    if isinstance(f, given.Ignored):
+        raise refuse(
+            f"`{given.name_of(f)}` is ignored, and a rule would give it a derivative", None, "use one of the two"
+        )
+    if not callable(f):
+        raise refuse(f"{f!r} cannot be called", None, "give a rule for a function: `@adjoint(f)`")
+
+    def register(rule: F) -> F:
+        made = given.Given("rule", f, rule)
+        _check_rule(made)
+        old = given.given_for(f)
+        if old is not None and old.kind != "rule":
+            raise refuse(f"`{old.name}` is a function of the library with a meaning of its own", made.loc)
+        if old is not None and not replace:
+            raise refuse(
+                f"`{made.name}` has a rule already, `{given.name_of(old.rule)}`{_at(old.loc)}",
+                made.loc,
+                "replace it with `@adjoint(f, replace=True)`",
+                "def",
+            )
+        given.give(made)
+        return rule
+
+    return register
+
+
+def _at(loc: Loc | None) -> str:
+    return "" if loc is None else f" ({loc.file}:{loc.line})"
+
+
+def _check_rule(made: given.Given) -> None:
+    """What can be told from a rule without the types of the arguments."""
+    rule = given.python_function(made.rule)
+    if not inspect.isfunction(rule):
+        raise refuse(f"the rule of `{made.name}`, {rule!r}, is no Python function", None, "write one")
+    parameters = list(inspect.signature(rule).parameters.values())
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise refuse(
+                f"{made} has the parameter `{parameter}`", made.loc, "give each parameter a place of its own", "def"
+            )
+    taken = numba_adapter.parameters_of(given.python_function(made.target))
+    if taken is not None:
+        most, least = len(taken), len([each for each in taken if each.default is each.empty])
+        if numba_adapter.is_python(made.target):
+            least = most
+        if not least <= len(parameters) <= most:
+            count = f"{most}" if least == most else f"{least} to {most}"
+            raise refuse(
+                f"{made} has {len(parameters)} parameter{'s' * (len(parameters) != 1)}, and `{made.name}` has {count}",
+                made.loc,
+                "let it take what the function takes",
+                "def",
+            )
+        for own, other in zip(taken, parameters, strict=False):
+            if other.default is not other.empty and repr(own.default) != repr(other.default):
+                raise refuse(
+                    f"{made} has another default for `{other.name}` than `{made.name}`",
+                    made.loc,
+                    "leave it out, or give it the function's",
+                    "def",
+                )
+    _check_returns(made, rule.__code__, len(parameters))
+
+
+def _check_returns(made: given.Given, code: CodeType, count: int) -> None:
+    """A rule makes an inner function of one parameter, and returns pairs; the inner function returns as many gradients.
+
+    What the bytecode does not show plainly is found when types are known.
+    """
+    inner = [each for each in code.co_consts if isinstance(each, CodeType) and not each.co_name.endswith("comp>")]
+    if not inner:
+        raise refuse(
+            f"{made} has no inner function to be its pullback",
+            made.loc,
+            "let it end with `return value, back`, where `back` is an inner function of one parameter",
+            "def",
+        )
+    steps = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOP", "PUSH_NULL")]
+    for before, step in itertools.pairwise(steps):
+        if step.opname != "RETURN_VALUE" or before.opname != "BUILD_TUPLE":
+            continue
+        if before.arg != 2:
+            raise refuse(
+                f"{made} returns {before.arg} values",
+                Loc(code.co_filename, _line(before) or code.co_firstlineno),
+                "let it return two: the value, and the pullback",
+                "return",
+            )
+    returned = _returned_functions(steps, inner)
+    for each in returned:
+        if (
+            each.co_argcount != 1
+            or each.co_kwonlyargcount
+            or each.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+        ):
+            raise refuse(
+                f"the pullback of {made} has {each.co_argcount} parameter{'s' * (each.co_argcount != 1)}",
+                Loc(each.co_filename, each.co_firstlineno),
+                "let it take one, the adjoint of the value: of a tuple, a tuple of adjoints",
+                "def",
+            )
+        for returned_count, line in _tuples_returned(each):
+            if returned_count != count:
+                raise refuse(
+                    f"the pullback of {made} returns {returned_count} gradient{'s' * (returned_count != 1)}, and "
+                    f"`{made.name}` has {count} parameter{'s' * (count != 1)}",
+                    Loc(each.co_filename, line or each.co_firstlineno),
+                    "let it return a gradient, or None, for each",
+                    "return",
+                )
+
+
+def _tuples_returned(code: CodeType) -> Iterator[tuple[int, int | None]]:
+    """The lengths of the tuples that a function returns, where they are written behind `return`, and the lines."""
+    steps = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOP", "PUSH_NULL")]
+    for before, step in itertools.pairwise(steps):
+        if step.opname != "RETURN_VALUE":
+            continue
+        if before.opname == "BUILD_TUPLE" and before.arg is not None:
+            yield before.arg, _line(before)
+        elif before.opname == "LOAD_CONST" and isinstance(before.argval, tuple):
+            yield len(before.argval), _line(before)
+
+
+def _line(step: dis.Instruction) -> int | None:
+    positions = step.positions
+    return None if positions is None else positions.lineno
+
+
+def _returned_functions(steps: list[dis.Instruction], inner: list[CodeType]) -> list[CodeType]:
+    """The inner functions that are returned as the second of a pair, as far as that can be seen."""
+    names = {each.co_name: each for each in inner}
+    found = []
+    for first, pair, last in zip(steps, steps[1:], steps[2:], strict=False):
+        is_pair = last.opname == "RETURN_VALUE" and pair.opname == "BUILD_TUPLE" and pair.arg == 2
+        if is_pair and first.opname.startswith("LOAD_") and first.argval in names:
+            found.append(names[first.argval])
+    return found
+
+
+def stop_gradient(x: T) -> T:
+    """Give `x`: in a differentiated function, a constant.
+
+    Parameters:
+        x: a number, an array, or a tuple, a NamedTuple or a dataclass of them.
+
+    Returns:
+        `x` itself. In a differentiated function an array is copied, and nothing may be written to the copy, nor to `x`
+        while the copy is still read: that is refused.
+
+    Example:
+        >>> import zygote_py as zg
+        >>> zg.gradient(lambda x: x * zg.stop_gradient(x))(3.0)
+        3.0
+    """
+    return x
+
+
+def hook(x: T, fn: Callable[[Any], Any]) -> T:
+    """Give `x`, and in the backward pass its gradient to `fn`.
+
+    Parameters:
+        x: a number or an array.
+        fn: a function of the gradient, in the subset that Numba compiles. What it returns is the gradient from there
+            on; if it returns nothing, the gradient stays as it is.
+
+    Returns:
+        `x` itself. In a differentiated function an array is copied, and nothing may be written to the copy, nor to `x`
+        while the copy is still read: that is refused.
+
+    Example:
+        >>> import zygote_py as zg
+        >>> zg.gradient(lambda x: zg.hook(x * x, lambda g: min(g, 1.0)) * 5.0)(3.0)
+        6.0
+    """
+    return x
+
+
+def ignore(f: Callable[..., Any]) -> given.Ignored:
+    """Let a function not be differentiated: what it returns is constant, and what it does has no derivative.
+
+    Parameters:
+        f: a function, plain or decorated with `numba.njit`, or another callable that compiled code can call. It may
+            print, draw random numbers, and write to arrays through which no derivative flows.
+
+    Returns:
+        The function as an object that is called like it, from Python and from compiled code.
+
+    Example:
+        >>> import zygote_py as zg
+        >>> @zg.ignore
+        ... def scale(x):
+        ...     return 2.0 if x > 1.0 else 0.5
+        >>> zg.gradient(lambda x: x * scale(x))(3.0)
+        2.0
+    """
+    if not callable(f):
+        raise refuse(f"{f!r} cannot be called", None, "give `ignore` a function")
+    return f if isinstance(f, given.Ignored) else given.Ignored(f)
+
+
+def check_adjoint(f: Callable[..., Any], *args: Any, rtol: float | None = None, atol: float = 1e-8) -> None:
+    """Compare the rule of a function with differences.
+
+    What `back` gives for a random adjoint of the value is compared with central differences of `f`, element by
+    element, and so is the value. Where `back` gives None, nothing is compared.
+
+    Parameters:
+        f: a function that has a rule.
+        args: the arguments: numbers, arrays, and tuples of both. They are not changed.
+        rtol, atol: how far a gradient may be off: `atol + rtol * largest`, of the largest element of the gradient; by
+            default `rtol` is 1e-6, for single precision 1e-2.
+
+    Raises:
+        DifferentiationError: if a gradient is off, of the wrong form, or not finite; it says for which argument and
+            element, and by how much.
+
+    Example:
+        >>> import math
+        >>> import zygote_py as zg
+        >>> def cube(x):
+        ...     return x * x * x
+        >>> @zg.adjoint(cube)
+        ... def rule(x):
+        ...     def back(dy):
+        ...         return (3.0 * x * dy,)
+        ...     return cube(x), back
+        >>> zg.check_adjoint(cube, 2.0)
+        Traceback (most recent call last):
+            ...
+        zygote_py.adjoints.errors.DifferentiationError: ...
+    """
+    from zygote_py.checking import check_rule
+
+    found = given.given_for(f)
+    if found is None or found.kind != "rule":
+        raise refuse(f"`{given.name_of(f)}` has no rule", None, "give it one with `@adjoint(f)`")
+    check_rule(found, args, rtol, atol)
+
+
+for _kind, _function in (("stop", stop_gradient), ("hook", hook)):
+    given.give(given.Given(_kind, _function))  # type: ignore[arg-type]
+numba_adapter.make_identities(stop_gradient, hook)
+numba_adapter.make_ignored_known(given.Ignored)

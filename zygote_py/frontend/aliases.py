@@ -1,0 +1,157 @@
+"""Copies in the place of what Python leaves the same: they are fine where nobody can tell.
+
+    y = stop_gradient(x)        a copy of `x`, through which no derivative flows
+    x[0] = 1.0                  refused, if `y` is read later: in Python it would be another `y`
+
+In Python `stop_gradient(x)` and `hook(x, fn)` are `x` itself, and a function that is ignored may return its argument,
+or a part of it. In the IR such an array must be memory of its own, for its derivative is another one. Nothing may be
+written to it then, nor to the original while the copy is still read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.custom import Custom
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import is_array
+from zygote_py.adjoints.sharing import refuse_shared
+from zygote_py.ir import ops
+from zygote_py.ir.core import (
+    Block,
+    Const,
+    Foreign,
+    Function,
+    Instr,
+    Operand,
+    Return,
+    Routine,
+    Value,
+    operands,
+)
+from zygote_py.ir.memory import Memory, has_memory
+from zygote_py.ir.routines import find_effects
+from zygote_py.ir.types import copied_type
+
+
+def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None:
+    """Let what is ignored return memory of its own. Raises DifferentiationError where a copy would not do."""
+    original = {routine: routine.shares for routine in routines if _is_ignored(routine) and routine.shares}
+    for routine in original:
+        _copy_results(routine)
+    if original:
+        find_effects(routines)
+    for function in functions:
+        copies = list(_copies(function, original))
+        if not copies:
+            continue
+        memory = Memory(function)
+        for instr, source, result, name in copies:
+            _check(function, memory, instr, source, result, name)
+
+
+def _is_ignored(routine: Routine) -> bool:
+    return routine.rule is None and routine.passes is not None and not routine.passes
+
+
+def _copy_results(routine: Routine) -> None:
+    function = routine.function
+    memory = Memory(function)
+    foreign = any(isinstance(i, Instr) and isinstance(i.op, Foreign) for block in function.blocks for i in block.instrs)
+    shared = [param for number, param in enumerate(function.params) if number in routine.shares]
+    for block in function.blocks:
+        if not isinstance(block.terminator, Return):
+            continue
+        (value,) = block.terminator.values
+        packed = isinstance(value, Instr) and value.op is ops.pack
+        items = list(value.args) if packed and isinstance(value, Instr) else [value]
+        for number, item in enumerate(items):
+            if not isinstance(item.type, types.Array) or not any(memory.may_share(item, param) for param in shared):
+                continue
+            for param in shared if foreign else ():
+                if isinstance(param.type, types.Array):
+                    message = f"`{routine.__name__}` is ignored, and gives an array that shares memory with an argument"
+                    args = (param, item, Const(message + ": let it return a copy", types.unicode_type))
+                    block.instrs.append(Instr(refuse_shared, args, types.none, "", function.loc))
+            copy = Instr(np.copy, (item,), copied_type(item.type), "y", function.loc)
+            block.instrs.append(copy)
+            items[number] = copy
+        whole: Operand = items[0]
+        if packed:
+            whole = Instr(ops.pack, tuple(items), types.Tuple(tuple(item.type for item in items)))
+            block.instrs.append(whole)
+        block.terminator.values = (whole,)
+
+
+def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iterator[tuple[Instr, Operand, Instr, str]]:
+    """The instructions that give a copy: what they copy, the copy, and what the user calls that."""
+    items: dict[Value, list[Instr]] = {}
+    for block in function.blocks:
+        for instr in block.instrs:
+            match instr:
+                case Instr(op=ops.getitem, args=(Instr(op=Routine()) as whole, *_)) if is_array(instr.type):
+                    items.setdefault(whole, []).append(instr)
+    for block in function.blocks:
+        for instr in block.instrs:
+            match instr:
+                case Instr(op=ops.stop, args=(source,)) if is_array(instr.type):
+                    yield instr, source, instr, "stop_gradient"
+                case Instr(op=Routine(rule=Custom(rule=None))) if is_array(instr.type):
+                    yield instr, instr.args[0], instr, "hook"
+                case Instr(op=Routine() as routine) if routine in original:
+                    for number in sorted(original[routine]):
+                        for result in [instr] if isinstance(instr.type, types.Array) else items.get(instr, ()):
+                            yield instr, instr.args[number], result, routine.__name__
+                case _:
+                    pass
+
+
+def _check(function: Function, memory: Memory, instr: Instr, source: Operand, result: Instr, name: str) -> None:
+    if memory.may_be_written_after(result, (result,)):
+        raise refuse(
+            f"an array that `{name}` has given is written to, and may be the one that it was given",
+            instr.loc,
+            f"write to a copy: `{name}(...).copy()`",
+            name,
+        )
+    if memory.may_be_written_after(instr, (source,)) and _is_read_after_write(function, memory, instr, source, result):
+        raise refuse(
+            f"an array that was given to `{name}` is written to while what it gave is still read",
+            instr.loc,
+            f"give it a copy: `{name}(x.copy())`",
+            name,
+        )
+
+
+def _is_read_after_write(function: Function, memory: Memory, instr: Instr, source: Operand, result: Instr) -> bool:
+    """Whether control may come from `instr` to a write to `source` and from there to a read of `result`."""
+    writers = set(memory.writers(source))
+    root = memory.root(result)
+    home = {value: block for block in function.blocks for value in block.instrs}
+    start = home[instr]
+    pending: list[tuple[Block, int, bool]] = [(start, start.instrs.index(instr) + 1, False)]
+    seen: set[tuple[Block, bool]] = set()
+    while pending:
+        block, place, written = pending.pop()
+        for value in block.instrs[place:]:
+            if value is instr:
+                break  # made anew
+            if written and any(has_memory(arg.type) and memory.root(arg) is root for arg in operands(value)):
+                return True
+            written = written or value in writers
+        else:
+            if written and any(memory.root(arg) is root for arg in operands(block.terminator) if has_memory(arg.type)):
+                return True
+            for successor in block.successors:
+                if written and any(
+                    has_memory(phi.type) and memory.root(phi) is root and block in phi.incoming
+                    for phi in successor.phis
+                ):
+                    return True
+                if (successor, written) not in seen:
+                    seen.add((successor, written))
+                    pending.append((successor, 0, written))
+    return False

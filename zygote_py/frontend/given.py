@@ -1,0 +1,331 @@
+"""Functions for which something is given: the IR of what they compute, and the rule that goes with them.
+
+    @adjoint(f)                          routine f (%x)                      f itself, for where no derivative is needed
+    def rule(x):                         routine rule (%x) -> (value, c)     what `back` captures is returned as well
+        c = math.cos(x)                  routine back (%dy, %c) -> (dx)
+        def back(dy): return (c * dy,)
+        return math.sin(x), back         f.rule = Custom(rule, back, ...)
+
+A call of such a function stays a call. What we have no body of is called as it is: a function of NumPy, a `cfunc`, one
+that runs in object mode. Here the gradients that a pullback returns are matched with the parameters; what is done with
+them, `zygote_py.adjoints.custom` says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.adjoints.custom import Custom, Gradient, Input
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
+from zygote_py.frontend.program import Program, packed, parameters_of
+from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
+from zygote_py.given import Given, python_function
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Loc, Operand, Param, Return, Routine, Type, Value
+from zygote_py.ir.types import components_of, copied_type
+
+if TYPE_CHECKING:
+    from zygote_py.frontend.lowering import Lowering
+
+    Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
+
+
+def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
+    """The parameters of a function for which something is given; None for all others."""
+    if function.given is None:
+        return None
+    if function.types:  # it has a body of its own
+        return inspect.signature(python_function(function.given.given.target))
+    if function.given.given.kind != "hook":
+        return numba_adapter.signature_of_given(function.given.given, function.argument_count)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters])
+
+
+def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Function:
+    """What a function computes, from the leaves of its arguments and what it captures."""
+    parts = typed.given
+    assert parts is not None
+    for part in (parts.rule, parts.back):
+        if part is not None:
+            program.routine(part)  # to be made as well
+    if parts.given.kind == "hook":
+        return _identity(typed, program)
+    if parts.is_foreign:
+        return _call(typed, program)
+    try:
+        return lower(typed, program)[0]
+    except DifferentiationError:
+        if not numba_adapter.can_call(parts.given, typed.parameter_types[: typed.argument_count]):
+            raise
+        return _call(typed, program)
+
+
+def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> None:
+    """Say of a routine what gives its derivative. Raises DifferentiationError if that does not fit."""
+    parts = typed.given
+    assert parts is not None
+    if parts.given.kind == "ignore":
+        routine.passes = frozenset()
+        return
+    hidden = _places(program.hidden(typed), typed)
+    count = len(_leaves(typed.parameter_types[: typed.argument_count]))
+    results = leaves_of(typed.return_type)
+    inputs = [Input("seed", number) for number in range(len(results))]
+    back = parts.back
+    assert back is not None
+    if parts.rule is None:
+        rule, rule_inputs = None, ()
+        held = [Input("argument", number) for number in range(len(results), count)]
+        gradients: tuple[Gradient, ...] = tuple(_of_hook(typed, back))
+    else:
+        rule = program.routine(parts.rule)
+        rule_inputs = (*range(count), *_taken(parts.rule, program, hidden))
+        held = [Input("kept", number) for number in range(len(leaves_of(components_of(parts.rule.return_type)[1])))]
+        gradients = tuple(_gradients(typed, parts.given, back))
+    inputs += held if parts.holds else []
+    inputs += [Input("argument", number) for number in _taken(back, program, hidden)]
+    routine.rule = Custom(
+        name=str(parts.given) if parts.rule is not None else f"the function that is given to `{parts.given.name}`",
+        loc=parts.given.loc if parts.rule is not None else back.loc,
+        rule=rule,
+        rule_inputs=tuple(rule_inputs),
+        returned=() if parts.rule is None else tuple(map(plain, leaves_of(parts.rule.return_type))),
+        back=program.routine(back),
+        back_inputs=tuple(inputs),
+        contributions=tuple(map(plain, leaves_of(back.return_type))),
+        gradients=gradients,
+    )
+    routine.passes = frozenset(gradient.parameter for gradient in gradients)
+
+
+def _leaves(kinds: tuple[Type, ...]) -> list[Type]:
+    return [leaf for kind in kinds for leaf in leaves_of(kind)]
+
+
+def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> dict[object, range]:
+    """The numbers of a routine's parameters that are passed what is captured."""
+    place = len(_leaves(typed.parameter_types[: typed.argument_count]))
+    found: dict[object, range] = {}
+    for capture, type_ in hidden:
+        found[capture.key] = range(place, place + len(leaves_of(type_)))
+        place = found[capture.key].stop
+    return found
+
+
+def _taken(function: st.TypedFunction, program: Program, hidden: dict[object, range]) -> list[int]:
+    return [number for capture, _ in program.hidden(function) for number in hidden[capture.key]]
+
+
+# ------------------------------------------------------------------------------------------------------- gradients
+
+
+def _of_hook(typed: st.TypedFunction, back: st.TypedFunction) -> Iterator[Gradient]:
+    """A hook that returns nothing only looks."""
+    x = typed.parameter_types[0]
+    returned = plain(back.return_type)
+    if isinstance(returned, types.NoneType):
+        yield Gradient("seed", 0, 0)
+    elif why := _misfit(returned, plain(x)):
+        raise refuse(
+            f"the hook returns {why} for a gradient of type {x}",
+            back.loc,
+            "let it return a gradient of the type that it is given, or nothing",
+            "def",
+        )
+    else:
+        yield Gradient("back", 0, 0)
+
+
+def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) -> Iterator[Gradient]:
+    kinds = typed.parameter_types[: typed.argument_count]
+    names = typed.parameters[: typed.argument_count]
+    returned = back.return_type
+    if not is_tuple(returned):
+        raise refuse(
+            f"the pullback of {given} returns a value of type {returned}, not a tuple",
+            back.loc,
+            f"let it return a tuple with a gradient for each parameter: ({_shown(names)})",
+            "def",
+        )
+    items = components_of(returned)
+    if len(items) != len(kinds):
+        raise refuse(
+            f"the pullback of {given} returns {len(items)} gradient{'s' * (len(items) != 1)}, and `{given.name}` has "
+            f"{len(kinds)} parameter{'s' * (len(kinds) != 1)}",
+            back.loc,
+            f"let it return a gradient, or None, for each: ({_shown(names)})",
+            "def",
+        )
+    leaf = parameter = 0
+    for name, item, kind in zip(names, items, kinds, strict=True):
+        yield from _matched(given, back.loc, name, item, kind, leaf, parameter)
+        leaf += len(leaves_of(item))
+        parameter += len(leaves_of(kind))
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    return "".join(f"d{name}, " for name in names).strip() if len(names) == 1 else ", ".join(f"d{n}" for n in names)
+
+
+def _matched(
+    given: Given, loc: Loc, name: str, item: Type, kind: Type, leaf: int, parameter: int
+) -> Iterator[Gradient]:
+    """The gradients in one of those that a pullback returns, for a parameter or a component of it."""
+    item = plain(item)
+    if isinstance(item, types.NoneType):
+        return
+    if is_tuple(kind):
+        parts = components_of(kind)
+        if not is_tuple(item) or len(components_of(item)) != len(parts):
+            raise _wrong(given, loc, name, f"a value of type {item}", kind)
+        for number, (inner, part) in enumerate(zip(components_of(item), parts, strict=True)):
+            yield from _matched(given, loc, f"{name}[{number}]", inner, part, leaf, parameter)
+            leaf += len(leaves_of(inner))
+            parameter += len(leaves_of(part))
+        return
+    if why := _misfit(item, plain(kind)):
+        raise _wrong(given, loc, name, why, kind)
+    if carries_adjoint(plain(kind)):
+        yield Gradient("back", leaf, parameter)
+
+
+def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> DifferentiationError:
+    if carries_adjoint(plain(kind)) and leaves_of(kind):
+        hint = f"let it return one of the form of `{name}`, or None if no gradient flows there"
+    else:
+        hint = f"no gradient flows to `{name}`: let it return None"
+    return refuse(f"the pullback of {given} returns {what} for `{name}`, which is of type {kind}", loc, hint, "def")
+
+
+def _misfit(item: Type, kind: Type) -> str:
+    """What is wrong with a gradient of a type for a parameter of a type; empty if nothing is."""
+    what = f"a value of type {item}"
+    own = item.dtype if isinstance(item, types.Array) else item
+    if isinstance(own, types.Boolean) or not isinstance(own, types.Number):
+        return what
+    if isinstance(kind, types.Array):
+        if not isinstance(item, types.Array) or item.ndim != kind.ndim:
+            return what
+        needed = kind.dtype
+    else:
+        needed = kind
+        if isinstance(item, types.Array):
+            return what
+    if isinstance(needed, types.Boolean) or not isinstance(needed, types.Number):
+        return what
+    return what if isinstance(own, types.Complex) and isinstance(needed, types.Float) else ""
+
+
+# ------------------------------------------------------------------------------------------------- functions by hand
+
+
+def _identity(typed: st.TypedFunction, program: Program) -> Function:
+    """A function that gives its first parameter, an array as a copy."""
+    params, _ = _parameters(typed, program)
+    block = Block(typed.loc)
+    value: Operand = params[0]
+    if isinstance(value.type, types.Array):
+        value = Instr(np.copy, (value,), copied_type(value.type), "y", typed.loc)
+        block.instrs.append(value)
+    block.terminator = Return((value,))
+    return Function(_name(typed), params, [block], kind="primal", loc=typed.loc, options=typed.options)
+
+
+def _call(typed: st.TypedFunction, program: Program) -> Function:
+    """A function that calls another as it is."""
+    parts = typed.given
+    assert parts is not None
+    params, bundles = _parameters(typed, program)
+    block = Block(typed.loc)
+    args = [_whole(block, kind, leaves, typed) for kind, leaves in bundles]
+    target = parts.given.target if numba_adapter.jit_is_disabled() else parts.foreign
+    op = target if _is_known(target) else Foreign(target, _name(typed))
+    result = plain(typed.return_type)
+    value = Instr(op, tuple(args), result, "y", typed.loc)
+    block.instrs.append(value)
+    leaves = list(_taken_apart(block, value, result)) if leaves_of(result) else []
+    if isinstance(result, types.NoneType):
+        leaves = []
+    whole: Operand = leaves[0] if leaves else Const(None, types.none)
+    if len(leaves) > 1:
+        whole = Instr(ops.pack, tuple(leaves), packed(leaves_of(result)))
+        block.instrs.append(whole)
+    block.terminator = Return((whole,))
+    return Function(_name(typed), params, [block], kind="primal", loc=typed.loc, options=typed.options)
+
+
+def _is_known(target: object) -> bool:
+    try:
+        return ops.effect_of(target) is not ops.Effect.WRITE  # type: ignore[arg-type]
+    except TypeError:  # it cannot be hashed
+        return False
+
+
+def _name(typed: st.TypedFunction) -> str:
+    return typed.name if typed.name.isidentifier() else "function"
+
+
+def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[tuple[Type, list[Param]]]]:
+    """The parameters of the routine, and those for each argument."""
+    kinds = typed.parameter_types[: typed.argument_count]
+    made = [(kind, parameters_of(name, kind, typed.loc)) for name, kind in zip(typed.parameters, kinds, strict=False)]
+    hidden = [
+        param for capture, kind in program.hidden(typed) for param in parameters_of(capture.name, kind, typed.loc)
+    ]
+    return [*(param for _, params in made for param in params), *hidden], made
+
+
+def _whole(block: Block, kind: Type, leaves: list[Param], typed: st.TypedFunction) -> Operand:
+    """An argument put together again."""
+    if is_tuple(kind):
+        items = []
+        for part in components_of(kind):
+            count = len(leaves_of(part))
+            items.append(_whole(block, part, leaves[:count], typed))
+            leaves = leaves[count:]
+        made = Instr(ops.pack, tuple(items), plain(kind))
+        block.instrs.append(made)
+        return made
+    if len(leaves) == 1:
+        return Const(None, types.none) if isinstance(leaves[0].type, types.NoneType) else leaves[0]
+    known = numba_adapter.object_of(kind)
+    if known is None:
+        raise refuse(
+            f"an argument of type {kind} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
+        )
+    return Const(known, kind)
+
+
+def _taken_apart(block: Block, value: Value, kind: Type) -> Iterator[Operand]:
+    if not is_tuple(kind):
+        yield value
+        return
+    for number, part in enumerate(components_of(kind)):
+        item = Instr(ops.getitem, (value, Const(number, types.int64)), plain(part))
+        block.instrs.append(item)
+        yield from _taken_apart(block, item, part)
+
+
+# ------------------------------------------------------------------------------------------------------ constants
+
+
+def stop(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+    """What `stop_gradient` gives: the same numbers, and copies of the arrays, through which no derivative flows."""
+    if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
+        raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
+    leaves: list[Operand] = []
+    for leaf in value.leaves:
+        if isinstance(leaf, Const) or not (is_number(leaf.type) or is_array(leaf.type)):
+            leaves.append(leaf)
+        else:
+            leaves.append(at.emit(ops.stop, (leaf,), copied_type(leaf.type)))
+    return Bundle(type_, tuple(leaves), value.static)

@@ -1,0 +1,379 @@
+"""`GradientFunction`: what `gradient` and `value_and_gradient` give, compiled for each signature it is called with.
+
+    df = GradientFunction(lambda x: x * x, None, with_value=False)
+    df(3.0)                                 # 6.0
+    pickle.loads(pickle.dumps(df))          # for a function that can be imported; cloudpickle takes any
+
+Threads may share one: what compiles holds Numba's own lock, calls of what is compiled hold none. It is pickled, copied
+and compared as the function that it came from; what was compiled stays behind. It compiles nothing itself (see
+`zygote_py.compile`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
+from typing import Any
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.compile import Compiled, MoreCaptured, Request, compile_gradient
+from zygote_py.frontend import Capture
+from zygote_py.given import watch
+from zygote_py.ir.core import Type
+from zygote_py.requests import Wrt, call_form, make_request, named_in_module
+from zygote_py.starred import expanded, names_of, star_of
+
+
+class GradientFunction:
+    """The gradient of a function of real numbers and arrays, compiled for each signature that it is called with.
+
+    It takes the arguments of the function. What it returns, `gradient` and `value_and_gradient` say. It is a function
+    like any other: it can be called from compiled code and by several threads at once, copied and pickled.
+
+    Attributes:
+        primal: the function that was differentiated, as it was given.
+    """
+
+    def __init__(self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool) -> None:
+        functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
+        self.primal = primal
+        self._wrt = wrt
+        self._with_value = with_value
+        self._star = star_of(primal)
+        self._of = functools.lru_cache(maxsize=None)(self._expanded)
+        self._kept: list[Any] = []
+        self._now = _Generation((), {})
+        self._quick: Any = None  # the dispatcher that takes the arguments alone, if nothing is captured
+        watch(self)
+
+    def rules_have_changed(self) -> None:
+        """Compile again at the next call: a function may have got a rule. Compiled callers keep what they have."""
+        with numba_adapter.COMPILER_LOCK:
+            self._reset()
+
+    def _reset(self) -> None:
+        """Forget what was compiled."""
+        self._now = _Generation((), {})
+        self._quick = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The gradient at these arguments."""
+        quick = self._quick
+        if quick is None or kwargs:
+            return self._call(args, kwargs)
+        try:
+            return quick(*args)
+        except Exception as error:
+            if any(map(numba_adapter.holds_functions, args)):
+                return self._call(args, kwargs)
+            self._diagnose(args, kwargs, error)
+            raise
+
+    def __repr__(self) -> str:
+        kind = "value_and_gradient" if self._with_value else "gradient"
+        return f"<{kind} of {getattr(self.primal, '__qualname__', self.primal)}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __copy__(self) -> GradientFunction:
+        return self  # as a function is its own copy
+
+    def __deepcopy__(self, memo: object) -> GradientFunction:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        primal, options = self.primal, None
+        named = named_in_module(numba_adapter.py_func_of(primal))
+        if isinstance(named, GradientFunction) and named.primal is primal:  # decorated: the name is not the function's
+            if protocol < 4 and named is self:
+                return self.__qualname__  # type: ignore[attr-defined]
+            if numba_adapter.is_dispatcher(primal):
+                options = numba_adapter.options_of(primal)
+            primal = named._under_own_name
+        return _restored, (primal, options, self._wrt, self._with_value)
+
+    @functools.cached_property
+    def _under_own_name(self) -> Callable[..., object]:
+        """The function under the name `f._under_own_name`, where `f` is the name of this gradient in its module.
+
+        Pickle finds a function by its name, and the name is taken by the gradient if that came of a decorator. Picklers
+        that write a function out in full do so with this one as well.
+        """
+        func: Any = numba_adapter.py_func_of(self.primal)
+        made = FunctionType(func.__code__, func.__globals__, func.__name__, func.__defaults__, func.__closure__)
+        made.__kwdefaults__ = func.__kwdefaults__
+        made.__module__ = func.__module__
+        made.__doc__ = func.__doc__
+        made.__qualname__ = func.__qualname__ + _OWN
+        _named[made] = self
+        return made
+
+    def primal_ir(self, *args: Any) -> str:
+        """The IR of the function for these arguments, or Numba types: typed SSA, in canonical form."""
+        return self._inspect(args).primal_text
+
+    def adjoint_ir(self, *args: Any) -> str:
+        """The IR of the adjoint for these arguments, or Numba types; `@v` is what `%v` held."""
+        return self._inspect(args).adjoint_text
+
+    def source(self, *args: Any) -> str:
+        """The Python source that computes the gradient for these arguments, or Numba types.
+
+        It needs NumPy and Numba only, and without the decorator NumPy only.
+        """
+        return self._inspect(args).emitted.source
+
+    def inspect_llvm(self, *args: Any) -> str:
+        """The optimised LLVM IR of the gradient for these arguments, or Numba types."""
+        return self._native(numba_adapter.llvm_text, args)
+
+    def inspect_asm(self, *args: Any) -> str:
+        """The machine code of the gradient for these arguments, or Numba types."""
+        return self._native(numba_adapter.asm_text, args)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
+        if self._star:
+            return self._of(len(args))(*args, **kwargs)
+        if kwargs or len(args) != self._request.func.__code__.co_argcount:
+            args = self._bind(args, kwargs)
+        args = numba_adapter.with_functions(args)
+        while True:
+            now = self._now
+            try:
+                if now.is_outdated() or not now.compiled:  # what is captured has to be known before the call
+                    now, _ = self._compile(self._types(args))
+                captured = [capture.read() for capture in now.hidden]
+                if numba_adapter.jit_is_disabled():
+                    function = self._implement(now, self._types(args), tuple(map(numba_adapter.typeof, captured)))
+                else:
+                    function = now.dispatcher or self._dispatcher(now)
+                return function(*args, *captured)
+            except (MoreCaptured, _Outdated):
+                continue
+            except Exception as error:
+                self._diagnose(args, {}, error)
+                raise
+
+    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Compiled]:
+        """Run the stages for a signature, and note what the function captures."""
+        with numba_adapter.COMPILER_LOCK:
+            if self._now.is_outdated():
+                self._reset()
+            while argument_types not in self._now.compiled:
+                now = self._now
+                try:
+                    compiled = compile_gradient(self._request, argument_types, now.hidden)
+                except MoreCaptured as more:
+                    self._now = _Generation(more.hidden, now.frozen, now.entry)
+                    self._quick = None
+                    continue
+                frozen = {capture.key: capture for capture in compiled.lowered.frozen}
+                if frozen:
+                    now.frozen = now.frozen | frozen
+                    self._quick = None
+                now.compiled[argument_types] = compiled
+            return self._now, self._now.compiled[argument_types]
+
+    def _dispatcher(self, now: _Generation) -> Any:
+        """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
+        with numba_adapter.COMPILER_LOCK:
+            if now.dispatcher is None:
+                if now.hidden:
+                    count = len(now.hidden)
+
+                    def implement(given: tuple[Type, ...]) -> Callable[..., object]:
+                        return self._implement(now, given[:-count], given[-count:])
+
+                    stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
+                    now.dispatcher = numba_adapter.make_dispatcher(stub, implement, self._request.options)
+                else:
+                    now.dispatcher = self._entry_of(now)
+            if not now.hidden and not now.frozen and now is self._now:
+                self._quick = now.dispatcher
+            return now.dispatcher
+
+    def _implement(
+        self, now: _Generation, argument_types: tuple[Type, ...], hidden_types: tuple[Type, ...]
+    ) -> Callable[..., object]:
+        """The emitted function for a signature and the types that the captured values have at this moment."""
+        with numba_adapter.COMPILER_LOCK:
+            given = dict(zip((capture.key for capture in now.hidden), hidden_types, strict=True))
+            for _ in range(2):  # what was compiled before may be for captured values of other types
+                present, compiled = self._compile(argument_types)
+                if present is not now:
+                    break
+                if all(_as_captured(given.get(capture.key)) == capture.type for capture in compiled.lowered.hidden):
+                    return compiled.function
+                del now.compiled[argument_types]
+            raise _Outdated
+
+    def _entry_dispatcher(self) -> Any:
+        """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
+        with numba_adapter.COMPILER_LOCK:
+            return self._entry_of(self._now)
+
+    def _entry_of(self, now: _Generation) -> Any:
+        if now.entry is None:
+            stub = stub_of(self._request, [])
+            now.entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
+            self._kept.append(now.entry)  # Numba refers to it weakly
+        return now.entry
+
+    def _implement_entry(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        with numba_adapter.COMPILER_LOCK:
+            now, compiled = self._compile(argument_types)
+            if not now.hidden:
+                return compiled.function
+            inner = numba_adapter.make_dispatcher(
+                compiled.function, lambda given: compiled.function, self._request.options
+            )
+            return _with_constants(self._request, inner, [capture.read() for capture in now.hidden])
+
+    @functools.cached_property
+    def _request(self) -> Request:
+        if isinstance(self.primal, GradientFunction):
+            raise DifferentiationError(
+                "derivatives of derivatives are not supported yet",
+                hint="write the first derivative out, for example from its source(), and differentiate that",
+            )
+        return make_request(self.primal, self._wrt, with_value=self._with_value)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters, defaults filled in."""
+        request = self._request
+        try:
+            bound = inspect.signature(request.func).bind(*args, **kwargs)
+        except TypeError as error:
+            raise refuse(
+                f"wrong arguments: {error}", request.loc, hint=f"call it as {call_form(request.func)}"
+            ) from None
+        bound.apply_defaults()
+        return bound.args
+
+    def _types(self, args: tuple[Any, ...]) -> tuple[Type, ...]:
+        """The Numba types of arguments, each a value or a type already."""
+        found = []
+        for name, arg in zip(inspect.signature(self._request.func).parameters, args, strict=False):
+            try:
+                (value,) = numba_adapter.with_functions((arg,))
+                found.append(arg if isinstance(arg, types.Type) else numba_adapter.typeof(value))
+            except DifferentiationError as error:
+                raise refuse(f"the argument `{name}`: {error.message}", self._request.loc, error.hint) from None
+        return tuple(found)
+
+    def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+        """Raise a DifferentiationError if it is the arguments that are to blame for `error`."""
+        if not isinstance(error, DifferentiationError) and not self._star:
+            self._types(self._bind(args, kwargs))
+
+    def _expanded(self, count: int) -> GradientFunction:
+        """The gradient function for so many arguments of a function that takes `*args`."""
+        wrt = names_of(self._wrt, self.primal, count)
+        return GradientFunction(expanded(self.primal, count), wrt, with_value=self._with_value)
+
+    def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+        if self._star:
+            return self._of(len(args))._inspect(args)
+        return self._compile(self._types(self._bind(args, {})))[1]
+
+    def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
+        if self._star:
+            return self._of(len(args))._native(show, args)
+        argument_types = self._types(self._bind(args, {}))
+        while True:
+            try:
+                now, _ = self._compile(argument_types)
+                dispatcher = self._dispatcher(now)
+                signature = (*argument_types, *(numba_adapter.typeof(capture.read()) for capture in now.hidden))
+                dispatcher.compile(signature)
+                return show(dispatcher, signature)
+            except (MoreCaptured, _Outdated):
+                continue
+
+
+class _Generation:
+    """What is compiled while a function captures the same variables, and what is constant in it has its value.
+
+    When it captures more, or a constant changes, there is another one; who calls meanwhile goes on with this. Only who
+    holds the lock changes it.
+    """
+
+    def __init__(self, hidden: tuple[Capture, ...], frozen: dict[object, Capture], entry: Any = None) -> None:
+        self.hidden = hidden  # captured values that are passed at each call
+        self.frozen = frozen  # those that are constants of what was compiled; replaced, never changed
+        self.compiled: dict[tuple[Type, ...], Compiled] = {}
+        self.dispatcher: Any = None  # takes the hidden values behind the arguments
+        self.entry = entry  # takes the arguments alone
+
+    def is_outdated(self) -> bool:
+        """Whether a constant is not what it was."""
+        return any(capture.read() is not capture.value for capture in self.frozen.values())
+
+
+class _Outdated(Exception):
+    """A captured value has changed its type since the call began."""
+
+
+def _as_captured(type: Type | None) -> Type | None:
+    """The type that a value has as a captured one: nobody may write to an array."""
+    return type.copy(readonly=True) if isinstance(type, types.Array) else type
+
+
+_OWN = "._under_own_name"
+_named: weakref.WeakKeyDictionary[Any, GradientFunction] = weakref.WeakKeyDictionary()
+
+
+def _restored(primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool) -> GradientFunction:
+    """The gradient function that was pickled; the one of the module if that is it."""
+    named = _named.get(primal) if isinstance(primal, FunctionType) else None
+    if named is not None:
+        if (named._wrt, named._with_value) == (wrt, with_value):
+            return named
+        primal = named.primal
+    elif isinstance(primal, FunctionType):
+        primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
+        if options is not None:
+            primal = numba_adapter.decorated(primal, options)
+    return GradientFunction(primal, wrt, with_value=with_value)
+
+
+def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
+    """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
+    code = request.func.__code__
+    names = [*code.co_varnames[: code.co_argcount], *hidden]
+    namespace: dict[str, Any] = {}
+    exec(f"def {request.name}({', '.join(names)}): pass", namespace)
+    stub: Callable[..., object] = namespace[request.name]
+    if not hidden:  # with hidden parameters behind them, defaults are filled in before the call
+        stub.__defaults__ = request.func.__defaults__
+    return stub
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names, those that were there already with a number behind them."""
+    found: list[str] = []
+    for name in names:
+        found.append(f"{name}_{len(found)}" if name in found else name)
+    return found
+
+
+def _with_constants(request: Request, inner: Any, captured: Sequence[object]) -> Callable[..., object]:
+    """A function of the arguments alone that calls `inner` with the captured values as they are now."""
+    code = request.func.__code__
+    arguments = code.co_varnames[: code.co_argcount]
+    names = [f"captured_{number}" for number in range(len(captured))]
+    namespace: dict[str, Any] = {"inner": inner, **dict(zip(names, captured, strict=True))}
+    exec(f"def {request.name}({', '.join(arguments)}): return inner({', '.join((*arguments, *names))})", namespace)
+    function: Callable[..., object] = namespace[request.name]
+    return function
+
+
+numba_adapter.register_as_dispatcher(GradientFunction, GradientFunction._entry_dispatcher)

@@ -1,0 +1,251 @@
+"""Functions among the arguments of a compiled function: each has a type of its own, and is known while compiling.
+
+    gradient(apply, wrt="x")(math.sin, 1.0)         apply is compiled for FunctionValueType(sin), float64
+
+Numba takes decorated functions only, and none from a tuple with several of them. So Python functions, decorated ones,
+those of `math` and NumPy, `functools.partial`s and methods are wrapped before a call (`with_functions`), wherever they
+stand in tuples and structures. While a function is being typed for us, they are `Callee`s (`as_callees`). Two functions
+of the same code share what is compiled, if all that they capture is constant and the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types as python_types
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.datamodel import models
+from numba.core.dispatcher import Dispatcher
+from numba.core.imputils import lower_constant
+from numba.core.typing.typeof import typeof as numba_typeof
+from numba.extending import NativeValue, register_model, typeof_impl, unbox
+
+from zygote_py import structures
+from zygote_py.ir.core import Type
+from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.callees import Same, Session, callee_type, constant_key, is_inlined
+from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
+
+_FUNCTIONS = (
+    python_types.FunctionType,
+    python_types.BuiltinFunctionType,
+    python_types.MethodType,
+    functools.partial,
+    np.ufunc,
+    Dispatcher,
+)
+_MOST_KEPT = 512
+
+
+class FunctionValue:
+    """A function as an argument; calling it calls the function."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives."""
+        return self.func(*args, **kwargs)
+
+
+class FunctionValueType(Same, types.Callable, types.Opaque):
+    """The type of a `FunctionValue`: each function has its own."""
+
+    def __init__(self, func: Any) -> None:
+        self.typing_key = func
+        super().__init__(f"function {getattr(func, '__qualname__', func)} at {id(func)}")
+
+    def get_call_type(self, context: object, args: tuple[Type, ...], kws: object) -> Any:
+        """Numba asks for the signature of a call; we type such calls ourselves."""
+        return None
+
+    def get_call_signatures(self) -> tuple[list[Any], bool]:
+        """Numba asks for what is known beforehand, to explain a failure."""
+        return [], False
+
+    def get_impl_key(self, sig: object) -> object:
+        """Numba asks for what to compile."""
+        return None
+
+
+def is_function(value: object) -> bool:
+    """Whether a value is a function that is wrapped when it is passed."""
+    return isinstance(value, _FUNCTIONS) and not (isinstance(value, Dispatcher) and not is_inlined(value))
+
+
+def with_functions(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call, functions wrapped; the same tuple if there are none."""
+    made = tuple(arg if type(arg) in _PLAIN else _wrapped(arg) for arg in args)
+    return args if all(new is old for new, old in zip(made, args, strict=True)) else made
+
+
+_PLAIN = frozenset({float, int, np.ndarray, bool, str, type(None)})
+
+
+def _wrapped(value: Any) -> Any:
+    if is_function(value):
+        return FunctionValue(_representative(value))
+    parts = structures.parts(value)
+    if parts is None:
+        return value
+    if not isinstance(value, tuple):  # a dataclass knows functions; what else there is it takes wrapped
+        made = tuple(_wrapped(each) if not inspect.isfunction(each) else each for each in parts)
+    else:
+        made = with_functions(parts)
+    return (
+        value if all(new is old for new, old in zip(made, parts, strict=True)) else structures.with_parts(value, made)
+    )
+
+
+_known: OrderedDict[object, Any] = OrderedDict()  # functions by what they are made of, the last used at the end
+
+
+def _representative(value: Any) -> Any:
+    """The function that stands for all that do the same: lambdas made again at each call are compiled once."""
+    if isinstance(value, Dispatcher):
+        value = value.py_func
+    key = _key(value)
+    if key is None:
+        return value
+    found = _known.get(key)
+    if found is None or _key(found[0]) != key:  # what it captures may have changed since
+        found = _known[key] = value, as_python(value)
+        if len(_known) > _MOST_KEPT:
+            _known.popitem(last=False)
+    _known.move_to_end(key)
+    return found[1]
+
+
+def _key(value: Any) -> object:
+    """What a function is made of; None if it captures what is read at each call."""
+    if isinstance(value, python_types.MethodType):
+        return id(value.__self__), id(value.__func__)
+    if isinstance(value, functools.partial):
+        given = (*value.args, *value.keywords.values())
+        if all(isinstance(each, float | int | str) or each is None for each in given):
+            return id(value.func), tuple(value.keywords), len(value.args), constant_key(given)
+        return id(value)
+    if not isinstance(value, python_types.FunctionType):
+        return id(value)
+    held = []
+    for cell in value.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            return None
+        if isinstance(content, int | str) or content is None:
+            held.append(constant_key(content))
+        elif isinstance(content, python_types.FunctionType | python_types.BuiltinFunctionType | np.ufunc | Dispatcher):
+            held.append(id(content))
+        else:
+            return None
+    defaults = value.__defaults__ or (), tuple((value.__kwdefaults__ or {}).items())
+    try:
+        return value.__code__, id(value.__globals__), tuple(held), constant_key(defaults)
+    except TypeError:
+        return None
+
+
+def as_python(value: Any) -> Any:
+    """A Python function that does what a partial or a method does; anything else as it is."""
+    if isinstance(value, functools.partial):
+        return function_of_partial(value)
+    if isinstance(value, python_types.MethodType):
+        return function_of_partial(functools.partial(value.__func__, value.__self__))
+    return value
+
+
+def function_of_partial(partial: Any) -> Callable[..., Any]:
+    """A Python function that does what a `functools.partial` does."""
+    given = [f"given_{number}" for number in range(len(partial.args))]
+    parameters, passed = [], list(given)
+    defaults: dict[str, object] = {}
+    keyword_only = False
+    for name, parameter in _parameters(partial).items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            parameters.append(f"*{name}")
+            passed.append(f"*{name}")
+            keyword_only = True
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parameters.append("*")
+            keyword_only = True
+        default = parameter.default is not parameter.empty
+        if default:
+            defaults[f"default_of_{name}"] = parameter.default
+        parameters.append(f"{name}=default_of_{name}" if default else name)
+        passed.append(f"{name}={name}" if parameter.kind is parameter.KEYWORD_ONLY else name)
+    names = ["function", *given, *defaults]
+    text = (
+        f"def make({', '.join(names)}):\n"
+        f"    def partial({', '.join(parameters)}):\n"
+        f"        return function({', '.join(passed)})\n"
+        "    return partial\n"
+    )
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(text, namespace)
+    made: Callable[..., Any] = namespace["make"](partial.func, *partial.args, *defaults.values())
+    return made
+
+
+def _parameters(partial: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(partial).parameters
+    except (TypeError, ValueError):  # a function that is not written in Python need not have one
+        found = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
+        for name, value in partial.keywords.items():
+            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value))
+        return inspect.Signature(found).parameters
+
+
+# ---------------------------------------------------------------------------------------------------------- their types
+
+
+@typeof_impl.register(FunctionValue)
+def _typeof_function_value(value: FunctionValue, context: object) -> Type:
+    return FunctionValueType(value.func)
+
+
+register_model(FunctionValueType)(models.OpaqueModel)
+
+
+@unbox(FunctionValueType)  # type: ignore[untyped-decorator]
+def _unbox(typ: Any, obj: Any, c: Any) -> Any:
+    return NativeValue(c.context.get_dummy_value())
+
+
+@lower_constant(FunctionValueType)  # type: ignore[untyped-decorator]
+def _lower_constant(context: Any, builder: Any, typ: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+def as_callees(type_: Any, session: Session) -> Any:
+    """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
+    if isinstance(type_, FunctionValueType):
+        func = type_.typing_key
+        if isinstance(func, python_types.FunctionType):
+            return callee_type(func, session)
+        return known_function(func) or numba_typeof(func)
+    if isinstance(type_, types.Dispatcher):
+        return callee_type(type_.dispatcher.py_func, session) if is_inlined(type_.dispatcher) else type_
+    if not isinstance(type_, types.BaseTuple):
+        return type_
+    parts = components_of(type_)
+    made = tuple(as_callees(part, session) for part in parts)
+    if made == parts:
+        return type_
+    if isinstance(type_, DataclassType):
+        return type_.with_components(made)
+    return types.BaseTuple.from_types(made, getattr(type_, "instance_class", tuple))
+
+
+def holds_functions(value: Any) -> bool:
+    """Whether a value is, or has in it, functions that are to be wrapped."""
+    return type(value) not in _PLAIN and _wrapped(value) is not value

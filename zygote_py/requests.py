@@ -1,0 +1,81 @@
+"""From what a user asked for to a `Request`: which function, which of its parameters, in which form.
+
+    make_request(f, wrt="x", with_value=False)       # Request(func=f, wrt=(0,), bare=True, ...)
+
+What is asked for is checked here as far as the function's signature tells; types are not known yet.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.compile import Request
+from zygote_py.ir.core import Loc
+
+Wrt = str | int | Sequence[str | int] | None
+
+
+def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool) -> Request:
+    """What is to be differentiated. Raises DifferentiationError for what is no function, or not of a supported form."""
+    func = numba_adapter.py_func_of(primal)
+    if not inspect.isfunction(func):
+        raise DifferentiationError(
+            f"`{primal!r}` is not a Python function",
+            hint="write a function or a lambda that calls it, and differentiate that",
+        )
+    loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
+    parameters = inspect.signature(func).parameters
+    for parameter in parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise refuse(
+                f"the parameter `{parameter}` is not supported", loc, hint="give each parameter a place of its own"
+            )
+    numbers = None if wrt is None else _numbers(wrt, list(parameters), loc)
+    bare = len(parameters) == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
+    name = func.__name__ if func.__name__.isidentifier() else "function"
+    suffix = "value_and_gradient" if with_value else "gradient"
+    return Request(
+        func,
+        f"{name}_{suffix}",
+        numbers,
+        bare,
+        with_value,
+        numba_adapter.options_of(primal),
+        {name: p.default for name, p in parameters.items() if p.default is not p.empty},
+    )
+
+
+def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int, ...]:
+    found = []
+    for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
+        if isinstance(one, str) and one in names:
+            found.append(names.index(one))
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -len(names) <= one < len(names):
+            found.append(int(one) % len(names))
+        else:
+            raise refuse(
+                f"wrt={one!r} is no parameter of the function",
+                loc,
+                hint=f"name one of {', '.join(names)}" if names else "the function has no parameters",
+            )
+    return tuple(found)
+
+
+def call_form(func: Callable[..., object]) -> str:
+    """How a function is to be called, such as `f(x, n=2)`."""
+    return f"{func.__name__}{inspect.signature(func)}"
+
+
+def named_in_module(func: Any) -> object:
+    """What a module has under the name of a function that was defined in it; None if there is nothing."""
+    found: object = sys.modules.get(getattr(func, "__module__", None) or "")
+    for name in getattr(func, "__qualname__", "<none>").split("."):
+        found = getattr(found, name, None)
+    return found
