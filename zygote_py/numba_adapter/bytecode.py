@@ -27,6 +27,7 @@ class _Interpreter(Interpreter):
     """Numba's interpreter of bytecode, with care in giving variables new names."""
 
     _in_order: dict[int, bool]
+    dfainfo: Any
 
     def store(self, value: Any, name: str, redefine: bool = False) -> Any:
         """Assign to a variable; gives the variable."""
@@ -87,8 +88,10 @@ class _Interpreter(Interpreter):
 def _read(statement: Any) -> list[Any]:
     """The variables that a statement reads, but for what it copies or stores: Numba sees to those."""
     match statement:
-        case ir.Assign(value=ir.Expr(op=op) as value):
-            return [] if op == "exhaust_iter" else list(value.list_vars())
+        case ir.Assign(value=ir.Expr(op="exhaust_iter")):
+            return []
+        case ir.Assign(value=ir.Expr()):
+            return list(statement.value.list_vars())
         case ir.Assign():
             return []
         case ir.SetItem() | ir.SetAttr():

@@ -10,6 +10,7 @@ here, where they can still be told.
 from __future__ import annotations
 
 import builtins
+import functools
 import types as python_types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -133,6 +134,8 @@ def _check_builtin(value: Any) -> None:
 
 def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
+    if capture.value is functools.reduce:
+        assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
     if state.session.frozen or not _varies(capture.value):
         captures.frozen.setdefault(capture.key, capture)

@@ -37,6 +37,7 @@ from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
+from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
 from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
@@ -153,12 +154,15 @@ class _TypeInference(compiler.CompilerBase):
             if step is LiteralUnroll:
                 pipeline.add_pass(UnrollTuples, "loops over tuples of several types")
             if step is InlineClosureLikes:
+                pipeline.add_pass(ReduceToLoop, "reduce to a loop")
                 pipeline.add_pass(ClosuresToObjects, "inner functions to closures")
             pipeline.add_pass(ours.get(step, step), description)
             if step is ReconstructSSA:
                 ours[DeadBranchPrune] = _PruneTestsOfNone
             if step is IRProcessing or step is InlineClosureLikes:
                 pipeline.add_pass(CapturesToArguments, "captured values to arguments")
+            if step is InlineClosureLikes:
+                pipeline.add_pass(IteratorsToLoops, "map and filter to loops")
             if step is NopythonTypeInference:
                 break
         pipeline.finalize()
