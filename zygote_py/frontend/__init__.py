@@ -22,6 +22,7 @@ from zygote_py.frontend.aliases import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
+from zygote_py.given import given_for
 from zygote_py.ir.core import Function, Routine, Type
 from zygote_py.ir.routines import find_effects
 from zygote_py.statements import Capture, TypedFunction
@@ -54,6 +55,9 @@ def lower(
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
+    given_for_it = given_for(func)
+    if given_for_it is not None:  # then what is given is to be seen where it is called
+        func = given.calling(func)
     typed = numba_adapter.typed_function(func, argument_types, options or {})
     program = program_of(typed)
     body = program.body(typed)
