@@ -269,7 +269,8 @@ class TypedBlock:
 class Capture:
     """A captured variable: `kind` is "global" or "freevar", `read` gives its value at this moment.
 
-    The `key` says which variable it is: functions of several modules may capture variables of the same name.
+    The `key` says which variable it is: functions of several modules may capture variables of the same name. `source`
+    is the name that it has in the function `owner`; its parameter may have to have another `name`.
     """
 
     name: str
@@ -278,6 +279,8 @@ class Capture:
     key: object
     type: Type | None = None  # None for those that are frozen into the compiled code
     value: object = None  # what it was when the function was compiled
+    source: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

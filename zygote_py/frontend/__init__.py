@@ -49,16 +49,22 @@ class LoweredFunction:
 
 
 def lower(
-    func: Callable[..., object], argument_types: Sequence[Type], options: Mapping[str, object] | None = None
+    func: Callable[..., object],
+    argument_types: Sequence[Type],
+    options: Mapping[str, object] | None = None,
+    *,
+    numbers_vary: bool = False,
 ) -> LoweredFunction:
     """The IR of `func`, a plain Python function, for these Numba types.
+
+    Numbers in captured tuples are constants, unless `numbers_vary`.
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
     given_for_it = given_for(func)
     if given_for_it is not None:  # then what is given is to be seen where it is called
         func = given.calling(func)
-    typed = numba_adapter.typed_function(func, argument_types, options or {})
+    typed = numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary)
     program = program_of(typed)
     body = program.body(typed)
     lowering = Lowering(body, program)

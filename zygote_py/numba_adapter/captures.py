@@ -10,6 +10,7 @@ here, where they can still be told.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import types as python_types
 from collections.abc import Callable, Iterator
@@ -112,7 +113,8 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
         if capture.value.__name__.partition(".")[0] not in _CONSTANT_MODULES:
             modules[assign.target.name] = (capture.value, capture.name)
         return None
-    return capture
+    owner = func.__name__ if func.__name__.isidentifier() else "function"
+    return dataclasses.replace(capture, source=capture.name, owner=owner)
 
 
 # What to write instead of functions of Python that Numba does not have.
@@ -137,7 +139,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
-    if state.session.frozen or not _varies(capture.value):
+    if state.session.frozen or not _varies(capture.value, state.session.numbers_vary):
         captures.frozen.setdefault(capture.key, capture)
         if is_key and is_inlined(capture.value):
             return
@@ -160,7 +162,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         if holds_functions(capture.value):
             read = _wrapping(read)
         type_ = _read_only(typeof(with_functions((capture.value,))[0]))
-        made = st.Capture(name, capture.kind, read, capture.key, type_, capture.value)
+        made = dataclasses.replace(capture, name=name, read=read, type=type_)
         captures.hidden[capture.key] = index, made
         state.func_ir.arg_names = (*state.func_ir.arg_names, name)
         state.func_ir.arg_count = state.nargs = index + 1
@@ -179,8 +181,12 @@ def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
     return lambda: with_functions((read(),))[0]
 
 
-def _varies(value: object) -> bool:
-    """Whether a captured value is read at each call."""
+def _varies(value: object, numbers: bool = False) -> bool:
+    """Whether a captured value is read at each call; numbers in tuples are if gradients are asked for of `numbers`."""
+    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
+        return True
+    if numbers and (parts := structures.parts(value)) is not None and any(_varies(each, True) for each in parts):
+        return True
     if isinstance(value, tuple) and holds_functions(value):
         return True
     if isinstance(value, tuple):
