@@ -253,7 +253,16 @@ class Fail:
     loc: Loc
 
 
-Ending = GoTo | Choose | Leave | Fail
+@dataclass(frozen=True, slots=True)
+class Try:
+    """Control goes to `target`; if a statement of the block raises an exception, to `handler`."""
+
+    handler: Label
+    target: Label
+    loc: Loc
+
+
+Ending = GoTo | Choose | Leave | Fail | Try
 
 
 @dataclass(frozen=True, slots=True)

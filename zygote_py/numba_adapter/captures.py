@@ -32,7 +32,6 @@ from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
-from zygote_py.numba_adapter.messages import line_above
 from zygote_py.numba_adapter.unknown import unknown
 
 # Modules whose floats are constants of nature, not variables.
@@ -209,13 +208,6 @@ def _refuse_statement(statement: Any) -> None:
     match statement:
         case ir.EnterWith():
             raise refuse("`with` is not supported", loc, "call the function outside of `with`", "with")
-        case ir.Assign(value=ir.Global(value=value)) if getattr(value, "__module__", None) == "numba.core.unsafe.eh":
-            raise refuse(
-                "`try` is not supported",
-                line_above(loc, "try"),
-                "test for the error before it happens, with `if`",
-                "try",
-            )
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:

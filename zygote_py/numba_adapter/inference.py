@@ -197,7 +197,12 @@ class _PruneTestsOfNone(FunctionPass):
         for block in func_ir.blocks.values():
             if isinstance(block.terminator, ir.Branch):
                 test = guard(get_definition, func_ir, block.terminator.cond)
-                if isinstance(test, ir.Expr) and test.op == "call" and not self._is_of_none(func_ir, test):
+                if (
+                    isinstance(test, ir.Expr)
+                    and test.op == "call"
+                    and test.args
+                    and not self._is_of_none(func_ir, test)
+                ):
                     callee = guard(get_definition, func_ir, test.func)
                     if isinstance(callee, ir.Global) and callee.value is bool:
                         hidden.append(callee)
