@@ -157,7 +157,7 @@ class _Maker:
         custom = self.custom
         if custom.rule is None:  # the function gives its first parameter, as a copy
             (kind,) = self.results
-            (x,), self.items = self.params[:1], [_NONE]
+            x, self.items = self.params[0], list[Operand]([_NONE])
             return [self._emit(np.copy, (x,), kind, "y") if isinstance(kind, types.Array) else x], _nothing(), ()
         callee, taken, kinds = custom.rule, custom.rule_inputs, custom.returned
         args = tuple(self.params[number] for number in taken)

@@ -111,6 +111,13 @@ def _check_rule(made: given.Given) -> None:
                 f"{made} has the parameter `{parameter}`", made.loc, "give each parameter a place of its own", "def"
             )
     taken = numba_adapter.parameters_of(given.python_function(made.target))
+    if taken is None and numba_adapter.is_python(made.target):
+        raise refuse(
+            f"`{made.name}` takes any number of arguments, and a rule is for a function that does not",
+            made.loc,
+            "give a rule to a function with a parameter for each",
+            "def",
+        )
     if taken is not None:
         most, least = len(taken), len([each for each in taken if each.default is each.empty])
         if numba_adapter.is_python(made.target):

@@ -237,7 +237,7 @@ def _misfit(item: Type, kind: Type) -> str:
         needed = kind
         if isinstance(item, types.Array):
             return what
-    if isinstance(needed, types.Boolean) or not isinstance(needed, types.Number):
+    if not isinstance(needed, types.Boolean | types.Number):
         return what
     return what if isinstance(own, types.Complex) and isinstance(needed, types.Float) else ""
 

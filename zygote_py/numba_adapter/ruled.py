@@ -91,7 +91,9 @@ def _typed_rule(given: Given, kinds: tuple[Type, ...], session: Session) -> st.T
     except DifferentiationError as error:
         where = Loc(error.file, error.line or 1, error.column) if error.file else given.loc
         shown = ", ".join(map(str, kinds))
-        raise refuse(f"{given} cannot be compiled for ({shown}): {error.message}", where, error.hint) from None
+        several = error.message.count("the function ") > 1 or "different types" in error.message
+        hint = "make one inner function, with the `if` in it" if several else error.hint
+        raise refuse(f"{given} cannot be compiled for ({shown}): {error.message}", where, hint) from None
 
 
 def _value_and_back(given: Given, rule: st.TypedFunction) -> tuple[Type, Type]:
