@@ -1,4 +1,4 @@
-"""Functions that stay functions: called in several places, each differentiated once for the way in which it is called."""
+"""Functions that stay functions: called in several places, each differentiated once for each way of calling it."""
 
 import math
 
