@@ -172,6 +172,12 @@ def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set
 def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
     """Refuse an instruction that passes derivatives on in a way that is not known."""
     if isinstance(instr.op, Routine):
+        if instr.op.passes is not None and any(flows.node(target) in nodes for target in writes(instr)):
+            raise refuse(
+                f"`{instr.op.__name__}` is not differentiated, and writes to an array that carries a derivative",
+                instr.loc,
+                hint="let it return what it computes, or write to an array of integers",
+            )
         return  # what it does itself is looked at when it is differentiated
     known = instr.op in _STRUCTURAL or effect(instr) is not Effect.WRITE
     if not known and any(flows.node(target) in nodes for target in writes(instr)):

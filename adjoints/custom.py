@@ -56,8 +56,8 @@ class Custom:
     """A rule, in terms of the leaves of arguments and results.
 
     `rule` takes the parameters in `rule_inputs` and returns values of the types `returned`: first the results, then
-    what is kept; without a rule the results are those of the function. `back` takes `back_inputs` and returns values of
-    the types `contributions`, of which `gradients` says what is for which parameter.
+    what is kept; without a rule the one result is the first parameter, an array as a copy. `back` takes `back_inputs`
+    and returns values of the types `contributions`, of which `gradients` says what is for which parameter.
     """
 
     name: str
@@ -86,6 +86,7 @@ def derive(derivative: Derivative) -> None:
     custom = derivative.routine.rule
     assert isinstance(custom, Custom)
     _check(derivative.routine, custom)
+    custom.back.acts = True  # it may raise, or be there to look at the gradient
     maker = _Maker(derivative, custom)
     maker.forward()
     maker.reverse()
@@ -154,9 +155,11 @@ class _Maker:
     def _computed(self) -> tuple[list[Operand], Function, tuple[int, ...]]:
         """What the rule, or the function, returns; the function that computes it, and which parameters that takes."""
         custom = self.custom
-        callee = custom.rule or self.routine
-        taken = custom.rule_inputs if custom.rule is not None else tuple(range(self.count))
-        kinds = custom.returned if custom.rule is not None else self.results
+        if custom.rule is None:  # the function gives its first parameter, as a copy
+            (kind,) = self.results
+            (x,), self.items = self.params[:1], [_NONE]
+            return [self._emit(np.copy, (x,), kind, "y") if isinstance(kind, types.Array) else x], _nothing(), ()
+        callee, taken, kinds = custom.rule, custom.rule_inputs, custom.returned
         args = tuple(self.params[number] for number in taken)
         whole = self._emit(callee, args, _packed(kinds))
         self.items = _returned(callee.function, len(kinds))
@@ -348,6 +351,11 @@ class _Maker:
         instr = Instr(op, args, kind, hint, self.routine.function.loc)
         self.block.instrs.append(instr)
         return instr
+
+
+def _nothing() -> Function:
+    """A function of nothing."""
+    return Function("nothing", [], [Block()])
 
 
 def _returned(function: Function, count: int) -> list[Operand]:

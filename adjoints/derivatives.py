@@ -108,7 +108,7 @@ class Derivatives:
             if routine.rule is not None:
                 derive(made := _new(routine, case))
                 self._made[routine, case] = made
-                _tidy([made], acting=made.moves_memory)
+                _tidy([made], acting=False)
             elif self._cycles[routine]:
                 cases = self._cases(routine, case)
                 self._make_group(cases, recursive=True)

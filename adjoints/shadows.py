@@ -123,11 +123,11 @@ def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:
 
 
 def _zeros_like(array: Param | Instr) -> Instr:
-    return Instr(np.zeros_like, (array,), array.type, _hint(array), array.loc)
+    return Instr(np.zeros_like, (array,), _writable(array.type), _hint(array), array.loc)
 
 
 def _writable(type: Type) -> Type:
-    """The type of the shadow that is passed for an array that may be one that must not be written."""
+    """The type of the shadow of an array that may be one that must not be written to."""
     return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
 
 

@@ -146,13 +146,9 @@ def test_the_only_argument_is_a_string():
 
 
 def test_star_parameters():
-    def f(*args):
-        return args[0]
-
     def g(x, **options):
         return x
 
-    refused(f, 2.0, says="args", hint="")
     refused(g, 2.0, says="options", hint="")
 
 
@@ -184,7 +180,7 @@ def test_with():
 def test_try():
     def f(x):
         try:
-            r = 1.0 / x
+            r = np.linalg.inv(np.eye(2) * x)[0, 0]
         except Exception:
             r = x
         return r

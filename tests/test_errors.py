@@ -71,7 +71,7 @@ def with_objmode(x):
     return y + 1.0
 
 
-@refused(F8, says="`try`", hint="`if`", at="try:")
+@refused(F8, says="`except` of one kind", hint="except Exception", at="except")
 def try_except(x):
     try:
         return 1 / x
@@ -79,14 +79,14 @@ def try_except(x):
         return 0.0
 
 
-@refused(F8, says="`try`", hint="`if`", at="try:")
-def try_finally(x):
-    y = x
+@refused(F8, says="`dot` in `try` may raise", hint="outside of `try`", at="dot")
+def try_dot(x):
+    y = np.array([x])
     try:
-        y = math.sin(x)
-    finally:
-        y = x
-    return y
+        y[0] = np.dot(y, y)
+    except Exception:
+        y[0] = 0.0
+    return y[0]
 
 
 @refused(F8, says="a list as the result", hint="np.array", at="return")
@@ -130,11 +130,6 @@ def captured_dict(x):
 @refused(F8, says="`THING`, a value of type `Thing`", hint="NamedTuple", at="THING.value")
 def captured_object(x):
     return x * THING.value
-
-
-@refused(F8, says=r"`\*args`", hint="every parameter", at="*rest")
-def star_parameter(x, *rest):
-    return x
 
 
 @refused(F8, says=r"`\*\*kwargs`", hint="every parameter", at="**rest")

@@ -23,22 +23,34 @@ __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
 
 
 @overload
-def gradient(f: Callable[..., Any], *, wrt: Wrt = None) -> GradientFunction: ...
+def gradient(f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False) -> GradientFunction: ...
 @overload
-def gradient(f: None = None, *, wrt: Wrt = None) -> Callable[[Callable[..., Any]], GradientFunction]: ...
-def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) -> Any:
+def gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False
+) -> Callable[[Callable[..., Any]], GradientFunction]: ...
+def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False) -> Any:
     """The function that computes the exact gradient of `f`, a function of numbers and arrays that returns a number.
 
     Parameters:
         f: a Python function that Numba can compile, plain or decorated with `numba.njit`. Left out, a decorator is
             returned: `@gradient(wrt="x")`.
-        wrt: the parameter or parameters to differentiate with respect to, by name or number. By default, all.
+        wrt: the parameter or parameters to differentiate with respect to, by name or number. By default, all
+            parameters. A variable that the function captures, a global or one of the functions around it, may be named
+            too, if it holds a float, an array of floats, or a tuple, NamedTuple or frozen dataclass of these.
+        closure: whether to give the gradients of all such captured variables as well.
 
     Returns:
         A `GradientFunction`. It returns the gradient of the one parameter asked for, or a tuple of gradients, in the
         order of `wrt`, or of the parameters. A gradient has the shape and the dtype of its argument; where the argument
         does not matter it is zero. Integers, truth values and strings have None; but an integer that is the only
         parameter, or named in `wrt`, is taken as a float.
+
+        With `closure`, it returns a pair: what it would return without, and a NamedTuple `Captured` with the gradients
+        of the captured variables, of the function and of those that it calls, by name. Where different variables have
+        the same name, each has the name of the function that captures it before it, as in `layer_w`.
+
+        Captured variables are read at each call. In compiled code they are constants, as everywhere in Numba, and their
+        gradients are those for the values they had when it was compiled.
 
     Raises:
         DifferentiationError: at the first call for the types of its arguments, for what cannot be differentiated.
@@ -53,23 +65,33 @@ def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) -> Any:
         ...     return r
         >>> gradient(pow, wrt="x")(2.0, 5)
         80.0
+        >>> import numpy as np
+        >>> w, b = np.ones(3), 0.5
+        >>> def model(x):
+        ...     return np.sum(w * x) + b
+        >>> gradient(model, wrt=("x", "b"))(2.0)
+        (3.0, 1.0)
+        >>> gradient(model, closure=True)(2.0)
+        (3.0, Captured(w=array([2., 2., 2.]), b=1.0))
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
     if f is None:
-        return functools.partial(gradient, wrt=wrt)
-    return GradientFunction(f, wrt, with_value=False)
+        return functools.partial(gradient, wrt=wrt, closure=closure)
+    return GradientFunction(f, wrt, with_value=False, closure=closure)
 
 
 @overload
-def value_and_gradient(f: Callable[..., Any], *, wrt: Wrt = None) -> GradientFunction: ...
+def value_and_gradient(f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False) -> GradientFunction: ...
 @overload
-def value_and_gradient(f: None = None, *, wrt: Wrt = None) -> Callable[[Callable[..., Any]], GradientFunction]: ...
-def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) -> Any:
+def value_and_gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False
+) -> Callable[[Callable[..., Any]], GradientFunction]: ...
+def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False) -> Any:
     """The function that computes the value of `f` and its gradient together; see `gradient`.
 
     Returns:
-        A `GradientFunction` that returns the pair of the value and what `gradient(f, wrt=wrt)` returns.
+        A `GradientFunction` that returns the pair of the value and what `gradient` with the same options gives.
 
     Example:
         >>> from zygote_py import value_and_gradient
@@ -77,5 +99,5 @@ def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None) 
         (6.0, (3.0, 2.0))
     """
     if f is None:
-        return functools.partial(value_and_gradient, wrt=wrt)
-    return GradientFunction(f, wrt, with_value=True)
+        return functools.partial(value_and_gradient, wrt=wrt, closure=closure)
+    return GradientFunction(f, wrt, with_value=True, closure=closure)

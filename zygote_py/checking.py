@@ -19,8 +19,11 @@ import numpy as np
 from zygote_py import numba_adapter
 from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
 from zygote_py.given import Given, python_function
+from zygote_py.ir import passes
+from zygote_py.ir.arrays import expand_arrays
 from zygote_py.structures import parts, with_parts
 
 
@@ -29,12 +32,13 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
     from zygote_py.pullback import pullback
 
     call = _call_of(given, len(args))
-    passes = _passes(given, call, args)
+    reached = _reached(given, call, args)
     single = any(leaf.dtype in (np.float32, np.complex64) for leaf in map(np.asarray, _leaves(args)))
     rtol = (1e-2 if single else 1e-6) if rtol is None else rtol
     function = _function(given, call)
-    value, back = pullback(call, *_copied(args))
+    _, back = pullback(call, *_copied(args))
     expected = function(*_copied(args))
+    value = _value_of_rule(given, args)(*_copied(args))
     _compare_values(given, value, expected, rtol, atol)
     random = np.random.default_rng(20)
     seed = 1.0 if isinstance(value, float | np.floating) else _seed(value, random)
@@ -48,7 +52,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
 
     names = list(numba_adapter.signature_of_given(given, len(args)).parameters)[: len(args)]
     for number, (path, leaf, gradient) in enumerate(_paths(args, gradients, names)):
-        if number not in passes or np.asarray(leaf).dtype.kind not in "fc":
+        if number not in reached or np.asarray(leaf).dtype.kind not in "fc":
             continue
         _compare(given, path, leaf, gradient, _of_leaf(loss, args, number), rtol, atol)
 
@@ -67,13 +71,28 @@ def _call_of(given: Given, count: int) -> Callable[..., Any]:
     return made
 
 
-def _passes(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
+def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
     """The leaves of the arguments that the rule gives gradients for."""
     routines = lower(call, [numba_adapter.typeof(arg) for arg in args]).routines
     for routine in routines:
         if isinstance(routine.rule, Custom) and routine.rule.name == str(given):
             return routine.passes or frozenset()
     raise refuse(f"`{given.name}` does not come to its rule", given.loc)
+
+
+def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
+    """The function of the value that the rule gives."""
+    names = ", ".join(f"x{number}" for number in range(len(args)))
+    namespace: dict[str, Any] = {"rule": python_function(given.rule)}
+    exec(f"def value({names}): return rule({names})[0]", namespace)
+    lowered = lower(namespace["value"], [numba_adapter.typeof(arg) for arg in args])
+    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+        passes.run(function, passes.CLEAN_UP)
+        expand_arrays(function)
+        passes.run(function, passes.CLEAN_UP)
+    loaded = load(emit(lowered.function, name="value", decorator="njit"))
+    captured = [capture.read() for capture in lowered.hidden]
+    return lambda *given_args: loaded(*given_args, *captured)
 
 
 def _function(given: Given, call: Callable[..., Any]) -> Callable[..., Any]:

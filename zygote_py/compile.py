@@ -25,6 +25,7 @@ from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.adjoints.sharing import refuse_shared_arguments
+from zygote_py.captured import captured_type, fields_of, numbers_asked_for
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import ops, passes
@@ -53,18 +54,25 @@ from zygote_py.ir.types import components_of
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to differentiate: the function, the numbers of the parameters asked for (None: all), the form.
+    """What to differentiate: the function, the parameters asked for (None: all), by number, the form.
 
-    With `bare`, the answer is the one gradient asked for and no tuple; `with_value` puts the value before it.
+    Captured variables are asked for by name. With `bare`, the answer is the one gradient asked for and no tuple;
+    `closure` puts the gradients of all captured variables behind it, `with_value` the value before.
     """
 
     func: Callable[..., object]
     name: str
-    wrt: tuple[int, ...] | None
+    wrt: tuple[int | str, ...] | None
     bare: bool
     with_value: bool
     options: Mapping[str, object]
     defaults: Mapping[str, object]
+    closure: bool = False
+
+    @property
+    def numbers_vary(self) -> bool:
+        """Whether gradients may be asked for of the numbers in captured tuples."""
+        return self.closure or any(isinstance(one, str) for one in self.wrt or ())
 
     @property
     def loc(self) -> Loc:
@@ -153,7 +161,10 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     _check_result(request, lowered.result_type)
     parts = _checked_arguments(lowered.function, wrt)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
-    joint = join(adjoint, shadows, wrt, bare=request.bare, with_value=request.with_value)
+    bare = request.bare and not request.closure
+    joint = join(adjoint, shadows, wrt, bare=bare, with_value=request.with_value)
+    if request.closure:
+        _gather_captured(joint, request, lowered)
     _take_integers(joint, given)
     _take_captured(joint, lowered, hidden)
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
@@ -231,9 +242,10 @@ def _lowered(
 ) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
     """The argument types, the numbers of the parameters asked for, and the primal in canonical form."""
     given = tuple(map(_without_default, argument_types))
-    wrt = tuple(range(len(given))) if request.wrt is None else request.wrt
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
-    lowered = lower(request.func, taken, request.options)
+    lowered = lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
+    parameters = request.func.__code__.co_varnames[: len(given)]
+    wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc)
     functions = [lowered.function, *(routine.function for routine in lowered.routines)]
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
     for function in functions:
@@ -363,6 +375,30 @@ def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
             cast = Instr(float, (new,), param.type, param.hint)
             replace_values(joint, {param: cast})
             joint.entry.instrs.insert(0, cast)
+
+
+def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:
+    """Take the gradients of what is captured, the last that are returned, together in a NamedTuple of their own."""
+    block = next(block for block in joint.blocks if isinstance(block.terminator, Return))
+    end = block.terminator
+    assert isinstance(end, Return)
+    result = end.values[0]
+    value: tuple[Operand, ...] = ()
+    if request.with_value:
+        assert isinstance(result, Instr)
+        value, result = (result.args[0],), result.args[1]
+    assert isinstance(result, Instr)
+    fields = fields_of(lowered)
+    own, captured = result.args[: len(result.args) - len(fields)], result.args[len(result.args) - len(fields) :]
+
+    def packed(items: tuple[Operand, ...], cls: type = tuple) -> Instr:
+        made = Instr(ops.pack, items, types.BaseTuple.from_types([item.type for item in items], cls))
+        block.instrs.append(made)
+        return made
+
+    given = own[0] if request.bare else packed(own)
+    result = packed((given, packed(captured, captured_type(*fields))))
+    end.values = (packed((*value, result)) if request.with_value else result,)
 
 
 def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:

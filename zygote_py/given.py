@@ -46,7 +46,8 @@ class Given:
         return None if code is None else Loc(code.co_filename, code.co_firstlineno)
 
     def __str__(self) -> str:
-        assert self.rule is not None
+        if self.rule is None:
+            return f"`{self.name}`"
         return f"the rule `{name_of(self.rule)}` of `{self.name}`"
 
 

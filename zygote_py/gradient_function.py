@@ -40,11 +40,12 @@ class GradientFunction:
         primal: the function that was differentiated, as it was given.
     """
 
-    def __init__(self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool) -> None:
+    def __init__(self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False) -> None:
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
         self._wrt = wrt
         self._with_value = with_value
+        self._closure = closure
         self._star = star_of(primal)
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
@@ -97,7 +98,7 @@ class GradientFunction:
             if numba_adapter.is_dispatcher(primal):
                 options = numba_adapter.options_of(primal)
             primal = named._under_own_name
-        return _restored, (primal, options, self._wrt, self._with_value)
+        return _restored, (primal, options, self._wrt, self._with_value, self._closure)
 
     @functools.cached_property
     def _under_own_name(self) -> Callable[..., object]:
@@ -244,7 +245,7 @@ class GradientFunction:
                 "derivatives of derivatives are not supported yet",
                 hint="write the first derivative out, for example from its source(), and differentiate that",
             )
-        return make_request(self.primal, self._wrt, with_value=self._with_value)
+        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, defaults filled in."""
@@ -277,7 +278,7 @@ class GradientFunction:
     def _expanded(self, count: int) -> GradientFunction:
         """The gradient function for so many arguments of a function that takes `*args`."""
         wrt = names_of(self._wrt, self.primal, count)
-        return GradientFunction(expanded(self.primal, count), wrt, with_value=self._with_value)
+        return GradientFunction(expanded(self.primal, count), wrt, with_value=self._with_value, closure=self._closure)
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
         if self._star:
@@ -331,18 +332,20 @@ _OWN = "._under_own_name"
 _named: weakref.WeakKeyDictionary[Any, GradientFunction] = weakref.WeakKeyDictionary()
 
 
-def _restored(primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool) -> GradientFunction:
+def _restored(
+    primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool, closure: bool
+) -> GradientFunction:
     """The gradient function that was pickled; the one of the module if that is it."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
     if named is not None:
-        if (named._wrt, named._with_value) == (wrt, with_value):
+        if (named._wrt, named._with_value, named._closure) == (wrt, with_value, closure):
             return named
         primal = named.primal
     elif isinstance(primal, FunctionType):
         primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
         if options is not None:
             primal = numba_adapter.decorated(primal, options)
-    return GradientFunction(primal, wrt, with_value=with_value)
+    return GradientFunction(primal, wrt, with_value=with_value, closure=closure)
 
 
 def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:

@@ -22,7 +22,7 @@ from zygote_py.ir.core import Loc
 Wrt = str | int | Sequence[str | int] | None
 
 
-def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool) -> Request:
+def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False) -> Request:
     """What is to be differentiated. Raises DifferentiationError for what is no function, or not of a supported form."""
     func = numba_adapter.py_func_of(primal)
     if not inspect.isfunction(func):
@@ -49,16 +49,20 @@ def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool) -> R
         with_value,
         numba_adapter.options_of(primal),
         {name: p.default for name, p in parameters.items() if p.default is not p.empty},
+        closure,
     )
 
 
-def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int, ...]:
-    found = []
+def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int | str, ...]:
+    """The numbers of parameters; a name that none has may be that of a captured variable."""
+    found: list[int | str] = []
     for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
         if isinstance(one, str) and one in names:
             found.append(names.index(one))
         elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -len(names) <= one < len(names):
             found.append(int(one) % len(names))
+        elif isinstance(one, str) and one.isidentifier():
+            found.append(one)
         else:
             raise refuse(
                 f"wrt={one!r} is no parameter of the function",

@@ -253,7 +253,16 @@ class Fail:
     loc: Loc
 
 
-Ending = GoTo | Choose | Leave | Fail
+@dataclass(frozen=True, slots=True)
+class Try:
+    """Control goes to `target`; if a statement of the block raises an exception, to `handler`."""
+
+    handler: Label
+    target: Label
+    loc: Loc
+
+
+Ending = GoTo | Choose | Leave | Fail | Try
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +278,8 @@ class TypedBlock:
 class Capture:
     """A captured variable: `kind` is "global" or "freevar", `read` gives its value at this moment.
 
-    The `key` says which variable it is: functions of several modules may capture variables of the same name.
+    The `key` says which variable it is: functions of several modules may capture variables of the same name. `source`
+    is the name that it has in the function `owner`; its parameter may have to have another `name`.
     """
 
     name: str
@@ -278,6 +288,8 @@ class Capture:
     key: object
     type: Type | None = None  # None for those that are frozen into the compiled code
     value: object = None  # what it was when the function was compiled
+    source: str = ""
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

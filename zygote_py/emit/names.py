@@ -14,10 +14,12 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from types import MethodDescriptorType
+from typing import Any
 
 import numpy as np
 
 from zygote_py import structures
+from zygote_py.captured import captured_type, is_captured_type
 from zygote_py.ir import helpers
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, module_of
@@ -62,6 +64,7 @@ class Module:
         self._known: dict[int, str] = {}
         self._routines: dict[Routine, str] = {}
         self.has_dataclasses = False
+        self._made: dict[Any, str] = {}  # the classes `Captured`
         self._imports: dict[tuple[str, str], str] = {}  # of classes and the like, by module and name
 
     def alias(self, name: str) -> str:
@@ -118,6 +121,9 @@ class Module:
             return (self.alias(name),)
         if helpers.is_helper(op):
             return (self._helper(op),)
+        if is_captured_type(op):
+            self._imports.setdefault((captured_type.__module__, captured_type.__name__), captured_type.__name__)
+            return (self._made.setdefault(op, self._names.fresh("Captured")),)
         if op is structures.new or (isinstance(op, type) and structures.is_importable(op)):
             return (self._imported(op),)
         return (self.value(op, name),)
@@ -157,6 +163,13 @@ class Module:
         for (module, name), alias in sorted(self._imports.items()):
             lines.append(f"from {module} import {name}" + ("" if name == alias else f" as {alias}"))
         return lines
+
+    def definitions(self) -> list[str]:
+        """The lines that make the classes that are called."""
+        return [
+            f"{alias} = {captured_type.__name__}({', '.join(map(repr, cls._fields))})"
+            for cls, alias in self._made.items()
+        ]
 
 
 def _has_syntax(op: Op) -> bool:

@@ -83,6 +83,8 @@ def emit(
         imports.pop(0)
     if imports:
         parts += ["", *imports] if parts else imports
+    if definitions := module.definitions():
+        parts += ["", *definitions]
     if parts:
         parts += ["", ""]
     for helper in module.helpers.values():

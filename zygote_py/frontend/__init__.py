@@ -22,6 +22,7 @@ from zygote_py.frontend.aliases import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
+from zygote_py.given import given_for
 from zygote_py.ir.core import Function, Routine, Type
 from zygote_py.ir.routines import find_effects
 from zygote_py.statements import Capture, TypedFunction
@@ -48,13 +49,22 @@ class LoweredFunction:
 
 
 def lower(
-    func: Callable[..., object], argument_types: Sequence[Type], options: Mapping[str, object] | None = None
+    func: Callable[..., object],
+    argument_types: Sequence[Type],
+    options: Mapping[str, object] | None = None,
+    *,
+    numbers_vary: bool = False,
 ) -> LoweredFunction:
     """The IR of `func`, a plain Python function, for these Numba types.
 
+    Numbers in captured tuples are constants, unless `numbers_vary`.
+
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
-    typed = numba_adapter.typed_function(func, argument_types, options or {})
+    given_for_it = given_for(func)
+    if given_for_it is not None:  # then what is given is to be seen where it is called
+        func = given.calling(func)
+    typed = numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary)
     program = program_of(typed)
     body = program.body(typed)
     lowering = Lowering(body, program)

@@ -25,6 +25,7 @@ from numba import types
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import given
+from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
 from zygote_py.frontend.values import elements_of_list, is_list
@@ -32,11 +33,13 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 from zygote_py.library import list_slices
+from zygote_py.tries import leads_out
 
 
 def program_of(typed: st.TypedFunction) -> Program:
     """A function and those that it calls."""
-    return Program(_inline, typed, lambda function: _Inliner(function, _LIBRARY).callees())
+    caught: set[st.TypedFunction] = set()
+    return Program(_inline, typed, lambda function: _Inliner(function, _LIBRARY).callees(caught), caught)
 
 
 def _inline(function: st.TypedFunction, program: Program) -> st.TypedFunction:
@@ -81,16 +84,20 @@ class _Inliner:
         self._frozen = {capture.key: capture for capture in typed.frozen}
         self._blocks: dict[st.Label, st.TypedBlock] = {}
         self._label = max(typed.blocks)
+        self._handlers: dict[st.Label, st.Label] = {}  # by the block, where exceptions in it go
         self._calls = 0
         self._methods: dict[st.Variable, st.Attribute] = {}  # by the variable that holds the method of an array
         self._never_none: set[st.Variable] = set()  # though Numba types them as if they could be
 
     def run(self) -> st.TypedFunction:
         lasts = {label: self._block(label, block) for label, block in self._typed.blocks.items()}
-        if not self._calls:
+        if not self._calls and not any(isinstance(block.ending, st.Try) for block in self._typed.blocks.values()):
             return self._typed
         # Control now comes to the successors of a block from the last of those that it was split into.
         blocks = {label: map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()}
+        if self._handlers:
+            blocks, lasts = guard(blocks, self._handlers, self._types, self._typed.options)
+            blocks = {label: map_merges(block, lasts) for label, block in blocks.items()}
         return dataclasses.replace(
             self._typed,
             parameters=tuple(self._parameters),
@@ -102,8 +109,11 @@ class _Inliner:
             frozen=tuple(self._frozen.values()),
         )
 
-    def callees(self) -> list[st.TypedFunction]:
-        """The functions that this one calls, once for each call in it, and not those of our library."""
+    def callees(self, caught: set[st.TypedFunction]) -> list[st.TypedFunction]:
+        """The functions that this one calls, once for each call in it, and not those of our library.
+
+        Those that it calls in a `try` are added to `caught`.
+        """
         found: list[st.TypedFunction] = []
         for block in self._typed.blocks.values():
             for written in (each for raw in block.statements for each in self._initialized(raw)):
@@ -112,6 +122,8 @@ class _Inliner:
                     callee, _, _ = self._called(statement.value)
                     if callee is not None:
                         found.append(callee)
+                        if isinstance(block.ending, st.Try):
+                            caught.add(callee)
                 for _ in self._keep_self(statement):
                     pass
         return found
@@ -119,6 +131,7 @@ class _Inliner:
     def _block(self, label: st.Label, block: st.TypedBlock) -> st.Label:
         """Copy a block with the calls in it; gives the label of the block that ends like it."""
         done: list[st.Statement] = []
+        before = set(self._blocks)
         for written in (each for raw in block.statements for each in self._initialized(raw)):
             statement = self._with_receiver(written)
             inlined = self._inlined(statement)
@@ -148,7 +161,13 @@ class _Inliner:
             for old, inner in zip(callee.blocks, bodies, strict=True):
                 self._blocks[labels[old]] = self._inner(inner, labels, rest, statement, callee, prefix)
             label, done = rest, []
-        self._blocks[label] = st.TypedBlock(tuple(done), block.ending, block.loc)
+        ending = block.ending
+        if isinstance(ending, st.Try):
+            ways = {label} | (set(self._blocks) - before)
+            if not leads_out(self._typed.blocks, ending.handler):
+                self._handlers |= dict.fromkeys(ways, ending.handler)
+            ending = st.GoTo(ending.target, ending.loc)
+        self._blocks[label] = st.TypedBlock(tuple(done), ending, block.loc)
         return label
 
     def _next_label(self) -> st.Label:

@@ -11,7 +11,7 @@ as long as the program, or nearly.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -35,7 +35,14 @@ Inline = Callable[[st.TypedFunction, "Program"], st.TypedFunction]
 class Program:
     """A function and those that it calls: their bodies, with calls inlined, and the routines among them."""
 
-    def __init__(self, inline: Inline, root: st.TypedFunction | None = None, callees: Callees | None = None) -> None:
+    def __init__(
+        self,
+        inline: Inline,
+        root: st.TypedFunction | None = None,
+        callees: Callees | None = None,
+        caught: Collection[st.TypedFunction] = (),
+    ) -> None:
+        """`caught` are the functions that are called in a `try`, of which `callees` adds those it comes upon."""
         self._inline = inline
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
@@ -43,7 +50,7 @@ class Program:
         self._routines: dict[st.TypedFunction, Routine] = {}
         if root is not None and callees is not None:
             self._survey(root, callees, [])
-            self._choose(root)
+            self._choose(root, self._with_callees(caught))
 
     def body(self, function: st.TypedFunction) -> st.TypedFunction:
         """A function with the calls in it inlined, but for those of routines."""
@@ -101,7 +108,18 @@ class Program:
                 self._survey(callee, callees, active)
         active.pop()
 
-    def _choose(self, root: st.TypedFunction) -> None:
+    def _with_callees(self, functions: Iterable[st.TypedFunction]) -> set[st.TypedFunction]:
+        """Functions with those that they call."""
+        found = set(functions)
+        pending = list(found)
+        while pending:
+            new = [callee for callee in self._calls.get(pending.pop(), ()) if callee not in found]
+            found.update(new)
+            pending += new
+        return found
+
+    def _choose(self, root: st.TypedFunction, caught: Collection[st.TypedFunction]) -> None:
+        """Choose the routines; what is called in a `try` is none if it can be inlined, so that it may raise."""
         given = [each for each in self._calls if each.given is not None]
         called = {part for each in given for part in (each, each.given.rule, each.given.back)}  # type: ignore[union-attr]
         for recursive in self._chosen:
@@ -118,11 +136,11 @@ class Program:
 
         def size(function: st.TypedFunction) -> int:
             if function not in sizes:
-                sizes[function] = sum(len(block.statements) for block in function.blocks.values())
+                sizes[function] = _size(function)
                 for callee in self._calls[function]:
                     sizes[function] += 1 if callee in self._chosen else size(callee)
                 many = places[function] > 1 and sizes[function] * places[function] > _MOST_STATEMENTS
-                if many and not _no_routine(function):
+                if many and function not in caught and not _no_routine(function):
                     self._chosen.add(function)
                     return 1
             return 1 if function in self._chosen else sizes[function]
@@ -140,6 +158,16 @@ def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) 
         parameter_types=(*body.parameter_types, *(type_ for _, type_ in more)),
         hidden=(*body.hidden, *(capture for capture, _ in more)),
     )
+
+
+def _size(function: st.TypedFunction) -> int:
+    """How many statements a function has; where there is a `try`, Numba adds many that do nothing."""
+    blocks = function.blocks.values()
+    if not any(isinstance(block.ending, st.Try) for block in blocks):
+        return sum(len(block.statements) for block in blocks)
+    idle = st.Constant | st.Copy | st.Merge
+    statements = [each for block in blocks for each in block.statements]
+    return sum(not (isinstance(each, st.Assign) and isinstance(each.value, idle)) for each in statements)
 
 
 def _no_routine(function: st.TypedFunction) -> str:

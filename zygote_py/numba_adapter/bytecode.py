@@ -91,13 +91,17 @@ def _read(statement: Any) -> list[Any]:
         case ir.Assign(value=ir.Expr(op="exhaust_iter")):
             return []
         case ir.Assign(value=ir.Expr()):
-            return list(statement.value.list_vars())
+            return _variables(statement.value)
         case ir.Assign():
             return []
         case ir.SetItem() | ir.SetAttr():
-            return [var for var in statement.list_vars() if var is not statement.value]
+            return [var for var in _variables(statement) if var is not statement.value]
         case _:
-            return list(statement.list_vars())
+            return _variables(statement)
+
+
+def _variables(value: Any) -> list[Any]:
+    return list(value.list_vars())
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

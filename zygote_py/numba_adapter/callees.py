@@ -47,15 +47,17 @@ class Same:
 class Session(Same):
     """The typing of one function and of the functions that it calls, each once for the types of its arguments.
 
-    Where all captured values are constants, as those of our own library are, they are `frozen`.
+    Where all captured values are constants, as those of our own library are, they are `frozen`. Numbers in captured
+    tuples are constants as a rule; where gradients may be asked for of these, `numbers_vary`.
 
     A function that is called while it is being typed, a recursive one, is assumed to return what the paths of it
     return that do not depend on that call; if in the end it returns something else, it is typed again, assuming that.
     """
 
-    def __init__(self, typer: Typer, frozen: bool = False) -> None:
+    def __init__(self, typer: Typer, frozen: bool = False, numbers_vary: bool = False) -> None:
         self.typer = typer
         self.frozen = frozen
+        self.numbers_vary = numbers_vary
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
         self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given

@@ -10,6 +10,7 @@ here, where they can still be told.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import types as python_types
 from collections.abc import Callable, Iterator
@@ -31,7 +32,6 @@ from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
-from zygote_py.numba_adapter.messages import line_above
 from zygote_py.numba_adapter.unknown import unknown
 
 # Modules whose floats are constants of nature, not variables.
@@ -112,7 +112,8 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
         if capture.value.__name__.partition(".")[0] not in _CONSTANT_MODULES:
             modules[assign.target.name] = (capture.value, capture.name)
         return None
-    return capture
+    owner = func.__name__ if func.__name__.isidentifier() else "function"
+    return dataclasses.replace(capture, source=capture.name, owner=owner)
 
 
 # What to write instead of functions of Python that Numba does not have.
@@ -137,7 +138,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
-    if state.session.frozen or not _varies(capture.value):
+    if state.session.frozen or not _varies(capture.value, state.session.numbers_vary):
         captures.frozen.setdefault(capture.key, capture)
         if is_key and is_inlined(capture.value):
             return
@@ -160,7 +161,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         if holds_functions(capture.value):
             read = _wrapping(read)
         type_ = _read_only(typeof(with_functions((capture.value,))[0]))
-        made = st.Capture(name, capture.kind, read, capture.key, type_, capture.value)
+        made = dataclasses.replace(capture, name=name, read=read, type=type_)
         captures.hidden[capture.key] = index, made
         state.func_ir.arg_names = (*state.func_ir.arg_names, name)
         state.func_ir.arg_count = state.nargs = index + 1
@@ -179,8 +180,12 @@ def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
     return lambda: with_functions((read(),))[0]
 
 
-def _varies(value: object) -> bool:
-    """Whether a captured value is read at each call."""
+def _varies(value: object, numbers: bool = False) -> bool:
+    """Whether a captured value is read at each call; numbers in tuples are if gradients are asked for of `numbers`."""
+    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
+        return True
+    if numbers and (parts := structures.parts(value)) is not None and any(_varies(each, True) for each in parts):
+        return True
     if isinstance(value, tuple) and holds_functions(value):
         return True
     if isinstance(value, tuple):
@@ -203,13 +208,6 @@ def _refuse_statement(statement: Any) -> None:
     match statement:
         case ir.EnterWith():
             raise refuse("`with` is not supported", loc, "call the function outside of `with`", "with")
-        case ir.Assign(value=ir.Global(value=value)) if getattr(value, "__module__", None) == "numba.core.unsafe.eh":
-            raise refuse(
-                "`try` is not supported",
-                line_above(loc, "try"),
-                "test for the error before it happens, with `if`",
-                "try",
-            )
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:

@@ -48,13 +48,16 @@ Options = Mapping[str, object]
 _SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")
 
 
-def typed_function(func: Callable[..., object], argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
+def typed_function(
+    func: Callable[..., object], argument_types: Sequence[Type], options: Options, *, numbers_vary: bool = False
+) -> st.TypedFunction:
     """What Numba makes of a Python function for these argument types, before it lowers it.
 
     Captured floats and arrays become parameters after the function's own; arguments that have defaults may be missing.
-    Raises DifferentiationError if Numba cannot read or type the function.
+    Numbers in captured tuples are constants, unless `numbers_vary`. Raises DifferentiationError if Numba cannot read or
+    type the function.
     """
-    session = Session(lambda session, func, types_: _typed(func, types_, options, session))
+    session = Session(lambda session, func, types_: _typed(func, types_, options, session), numbers_vary=numbers_vary)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     return session.typed(func, _with_defaults(func, given, definition_of(func.__code__)))
 
@@ -194,7 +197,12 @@ class _PruneTestsOfNone(FunctionPass):
         for block in func_ir.blocks.values():
             if isinstance(block.terminator, ir.Branch):
                 test = guard(get_definition, func_ir, block.terminator.cond)
-                if isinstance(test, ir.Expr) and test.op == "call" and not self._is_of_none(func_ir, test):
+                if (
+                    isinstance(test, ir.Expr)
+                    and test.op == "call"
+                    and test.args
+                    and not self._is_of_none(func_ir, test)
+                ):
                     callee = guard(get_definition, func_ir, test.func)
                     if isinstance(callee, ir.Global) and callee.value is bool:
                         hidden.append(callee)

@@ -68,6 +68,10 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse("this array cannot be written to: it is captured, or read-only", place, PASS_IT, "[")
     if found := re.search(r"No implementation of function Function\(.*\) found for signature:\s*>>> (.+)", text):
         call = _readable(found[1])
+        if call.startswith("exception_match("):
+            return refuse(
+                "`except` of one kind of exception is not supported", place, "write `except Exception:`", "except"
+            )
         name = call.partition("(")[0]
         hint = next((hint for pattern, hint in _OF_LISTS.items() if re.match(pattern, call)), _SUPPORTED)
         return refuse(f"Numba has no `{call}`", place, hint, "del" if name == "delitem" else name)

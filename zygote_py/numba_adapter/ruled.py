@@ -55,7 +55,7 @@ def function_of_given(type_: Type, argument_types: Sequence[Type], session: Sess
         try:
             held[key] = _make(type_.given, tuple(argument_types), type_.session)
         except errors.NumbaError as error:
-            raise refuse(f"{type_.given} cannot be compiled: {error}", type_.given.loc) from None
+            raise refuse(f"{type_.given} cannot be called: {error}", type_.given.loc) from None
     return held[key]
 
 
@@ -158,12 +158,12 @@ def _hook(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     if not isinstance(x, types.Float | types.Complex | types.Array) or (
         isinstance(x, types.Array) and not isinstance(x.dtype, types.Float | types.Complex)
     ):
-        raise errors.TypingError(f"of a value of type {x}; hook numbers and arrays of numbers, one by one")
+        raise refuse(f"`hook` of a value of type {x} is not supported", None, "hook numbers and arrays of numbers")
     body = _body_of(fn, shadow_type(x), session)
     if body is None and (known := object_of(fn)) is not None and callable(known):
         body = session.typed(_calling(known), (shadow_type(x),))
     if body is None:
-        raise errors.TypingError("the hook is no function of one parameter that can be compiled")
+        raise refuse("the hook is no function of one parameter that can be compiled", None, "write `hook(x, fn)`")
     shell = dataclasses.replace(_shell(given, ("x", "fn"), taken, x, session), loc=body.loc)
     parts = st.GivenParts(given, given.target, rule=None, back=body, holds=is_closure(fn))
     return dataclasses.replace(shell, given=parts)

@@ -15,6 +15,7 @@ from typing import Any
 
 from numba import types
 from numba.core import ir
+from numba.core.unsafe import eh
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
@@ -26,6 +27,7 @@ from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.jitclasses import object_member
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.ruled import function_of_given
+from zygote_py.tries import LEFT, leads_out, through_trampolines
 
 
 class Translation:
@@ -49,13 +51,14 @@ class Translation:
     ) -> st.TypedFunction:
         """The whole function; `parameter_types` has the captured values behind the arguments."""
         labels = sorted(self._ir.blocks)
+        self._find_checks()
         return st.TypedFunction(
             name=func.__name__,
             loc=definition_of(func.__code__),
             parameters=tuple(self._ir.arg_names),
             argument_count=argument_count,
             parameter_types=tuple(typeof(t.value) if isinstance(t, types.Omitted) else t for t in parameter_types),
-            blocks={label: self._block(self._ir.blocks[label]) for label in labels},
+            blocks=self._with_tries({label: self._block(self._ir.blocks[label]) for label in labels}),
             types=dict(self._types),
             names=_source_names(func.__code__, self._types),
             return_type=return_type,
@@ -74,8 +77,58 @@ class Translation:
         )
 
     def _block(self, block: Any) -> st.TypedBlock:
-        made = [self._statement(statement) for statement in block.body[:-1] if not isinstance(statement, ir.Del)]
+        made = [self._statement(each) for each in block.body[:-1] if not isinstance(each, _NOTHING)]
         return st.TypedBlock(tuple(made), self._ending(block.terminator), loc_of(block.body[0].loc))
+
+    def _find_checks(self) -> None:
+        """Note what Numba inserts for `try`: where it asks for an exception, and whether that is the one to be caught.
+
+        It catches all that are `Exception`s, and has no others.
+        """
+        self._of_tries: dict[int, object] = {}
+        self._checks: set[str] = set()
+        self._matches: set[str] = set()
+        copies: list[tuple[str, list[str]]] = []
+        for block in self._ir.blocks.values():
+            for each in block.body:
+                match each:
+                    case ir.Assign(value=ir.Expr(op="call") as call):
+                        called = getattr(self._types[call.func.name], "typing_key", None)
+                        if called in _MARKS:
+                            self._of_tries[id(call)] = None
+                        elif called is eh.exception_check:
+                            self._of_tries[id(call)] = False
+                            self._checks.add(each.target.name)
+                        elif called is eh.exception_match:
+                            self._of_tries[id(call)] = True
+                            self._matches.add(each.target.name)
+                        elif called is bool:
+                            copies.append((each.target.name, [arg.name for arg in call.args]))
+                    case ir.Assign(value=ir.Var() as source):
+                        copies.append((each.target.name, [source.name]))
+                    case ir.Assign(value=ir.Expr(op="phi") as phi):
+                        copies.append((each.target.name, [getattr(var, "name", "") for var in phi.incoming_values]))
+        size = -1
+        while self._matches and size != len(self._matches):
+            size = len(self._matches)
+            self._matches |= {name for name, sources in copies if set(sources) <= self._matches}
+
+    def _with_tries(self, blocks: dict[int, st.TypedBlock]) -> dict[int, st.TypedBlock]:
+        """An explicit `raise` in a `try` whose exception leaves the function is one like any other."""
+        if not self._checks:
+            return blocks
+        for label, block in self._ir.blocks.items():
+            raised = next((each for each in block.body if isinstance(each, _TRY_RAISES)), None)
+            exception = getattr(raised, "exc_class", None)
+            match blocks[label].ending:
+                case st.GoTo(target) if exception is not None and leads_out(blocks, target):
+                    given: tuple[Any, ...] = getattr(raised, "exc_args", None) or ()
+                    args = tuple(st.Name(arg.name) if isinstance(arg, ir.Var) else arg for arg in given)
+                    ending = st.Fail(exception, args, loc_of(block.terminator.loc))
+                    blocks[label] = st.TypedBlock(blocks[label].statements, ending, blocks[label].loc)
+                case _:
+                    pass
+        return through_trampolines(blocks)
 
     def _statement(self, statement: Any) -> st.Statement:
         loc = loc_of(statement.loc)
@@ -131,6 +184,8 @@ class Translation:
             case "unary":
                 return st.Operate(expr.fn, (expr.value.name,), self._calls[expr].args)
             case "call":
+                if id(expr) in self._of_tries:
+                    return st.Constant(self._of_tries[id(expr)])
                 args = tuple(arg.name for arg in expr.args)
                 keywords = tuple((name, arg.name) for name, arg in expr.kws)
                 star = None if expr.vararg is None else expr.vararg.name
@@ -183,10 +238,16 @@ class Translation:
         match end:
             case ir.Jump():
                 return st.GoTo(end.target, loc)
+            case ir.Branch() if end.cond.name in self._checks:
+                return st.Try(end.truebr, end.falsebr, loc)
+            case ir.Branch() if end.cond.name in self._matches:
+                return st.GoTo(end.truebr, loc)
             case ir.Branch():
                 return st.Choose(end.cond.name, end.truebr, end.falsebr, loc)
             case ir.Return():
                 return st.Leave(end.value.name, loc)
+            case ir.StaticRaise(exc_args=(str(text),)) if text.startswith(_RERAISED):
+                return st.Fail(RuntimeError, LEFT, loc)
             case ir.StaticRaise() | ir.DynamicRaise():
                 args = tuple(st.Name(arg.name) if isinstance(arg, ir.Var) else arg for arg in end.exc_args or ())
                 return st.Fail(end.exc_class, args, loc)
@@ -196,6 +257,10 @@ class Translation:
                 raise refuse(f"`{type(end).__name__}` is not supported", loc)
 
 
+_TRY_RAISES = (ir.TryRaise, ir.StaticTryRaise, ir.DynamicTryRaise)
+_NOTHING = (ir.Del, *_TRY_RAISES)
+_MARKS = (eh.mark_try_block, eh.end_try_block)
+_RERAISED = "Unreachable condition reached (op code RERAISE"  # how Numba's message begins
 _OFFSET = re.compile(r"\$(?:[a-z_]*[a-z])?(\d+)")  # $298call.5, $binop_mul34.5, but not $const_1.0
 # Numba names the variables of a closure that it inlines after the closure and with a version: `f__locals__g_v3_x`.
 _INLINED = re.compile(r".*?_v\d+_(?!.*_v\d+_)(.*)")

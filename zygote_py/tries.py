@@ -1,0 +1,72 @@
+"""Typed statements with `try`: where control goes that an exception takes.
+
+    1: s = x / y                          1: s = x / y
+       try 3, next 2            ->           try 4, next 2
+    3: t = merge 1: a, 2: b               4: goto 3
+                                          3: t = merge 4: a, 2: b
+
+It changes nothing else (see `zygote_py.frontend.handlers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+from zygote_py import statements as st
+
+
+def through_trampolines(
+    blocks: Mapping[st.Label, st.TypedBlock],
+) -> dict[st.Label, st.TypedBlock]:
+    """Give each block in a `try` a way of its own to the handler, so that a merge there knows where control is from."""
+    fresh = count(max(blocks) + 1)
+    found = dict(blocks)
+    sources: dict[st.Label, dict[st.Label, st.Label]] = {}
+    for label, block in blocks.items():
+        if isinstance(block.ending, st.Try):
+            way = next(fresh)
+            handler = block.ending.handler
+            found[way] = st.TypedBlock((), st.GoTo(handler, block.ending.loc), block.loc)
+            ending = st.Try(way, block.ending.target, block.ending.loc)
+            found[label] = st.TypedBlock(block.statements, ending, block.loc)
+            sources.setdefault(handler, {})[label] = way
+    for handler, ways in sources.items():
+        block = found[handler]
+        statements = tuple(_from(each, ways) for each in block.statements)
+        found[handler] = st.TypedBlock(statements, block.ending, block.loc)
+    return found
+
+
+def _from(statement: st.Statement, ways: Mapping[st.Label, st.Label]) -> st.Statement:
+    match statement:
+        case st.Assign(target, st.Merge(incoming), loc):
+            return st.Assign(target, st.Merge(tuple((ways.get(label, label), var) for label, var in incoming)), loc)
+        case _:
+            return statement
+
+
+def leads_out(blocks: Mapping[st.Label, st.TypedBlock], label: st.Label) -> bool:
+    """Whether nothing of the user's happens from a block on until the exception leaves the function."""
+    seen = set()
+    while label not in seen:
+        seen.add(label)
+        block = blocks[label]
+        if not all(_is_bare(each) for each in block.statements):
+            return False
+        match block.ending:
+            case st.GoTo(target) | st.Try(_, target):
+                label = target
+            case st.Fail(_, args):
+                return args == LEFT
+            case _:
+                return False
+    return False
+
+
+def _is_bare(statement: st.Statement) -> bool:
+    return isinstance(statement, st.Assign) and isinstance(statement.value, st.Constant | st.Copy | st.Merge)
+
+
+# What a function raises where an exception leaves a `try` with `finally`: which one it was is not known there.
+LEFT: tuple[object, ...] = ("an exception left `try`",)
