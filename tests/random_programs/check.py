@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-import numba
 import numpy as np
 
 from tests.array_trees import copied
 from tests.plain import plain
 from tests.random_programs.generator import Program, load
+from tests.random_programs.generator import compiled as compiled_by_numba
 from tests.random_programs.sharing import Failure, check_shared
 from tests.reference import Reference, distance, is_float, precise
 
@@ -109,17 +109,21 @@ def check(program: Program, compiled: bool) -> Outcome:
                     run(program.inputs[position], references[position])
         except DifferentiationError as error:
             failed = Outcome(Kind.REFUSED, error.message + "\n" + str(error), position)
-            return _unless_numba_fails(function, program.inputs[position], failed)
+            return _unless_numba_fails(program, function, program.inputs[position], failed)
         except Failure as failure:
             failed = Outcome(Kind.WRONG, str(failure), position)
-            return _unless_numba_fails(function, program.inputs[position], failed)
+            return _unless_numba_fails(program, function, program.inputs[position], failed)
         except Exception as error:
             detail = f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error)[-6:])}"
-            return _unless_numba_fails(function, program.inputs[position], Outcome(Kind.CRASH, detail, position))
+            return _unless_numba_fails(
+                program, function, program.inputs[position], Outcome(Kind.CRASH, detail, position)
+            )
     return Outcome(Kind.OK)
 
 
-def _unless_numba_fails(function: Callable[..., Any], args: tuple[Any, ...], failed: Outcome) -> Outcome:
+def _unless_numba_fails(
+    program: Program, function: Callable[..., Any], args: tuple[Any, ...], failed: Outcome
+) -> Outcome:
     """The outcome, or a discard if Numba cannot compile the program itself or computes another value than Python.
 
     Of variables that only loops define Numba cannot always tell the type. In an endless loop it takes the wrong
@@ -127,7 +131,7 @@ def _unless_numba_fails(function: Callable[..., Any], args: tuple[Any, ...], fai
     """
     expected = float(function(*copied(args)))
     try:
-        value = float(numba.njit(function)(*copied(args)))
+        value = float(compiled_by_numba(program.text)(*copied(args)))
     except Exception:
         return Outcome(Kind.DISCARDED, "Numba cannot compile it")
     if not abs(value - expected) <= 1e-9 * max(1.0, abs(expected)):
@@ -187,7 +191,7 @@ def _compiled(program: Program, function: Callable[..., Any]) -> Run:
     from zygote_py import value_and_gradient
 
     derivative = value_and_gradient(function)
-    primal = numba.njit(function)
+    primal = compiled_by_numba(program.text)
 
     def run(args: tuple[Any, ...], reference: Reference) -> None:
         given = copied(args)

@@ -7,24 +7,28 @@
 The programs nest loops with bounds that depend on data, branches, `break`, `continue`, loop `else` and early returns,
 and overwrite, swap, pack and unpack their variables. They end after a bounded number of steps, keep their values in
 range, stay inside the domains of what they call and read arrays only inside their bounds. With `writes` they also make,
-view, swap and write to arrays (`tests.random_programs.arrays`). They do not call each other or raise.
+view, swap and write to arrays (`tests.random_programs.arrays`), with `functions` they call others, which may call each
+other and themselves (`tests.random_programs.functions`). They do not raise.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
 from tests.array_trees import in_layout
 from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
 from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
+from tests.random_programs.functions import Calls, Place, Signature
 
 HEADER = "import math\n\nimport numpy as np\n\n\n"
 STEPS = 200  # the most iterations of the innermost loop
@@ -48,28 +52,45 @@ def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
     return scope["f"]  # type: ignore[no-any-return]
 
 
-def generate(rng: random.Random, arrays: bool, inputs: int = 2, writes: bool = False) -> Program:
-    """A random program, the same for the same state of `rng`; `writes` adds to `arrays` that they are written to."""
-    return _Generator(rng, arrays, writes).program(inputs)
+def compiled(text: str) -> Any:
+    """The function `f` of a module's text, and those that it calls, compiled by Numba."""
+    function = load(text)
+    scope = function.__globals__
+    for name in [name for name, value in scope.items() if inspect.isfunction(value)]:
+        scope[name] = numba.njit(scope[name])
+    return scope["f"]
+
+
+def generate(
+    rng: random.Random, arrays: bool, inputs: int = 2, writes: bool = False, functions: bool = False
+) -> Program:
+    """A random program, the same for the same state of `rng`; `writes` adds to `arrays` that they are written to.
+
+    With `functions` it calls others.
+    """
+    return _Generator(rng, arrays, writes, functions).program(inputs)
 
 
 def _given(arg: Any, layout: str) -> Any:
     return in_layout(arg, layout) if layout else arg
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a statement stands: the room that is left for nesting, and the loop around it."""
-
-    depth: int
-    trips: int = 1
-    in_loop: bool = False
-    step: str = ""  # the statement that `continue` must not skip
-
-
-class _Generator:
-    def __init__(self, rng: random.Random, arrays: bool, writes: bool) -> None:
+class _Generator(Calls):
+    def __init__(
+        self,
+        rng: random.Random,
+        arrays: bool,
+        writes: bool,
+        functions: bool = False,
+        known: Sequence[Signature] = (),
+        own: Signature | None = None,
+    ) -> None:
+        """`known` are functions that may be called, `own` is the one that is drawn, if it is not `f`."""
         self.rng = rng
+        self.functions = functions
+        self.known = list(known)
+        self.own = own
+        self.own_calls = 0
         self.arrays = arrays or writes
         self.writes = writes
         self.on_arrays = ArrayStatements(self)
@@ -79,6 +100,7 @@ class _Generator:
 
     def program(self, inputs: int) -> Program:
         rng = self.rng
+        others = [self.function(number) for number in range(1, rng.randint(1, 3) + 1)] if self.functions else []
         scope = Scope(reach=NARROW if self.writes else 2.0)
         kinds: dict[str, Any] = dict.fromkeys("xyz"[: rng.randint(1, 3)], "float")
         if rng.random() < 0.75:
@@ -99,14 +121,14 @@ class _Generator:
         if self.writes:
             layouts = {name: "A" if rng.random() < 0.15 else "C" for name in scope.arrays}
             scope.layouts |= layouts
-        self.block(scope, _Place(depth=rng.choice((1, 2, 3, 3))), rng.choice((1, 2, 3, 4, 5, 6, 8)))
+        self.block(scope, Place(depth=rng.choice((1, 2, 3, 3))), rng.choice((1, 2, 3, 4, 5, 6, 8)))
         self.finish(scope)
         text = ast.unparse(ast.parse(f"def f({', '.join(kinds)}):\n" + "\n".join(self.lines)))
         drawn = tuple(tuple(self.argument(kind) for kind in kinds.values()) for _ in range(inputs))
         if self.writes:
             order = [layouts.get(name, "") for name in kinds]
             drawn = tuple(tuple(map(_given, args, order)) for args in drawn)
-        return Program(HEADER + text + "\n", drawn, self.writes)
+        return Program(HEADER + "".join(f"{other}\n\n\n" for other in others) + text + "\n", drawn, self.writes)
 
     def _matrix(self) -> tuple[int, int]:
         return self.rng.randint(1, 3), self.rng.randint(1, 3)
@@ -154,7 +176,7 @@ class _Generator:
 
     # Statements
 
-    def block(self, scope: Scope, place: _Place, count: int) -> None:
+    def block(self, scope: Scope, place: Place, count: int) -> None:
         """Statements on one level; `scope` learns what they define."""
         before = len(self.lines)
         for _ in range(count):
@@ -162,7 +184,7 @@ class _Generator:
         if len(self.lines) == before:
             self.put("pass")
 
-    def statement(self, scope: Scope, place: _Place) -> None:
+    def statement(self, scope: Scope, place: Place) -> None:
         simple = (
             (self.assign, 6),
             (self.overwrite, 6),
@@ -177,15 +199,17 @@ class _Generator:
         )
         if self.writes:
             simple += ((self.array_statement, 24),)
+        if self.known:
+            simple += ((self.call, 12),)
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
         choices = [choice for choice in simple + compound if choice[1]]
         chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]
         chosen(scope, place)
 
-    def array_statement(self, scope: Scope, place: _Place) -> None:
+    def array_statement(self, scope: Scope, place: Place) -> None:
         self.on_arrays.statement(scope)
 
-    def assign(self, scope: Scope, place: _Place) -> None:
+    def assign(self, scope: Scope, place: Place) -> None:
         name = self.fresh("v")
         if self.rng.random() < 0.1:
             other = self.fresh("v")
@@ -195,7 +219,7 @@ class _Generator:
             self.put(f"{name} = {self.narrow(scope)}")
         scope.floats.append(name)
 
-    def overwrite(self, scope: Scope, place: _Place) -> None:
+    def overwrite(self, scope: Scope, place: Place) -> None:
         """A new value for a variable, in place or not."""
         rng = self.rng
         free = [name for name in scope.floats if name not in scope.fixed]
@@ -219,7 +243,7 @@ class _Generator:
                 self.put(f"{name} = {self.narrow(scope)}")
         return None
 
-    def accumulate(self, scope: Scope, place: _Place) -> None:
+    def accumulate(self, scope: Scope, place: Place) -> None:
         """A running sum or product; it starts outside loops, as an int now and then."""
         rng = self.rng
         free = [name for name in scope.wides if name not in scope.fixed]
@@ -240,7 +264,7 @@ class _Generator:
         else:
             self.put(f"{name} {rng.choice(('+=', '+=', '-='))} {self.narrow(scope, 2)}")
 
-    def tuples(self, scope: Scope, place: _Place) -> None:
+    def tuples(self, scope: Scope, place: Place) -> None:
         """Packing, unpacking and swapping."""
         rng = self.rng
         free = [name for name in scope.floats if name not in scope.fixed]
@@ -273,7 +297,7 @@ class _Generator:
                 self.put(f"{a}, {b} = {self.narrow(scope, 2)}, {self.narrow(scope, 2)}")
                 scope.floats += [a, b]
 
-    def whole(self, scope: Scope, place: _Place) -> None:
+    def whole(self, scope: Scope, place: Place) -> None:
         """An integer that may steer the control flow."""
         free = [name for name in scope.ints if name not in scope.fixed and scope.ints[name] == INT]
         value = self.at(scope).whole(2, INT).text
@@ -284,12 +308,12 @@ class _Generator:
         self.put(f"{name} = {value}")
         scope.ints[name] = INT
 
-    def condition(self, scope: Scope, place: _Place) -> None:
+    def condition(self, scope: Scope, place: Place) -> None:
         name = self.fresh("c")
         self.put(f"{name} = {self.at(scope).truth(2)}")
         scope.bools.append(name)
 
-    def once_only(self, scope: Scope, place: _Place) -> None:
+    def once_only(self, scope: Scope, place: Place) -> None:
         """A variable that is overwritten before it is read, or never read."""
         name = self.fresh("v")
         self.put(f"{name} = {self.narrow(scope)}")
@@ -297,7 +321,7 @@ class _Generator:
             self.put(f"{name} = {self.narrow(scope)}")
             scope.floats.append(name)
 
-    def holds(self, scope: Scope, place: _Place) -> None:
+    def holds(self, scope: Scope, place: Place) -> None:
         """An assertion that holds."""
         if self.rng.random() < 0.5 and scope.floats:
             self.put(f"assert abs({self.rng.choice(scope.floats)}) < 100.0")
@@ -306,7 +330,7 @@ class _Generator:
         else:
             self.put("pass")
 
-    def leave_loop(self, scope: Scope, place: _Place) -> None:
+    def leave_loop(self, scope: Scope, place: Place) -> None:
         self.put(f"if {self.at(scope).truth(1)}:")
         self.indent += 1
         if self.rng.random() < 0.4:
@@ -319,15 +343,18 @@ class _Generator:
             self.put("break")
         self.indent -= 1
 
-    def leave(self, scope: Scope, place: _Place) -> None:
+    def leave(self, scope: Scope, place: Place) -> None:
         self.put(f"if {self.at(scope).truth(1)}:")
         self.indent += 1
-        self.put(f"return {self.narrow(scope, 2)}")
+        if self.own is not None:
+            self.give_back(scope)
+        else:
+            self.put(f"return {self.narrow(scope, 2)}")
         self.indent -= 1
 
-    def branch(self, scope: Scope, place: _Place) -> None:
+    def branch(self, scope: Scope, place: Place) -> None:
         rng = self.rng
-        inner = _Place(place.depth - 1, place.trips, place.in_loop, place.step)
+        inner = Place(place.depth - 1, place.trips, place.in_loop, place.step)
         both: list[list[str]] = []
         name = self.fresh("v") if rng.random() < 0.4 else ""
 
@@ -351,7 +378,7 @@ class _Generator:
         if name:
             scope.floats.append(name)
 
-    def guarded(self, scope: Scope, place: _Place) -> None:
+    def guarded(self, scope: Scope, place: Place) -> None:
         """A variable with a value on one path only, read on that path only."""
         name = self.fresh("v")
         if scope.bools and self.rng.random() < 0.5:
@@ -362,7 +389,7 @@ class _Generator:
         self.put(f"if {flag}:")
         self.put(f"    {name} = {self.narrow(scope, 2)}")
         inner = scope.inner()
-        self.block(inner, _Place(0, place.trips, place.in_loop, place.step), self.rng.randint(0, 2))
+        self.block(inner, Place(0, place.trips, place.in_loop, place.step), self.rng.randint(0, 2))
         scope.floats, scope.wides, scope.ints = inner.floats, inner.wides, inner.ints
         scope.tuples, scope.bools = inner.tuples, inner.bools
         scope.arrays, scope.heaps, scope.layouts = inner.arrays, inner.heaps, inner.layouts
@@ -374,18 +401,18 @@ class _Generator:
         self.indent -= 1
         scope.bools.append(flag)
 
-    def loop(self, scope: Scope, place: _Place) -> None:
+    def loop(self, scope: Scope, place: Place) -> None:
         rng = self.rng
         form = rng.choice((self.over_range, self.over_range, self.counted_while, self.over_things))
         if not place.in_loop and not scope.wides and rng.random() < 0.7:
             self.accumulate(scope, place)
         form(scope, place)
 
-    def body(self, scope: Scope, outer: Scope, place: _Place, trips: int, step: str = "", last: str = "") -> None:
+    def body(self, scope: Scope, outer: Scope, place: Place, trips: int, step: str = "", last: str = "") -> None:
         """The body of a loop, in `scope`, and perhaps its `else`, in `outer`."""
         rng = self.rng
         self.indent += 1
-        inside = _Place(place.depth - 1 if place.trips * trips < STEPS else 0, place.trips * trips, True, step)
+        inside = Place(place.depth - 1 if place.trips * trips < STEPS else 0, place.trips * trips, True, step)
         local = scope.inner()
         self.block(local, inside, rng.randint(1, 4))
         if last:
@@ -394,10 +421,10 @@ class _Generator:
         if rng.random() < 0.15:
             self.put("else:")
             self.indent += 1
-            self.block(outer.inner(), _Place(0, place.trips, place.in_loop, place.step), rng.randint(1, 2))
+            self.block(outer.inner(), Place(0, place.trips, place.in_loop, place.step), rng.randint(1, 2))
             self.indent -= 1
 
-    def over_range(self, scope: Scope, place: _Place) -> None:
+    def over_range(self, scope: Scope, place: Place) -> None:
         rng = self.rng
         stop = self.at(scope).whole(1, Interval(-1, 5)).text
         index = self.fresh("i")
@@ -436,7 +463,7 @@ class _Generator:
         if after:
             scope.ints[index] = Interval(-3, 7)
 
-    def counted_while(self, scope: Scope, place: _Place) -> None:
+    def counted_while(self, scope: Scope, place: Place) -> None:
         """A `while` that a counter ends at the latest."""
         rng = self.rng
         counter = self.fresh("k")
@@ -472,7 +499,7 @@ class _Generator:
                 self.put(f"    {counter} += {rng.choice((1, 1, 2))}")
                 self.body(inner, scope, place, 6)
 
-    def over_things(self, scope: Scope, place: _Place) -> None:
+    def over_things(self, scope: Scope, place: Place) -> None:
         """A loop over an array, a tuple, `zip` or `enumerate`."""
         rng = self.rng
         lines = [name for name, shape in scope.arrays.items() if len(shape) == 1]

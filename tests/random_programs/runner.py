@@ -1,7 +1,7 @@
 """Many random programs on several processes: `python -m tests.random_programs --count 10000 --seed 0 --jobs 2`.
 
 Seed `s` is one program: of four in a row one has no arrays, one reads them, and two write to them (`--arrays` draws
-others). One in `--every` is run compiled and the others in plain Python
+others); every second four call functions. One in `--every` is run compiled and the others in plain Python
 (`--compiled` and `--plain` run all in one mode). `--show SEED` prints a program and what comes of it. A process that
 dies is a crash of the seed it was working on. Exit code 1 if any gradient was wrong or anything crashed.
 """
@@ -41,12 +41,13 @@ KINDS = ("none", "read", "written")  # what programs do with arrays
 def program_of(seed: int, arrays: str = "mixed") -> Program:
     """The program of a seed, of one of KINDS."""
     kind = ("none", "read", "written", "written")[seed % 4] if arrays == "mixed" else arrays
-    return generate(random.Random(seed), arrays=kind == "read", writes=kind == "written")
+    calls = seed // 4 % 2 == 1
+    return generate(random.Random(seed), arrays=kind == "read", writes=kind == "written", functions=calls)
 
 
 def is_compiled(seed: int, every: int) -> bool:
     """Whether the program of a seed is run compiled: one in `every`, of each kind in turn."""
-    return every > 0 and (seed // 4) % every == 0
+    return every > 0 and (seed // 8) % every == 0
 
 
 def run_seed(seed: int, settings: Settings) -> Outcome:
