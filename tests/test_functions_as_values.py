@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.function_checks import check_functions
-from zygote_py import DifferentiationError, gradient, value_and_gradient
+from zygote_py import DifferentiationError, adjoint, gradient, ignore, value_and_gradient
 
 
 def square(v):
@@ -460,3 +460,26 @@ def test_refusals(f, message):
 def test_no_gradient_with_respect_to_a_function():
     with pytest.raises(DifferentiationError, match="no gradient with respect to `f`"):
         gradient(apply, wrt="f")(square, 1.0)
+
+
+def test_a_function_with_a_rule_is_an_argument():
+    def own(v):
+        return v * v
+
+    def like_it(v):
+        return v * v
+
+    @adjoint(own)
+    def rule(v):
+        def back(dy):
+            return (dy * 100.0,)
+
+        return v * v, back
+
+    df = gradient(apply, wrt="x")
+    assert df(own, 3.0) == 100.0
+    assert df(like_it, 3.0) == 6.0
+    assert gradient(in_turn, wrt="x")((cube, own), 2.0) == 1200.0
+    assert gradient(lambda unit, x: unit.f(x), wrt="x")(Unit(1.0, own), 3.0) == 100.0
+    assert gradient(lambda x: apply(own, x))(3.0) == 100.0
+    assert df(ignore(like_it), 3.0) == 0.0

@@ -66,7 +66,7 @@ class GradientFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The gradient at these arguments."""
         quick = self._quick
-        if quick is None or kwargs:
+        if quick is None or kwargs or any(map(callable, args)):  # functions are wrapped first
             return self._call(args, kwargs)
         try:
             return quick(*args)
@@ -197,7 +197,8 @@ class GradientFunction:
                     now.dispatcher = numba_adapter.make_dispatcher(stub, implement, self._request.options)
                 else:
                     now.dispatcher = self._entry_of(now)
-            if not now.hidden and not now.frozen and now is self._now:
+            functions = any(numba_adapter.takes_functions(each) for each in now.compiled)
+            if not now.hidden and not now.frozen and now is self._now and not functions:
                 self._quick = now.dispatcher
             return now.dispatcher
 

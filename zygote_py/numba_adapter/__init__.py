@@ -32,7 +32,7 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
-from zygote_py.numba_adapter.functions import holds_functions, with_functions
+from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
 from zygote_py.numba_adapter.given import (
     GivenType,
     can_call,
@@ -92,6 +92,7 @@ __all__ = [
     "signature_of_given",
     "supported_callables",
     "taken_out",
+    "takes_functions",
     "typed_function",
     "typed_implementation",
     "typeof",

@@ -26,10 +26,12 @@ from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
 
 from zygote_py import structures
+from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callees import Same, Session, callee_type, constant_key, is_inlined
 from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
+from zygote_py.numba_adapter.given import given_callee
 
 _FUNCTIONS = (
     python_types.FunctionType,
@@ -38,6 +40,7 @@ _FUNCTIONS = (
     functools.partial,
     np.ufunc,
     Dispatcher,
+    Ignored,
 )
 _MOST_KEPT = 512
 
@@ -110,10 +113,12 @@ def _representative(value: Any) -> Any:
     if isinstance(value, Dispatcher):
         value = value.py_func
     key = _key(value)
-    if key is None:
+    if key is None or given_for(value) is not None:
         return value
     found = _known.get(key)
-    if found is None or _key(found[0]) != key:  # what it captures may have changed since
+    if (
+        found is None or _key(found[0]) != key or given_for(found[0]) is not None
+    ):  # what it captures may have changed since
         found = _known[key] = value, as_python(value)
         if len(_known) > _MOST_KEPT:
             _known.popitem(last=False)
@@ -230,10 +235,16 @@ def as_callees(type_: Any, session: Session) -> Any:
     """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
     if isinstance(type_, FunctionValueType):
         func = type_.typing_key
+        callee = given_callee(func, session)
+        if callee is not None:
+            return numba_typeof(callee)
         if isinstance(func, python_types.FunctionType):
             return callee_type(func, session)
         return known_function(func) or numba_typeof(func)
     if isinstance(type_, types.Dispatcher):
+        callee = given_callee(type_.dispatcher, session)
+        if callee is not None:
+            return numba_typeof(callee)
         return callee_type(type_.dispatcher.py_func, session) if is_inlined(type_.dispatcher) else type_
     if not isinstance(type_, types.BaseTuple):
         return type_
@@ -244,6 +255,14 @@ def as_callees(type_: Any, session: Session) -> Any:
     if isinstance(type_, DataclassType):
         return type_.with_components(made)
     return types.BaseTuple.from_types(made, getattr(type_, "instance_class", tuple))
+
+
+def takes_functions(argument_types: tuple[Type, ...]) -> bool:
+    """Whether there are functions among arguments of these types, or in a tuple or structure among them."""
+    return any(
+        takes_functions(components_of(each)) if isinstance(each, types.BaseTuple) else isinstance(each, types.Callable)
+        for each in argument_types
+    )
 
 
 def holds_functions(value: Any) -> bool:

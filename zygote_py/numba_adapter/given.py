@@ -20,16 +20,17 @@ from typing import Any
 import numba
 from numba import types
 from numba.core import config, errors, ir
+from numba.core.datamodel import models
 from numba.core.extending import _Intrinsic
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import signature
-from numba.extending import overload, typeof_impl
+from numba.extending import overload, register_model, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.numba_adapter.callees import Callee, Session, fold
+from zygote_py.numba_adapter.callees import Callee, Same, Session, fold
 from zygote_py.numba_adapter.dispatch import is_dispatcher
 
 
@@ -41,7 +42,7 @@ class GivenCallee(Callee):
         self.given = given
 
 
-class GivenType(types.Callable, types.Opaque):
+class GivenType(Same, types.Callable, types.Opaque):
     """The type of a `GivenCallee`."""
 
     def __init__(self, callee: GivenCallee) -> None:
@@ -76,6 +77,9 @@ class GivenType(types.Callable, types.Opaque):
     def get_impl_key(self, sig: object) -> object:
         """Numba asks for what to compile; it does not come to that."""
         raise InternalError(f"the call of `{self.given.name}` is to be compiled")
+
+
+register_model(GivenType)(models.OpaqueModel)
 
 
 @typeof_impl.register(GivenCallee)
