@@ -238,7 +238,7 @@ class Routine:
 
     What a call does: it may write to the memory that the parameters numbered in `writes` reach; its result may share
     memory with those in `shares`; after it, those in `mixes` may reach each other's; and if it `acts`, it must stay
-    where it is for another reason (it prints, or draws).
+    where it is for another reason (it prints, draws or raises).
     The function is set when it is made: it may call the routine itself.
 
     The derivative of a call may be given from outside, by a `rule`; derivatives go through those parameters only that

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from zygote_py.ir.core import Function, Instr, Param, Return, Routine, operands
+from zygote_py.ir.core import Function, Instr, Param, Raise, Return, Routine, operands
 from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ops import Effect
 
@@ -93,7 +93,7 @@ def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
     return (
         numbers([param for param in given if memory.is_written(param)]),
         numbers([param for param in given if memory.root(param) in results]),
-        any(_acts(instr) for instr in instrs),
+        any(map(_acts, instrs)) or any(isinstance(block.terminator, Raise) for block in function.blocks),
     )
 
 

@@ -375,3 +375,23 @@ def test_a_diamond_of_values_takes_linear_code(depth):
     for _ in range(depth):
         y, d = 0.5 * y + 0.1 * y * y, (0.5 + 0.2 * y) * d
     assert df(0.3) == pytest.approx(d, rel=1e-13)
+
+
+def checked(x):
+    if x < 0.0:
+        raise ValueError("negative")
+    return x * x
+
+
+def only_checks(x):
+    checked(x)
+    checked(x + 1.0)
+    return 2.0 * x
+
+
+@pytest.mark.usefixtures("nothing_is_inlined")
+def test_what_a_routine_raises_is_raised_though_nothing_needs_its_result():
+    df = gradient(only_checks)
+    assert df(1.0) == 2.0
+    with pytest.raises(ValueError, match="negative"):
+        df(-0.5)
