@@ -15,6 +15,7 @@ forward function keeps what is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from numba import types
@@ -136,3 +137,15 @@ def results_of(function: Function) -> tuple[Type, ...]:
     if isinstance(value.type, types.BaseTuple):
         return components_of(value.type)
     return () if isinstance(value.type, types.NoneType) else (value.type,)
+
+
+def name_apart(params: Sequence[Param]) -> None:
+    """Give the parameters of a function different names."""
+    taken: set[str] = set()
+    for param in params:
+        base = param.hint or "t"
+        number = 0
+        while (name := f"{base}_{number}" if number else base) in taken:
+            number += 1
+        param.hint = name
+        taken.add(name)

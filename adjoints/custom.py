@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.calls import Case, Derivative, Source
+from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.packing import pack_all
@@ -147,7 +147,7 @@ class _Maker:
         derivative.kept = tuple(value.type for value in kept)
         everything = (*results, *shadow_values, *kept)
         block.terminator = Return((pack_all(block, everything) if everything else _NONE,))
-        _name_apart([*params, *shadows])
+        name_apart([*params, *shadows])
         derivative.forward.function = Function(
             derivative.forward.__name__, [*params, *shadows], [block], "joint", None, function.loc, function.options
         )
@@ -305,7 +305,7 @@ class _Maker:
         block.terminator = Return((pack_all(block, values) if values else _NONE,))
         derivative.sources = tuple(sources)
         params = [*taken, *(seeds[n] for n in derivative.seeds)]
-        _name_apart(params)
+        name_apart(params)
         derivative.reverse.function = Function(
             derivative.reverse.__name__, params, [block], "joint", None, function.loc, function.options
         )
@@ -384,18 +384,6 @@ def _writable(kind: Type) -> Type:
 
 def _shadow(param: Param) -> Param:
     return Param(_writable(param.type), f"d{param.hint or 't'}", param.loc)
-
-
-def _name_apart(params: Sequence[Param]) -> None:
-    """Give parameters different names."""
-    taken: set[str] = set()
-    for param in params:
-        base = param.hint or "t"
-        number = 0
-        while (name := f"{base}_{number}" if number else base) in taken:
-            number += 1
-        param.hint = name
-        taken.add(name)
 
 
 _NONE = Const(None, types.none)

@@ -17,7 +17,8 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.adjoint import Prepared, make_adjoint
-from zygote_py.adjoints.calls import Call, Case, Derivative, Source
+from zygote_py.adjoints.calls import Call, Case, Derivative, Source, name_apart
+from zygote_py.adjoints.checkpoints import plain_case, run_again
 from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.custom import derive
 from zygote_py.adjoints.depth import limit_depth
@@ -109,6 +110,10 @@ class Derivatives:
                 derive(made := _new(routine, case))
                 self._made[routine, case] = made
                 _tidy([made], acting=False)
+            elif routine.runs_again:
+                run_again(made := _new(routine, case), self._plain(routine, plain_case(case)))
+                self._made[routine, case] = made
+                _tidy([made], acting=False)
             elif self._cycles[routine]:
                 cases = self._cases(routine, case)
                 self._make_group(cases, recursive=True)
@@ -120,6 +125,14 @@ class Derivatives:
                 else:
                     _tidy([made])
         return self._made[routine, case]
+
+    def _plain(self, routine: Routine, case: Case) -> Derivative:
+        """The derivative of a routine with a checkpoint as if it had none."""
+        plain = Routine(routine.__name__)
+        plain.function = routine.function
+        plain.writes, plain.shares, plain.acts = routine.writes, routine.shares, routine.acts
+        self._cycles[plain] = ()
+        return self.of(plain, case)
 
     def _make_group(self, cases: Mapping[Routine, Case], recursive: bool = False) -> None:
         """Make the derivatives of routines that keep what they keep on stacks: those of a group may call each other."""
@@ -263,22 +276,10 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
             values = block.terminator.values
             block.terminator.values = (pack_all(block, values),) if values else (_NONE,)
     for function in (forward, reverse):
-        _name_apart(function.params)
+        name_apart(function.params)
         for block in function.blocks:
             block.instrs = [each for each in block.instrs if not (isinstance(each, Instr) and each.op is ops.release)]
     derivative.forward.function, derivative.reverse.function = forward, reverse
-
-
-def _name_apart(params: list[Param]) -> None:
-    """Give parameters different names."""
-    taken: set[str] = set()
-    for param in params:
-        base = param.hint or "t"
-        number = 0
-        while (name := f"{base}_{number}" if number else base) in taken:
-            number += 1
-        param.hint = name
-        taken.add(name)
 
 
 def _calls(primal: Function, activity: Activity, memory: Memory) -> Iterator[tuple[Instr, Case]]:
@@ -402,7 +403,8 @@ def _tidy(made: Sequence[Derivative], acting: bool = True) -> None:
 
 def _new(routine: Routine, case: Case) -> Derivative:
     name = routine.__name__
-    made = Derivative(routine, case, Routine(f"{name}_forward"), Routine(f"{name}_reverse"))
+    forward, reverse = ("checkpoint", "again") if routine.runs_again else ("forward", "reverse")
+    made = Derivative(routine, case, Routine(f"{name}_{forward}"), Routine(f"{name}_{reverse}"))
     made.forward.acts = made.reverse.acts = True
     return made
 

@@ -253,6 +253,7 @@ class Routine:
         self.mixes: frozenset[int] = frozenset()
         self.acts = False
         self.rule: object | None = None
+        self.runs_again = False  # in the reverse sweep, so that nothing but its arguments is kept
         self.passes: frozenset[int] | None = None
 
     def __call__(self, *args: object) -> object:

@@ -104,6 +104,11 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
     return tuple(arg for arg in instr.args if has_memory(arg.type))
 
 
+def draws(instr: Instr) -> bool:
+    """Whether an instruction draws random numbers, or makes the next draws others."""
+    return _is_draw(instr.op)
+
+
 def _is_draw(op: ops.Op) -> bool:
     return ops.module_of(op) in ("numpy.random", "numpy.random.mtrand")
 

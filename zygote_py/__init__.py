@@ -8,6 +8,7 @@ def df(x, y): ...
 
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.api import GradientFunction, gradient, value_and_gradient
+from zygote_py.checkpoint import checkpoint
 from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
 from zygote_py.pullback import Pullback, pullback
 
@@ -18,6 +19,7 @@ __all__ = [
     "__version__",
     "adjoint",
     "check_adjoint",
+    "checkpoint",
     "gradient",
     "hook",
     "ignore",

@@ -336,3 +336,4 @@ class TypedFunction:
     accessor_of: Callable[[Type, str], Type | None]
     member_of: Callable[[Type, str], Type | None]
     given: GivenParts | None = None  # what is given for it, beside its body
+    runs_again: bool = False  # in the reverse sweep, so that nothing but its arguments is kept

@@ -67,7 +67,8 @@ class Program:
     def routine(self, function: st.TypedFunction) -> Routine:
         """The routine that a function is, to be made if it is not yet."""
         if function not in self._routines:
-            self._routines[function] = Routine(function.name if function.name.isidentifier() else "lambda_")
+            self._routines[function] = made = Routine(function.name if function.name.isidentifier() else "lambda_")
+            made.runs_again = function.runs_again
         return self._routines[function]
 
     def routines(self) -> dict[st.TypedFunction, Routine]:
@@ -91,6 +92,8 @@ class Program:
 
     def _survey(self, function: st.TypedFunction, callees: Callees, active: list[st.TypedFunction]) -> None:
         self._calls[function] = []
+        if function.runs_again:
+            self._chosen.add(function)
         if function.given is None:
             self._calls[function] += callees(function)
         else:
@@ -124,7 +127,7 @@ class Program:
         called = {part for each in given for part in (each, each.given.rule, each.given.back)}  # type: ignore[union-attr]
         for recursive in self._chosen:
             if what := _no_routine(recursive):
-                kind = "function" if recursive in called else "recursive function"
+                kind = "function" if recursive in called or recursive.runs_again else "recursive function"
                 raise refuse(
                     f"the {kind} `{recursive.name}` takes or returns {what}, which is not supported",
                     recursive.loc,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from numba.np.extensions import cross2d
 
+import zygote_py.numba_adapter.checkpoints  # noqa: F401 (tells Numba of them)
 from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
 from zygote_py.numba_adapter.callees import default_of
 from zygote_py.numba_adapter.closures import SELF as CLOSURE

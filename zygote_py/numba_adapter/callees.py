@@ -9,6 +9,7 @@ returns. In their place the pipeline sees a `Callee`, whose type answers a call 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import sys
@@ -27,6 +28,7 @@ from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.checkpoint import Checkpointed
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
@@ -63,6 +65,7 @@ class Session(Same):
         self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self._typed: dict[_Key, st.TypedFunction] = {}
+        self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
         self._active: list[_Key] = []  # those being typed right now
         self._assumed: dict[_Key, Type] = {}
         self._asked: set[_Key] = set()  # those whose result is being looked for
@@ -105,6 +108,13 @@ class Session(Same):
                 _forget_failures()
                 self._assumed[key] = typed.return_type
         return self._typed[key]
+
+    def typed_again(self, func: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """A function with a checkpoint for these argument types."""
+        key = func, argument_types
+        if key not in self._again:
+            self._again[key] = dataclasses.replace(self.typed(func, argument_types), runs_again=True)
+        return self._again[key]
 
     def result_type(self, func: Any, argument_types: tuple[Type, ...]) -> Type:
         """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
@@ -178,10 +188,10 @@ class Callee(Same):
 class CalleeType(Same, types.Callable, types.Opaque):
     """The type of a `Callee`: each function has its own, so that it is known what is called."""
 
-    def __init__(self, callee: Callee) -> None:
+    def __init__(self, callee: Callee, what: str = "") -> None:
         self.func = callee.func
         self._session = callee.session
-        super().__init__(f"function {callee.func.__qualname__} at {id(callee.func)} in {callee.session.number}")
+        super().__init__(f"{what}function {callee.func.__qualname__} at {id(callee.func)} in {callee.session.number}")
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
@@ -199,6 +209,26 @@ class CalleeType(Same, types.Callable, types.Opaque):
     def get_impl_key(self, sig: object) -> object:
         """Numba asks for what to compile; it does not come to that, as nothing is compiled of what we type."""
         raise InternalError(f"the call of `{self.func.__name__}` is to be compiled before it is inlined")
+
+
+class AgainCallee(Callee):
+    """What stands in a function that is being typed for one with a checkpoint (see `zygote_py.checkpoint`)."""
+
+
+class AgainType(CalleeType):
+    """The type of an `AgainCallee`: that of the function, whose calls are to be told from others."""
+
+    def __init__(self, callee: AgainCallee) -> None:
+        super().__init__(callee, "checkpoint of ")
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """The function for these argument types, as one that runs again."""
+        return self._session.typed_again(self.func, argument_types)
+
+
+@typeof_impl.register(AgainCallee)
+def _typeof_again(value: AgainCallee, context: object) -> Type:
+    return AgainType(value)
 
 
 def fold(
@@ -262,10 +292,15 @@ def is_inlined(value: Any) -> bool:
 
 def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
     """The `Callee` to put in the place of a captured function; None for what Numba should see itself."""
+    kind = Callee
+    if isinstance(value, Checkpointed):
+        kind, value = AgainCallee, value.func
     if is_inlined(value):
         value = value.py_func
     elif not isinstance(value, FunctionType) or is_known_to_numba(value):
-        return None
+        if kind is Callee:
+            return None
+        raise refuse("a checkpoint is for a Python function", loc, "write a function that calls it", "checkpoint")
     if (value.__module__ or "").startswith("_pytest."):
         raise refuse(
             "pytest has rewritten this `assert` into something that is not supported",
@@ -273,7 +308,7 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
             "put the function into a module that is not a test",
             "assert",
         )
-    return Callee(value, session)
+    return kind(value, session)
 
 
 def is_known_to_numba(value: object) -> bool:
