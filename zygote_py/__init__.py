@@ -6,11 +6,18 @@ from zygote_py import gradient
 def df(x, y): ...
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.api import GradientFunction, gradient, value_and_gradient
-from zygote_py.checkpoint import checkpoint
-from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
-from zygote_py.pullback import Pullback, pullback
+
+if TYPE_CHECKING:
+    from zygote_py.checkpoints import checkpoint
+    from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
+    from zygote_py.pullback import Pullback, pullback
 
 __all__ = [
     "DifferentiationError",
@@ -28,3 +35,27 @@ __all__ = [
     "value_and_gradient",
 ]
 __version__ = "0.1.0"
+
+# Imported when they are asked for, as they need the compiler: a gradient out of the cache does not.
+_LATER = {
+    "Pullback": "zygote_py.pullback",
+    "adjoint": "zygote_py.custom",
+    "check_adjoint": "zygote_py.custom",
+    "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
+    "hook": "zygote_py.custom",
+    "ignore": "zygote_py.custom",
+    "pullback": "zygote_py.pullback",
+    "stop_gradient": "zygote_py.custom",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -2,8 +2,8 @@
 
     front end -> simplification, canonical form -> activity, shadows -> adjoint -> joint function -> emission
 
-`Request` says what is to be differentiated, `compile_gradient` runs the stages and keeps what each made, for
-inspection. What Numba does with the emitted function is not its business (see `zygote_py.api`).
+`compile_gradient` runs the stages for a `Request` and keeps what each made, for inspection. What Numba does with the
+emitted function is not its business (see `zygote_py.gradient_function`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
-    Loc,
     Operand,
     Param,
     Raise,
@@ -50,35 +49,7 @@ from zygote_py.ir.memory import Memory
 from zygote_py.ir.routines import calls_in, cycles
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to differentiate: the function, the parameters asked for (None: all), by number, the form.
-
-    Captured variables are asked for by name. With `bare`, the answer is the one gradient asked for and no tuple;
-    `closure` puts the gradients of all captured variables behind it, `with_value` the value before.
-    """
-
-    func: Callable[..., object]
-    name: str
-    wrt: tuple[int | str, ...] | None
-    bare: bool
-    with_value: bool
-    options: Mapping[str, object]
-    defaults: Mapping[str, object]
-    closure: bool = False
-
-    @property
-    def numbers_vary(self) -> bool:
-        """Whether gradients may be asked for of the numbers in captured tuples."""
-        return self.closure or any(isinstance(one, str) for one in self.wrt or ())
-
-    @property
-    def loc(self) -> Loc:
-        """Where the function is defined."""
-        code = self.func.__code__
-        return Loc(code.co_filename, code.co_firstlineno)
+from zygote_py.requests import MoreCaptured, Request
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +109,6 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
             hint="let a loop over an array take the place of a long chain of branches",
         ) from None
     return numba_adapter.py_func_of(loaded)
-
-
-class MoreCaptured(Exception):
-    """The function reads captured values that it is not passed; `hidden` are all that it has to be passed."""
-
-    def __init__(self, hidden: tuple[Capture, ...]) -> None:
-        super().__init__(hidden)
-        self.hidden = hidden
 
 
 def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Compiled:

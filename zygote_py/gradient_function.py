@@ -16,18 +16,20 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.compile import Compiled, MoreCaptured, Request, compile_gradient
-from zygote_py.frontend import Capture
+from zygote_py.capture import Capture
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
-from zygote_py.requests import Wrt, call_form, make_request, named_in_module
+from zygote_py.requests import MoreCaptured, Request, Wrt, call_form, make_request, named_in_module
 from zygote_py.starred import expanded, names_of, star_of
+
+if TYPE_CHECKING:
+    from zygote_py.compile import Compiled
 
 
 class GradientFunction:
@@ -145,7 +147,8 @@ class GradientFunction:
             return self._of(len(args))(*args, **kwargs)
         if kwargs or len(args) != self._request.func.__code__.co_argcount:
             args = self._bind(args, kwargs)
-        args = numba_adapter.with_functions(args)
+        if not all(map(numba_adapter.is_plain, args)):
+            args = numba_adapter.with_functions(args)
         while True:
             now = self._now
             try:
@@ -165,6 +168,8 @@ class GradientFunction:
 
     def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Compiled]:
         """Run the stages for a signature, and note what the function captures."""
+        from zygote_py.compile import compile_gradient
+
         with numba_adapter.COMPILER_LOCK:
             if self._now.is_outdated():
                 self._reset()
@@ -265,8 +270,11 @@ class GradientFunction:
         found = []
         for name, arg in zip(inspect.signature(self._request.func).parameters, args, strict=False):
             try:
-                (value,) = numba_adapter.with_functions((arg,))
-                found.append(arg if isinstance(arg, types.Type) else numba_adapter.typeof(value))
+                if isinstance(arg, types.Type):
+                    found.append(arg)
+                    continue
+                (value,) = (arg,) if numba_adapter.is_plain(arg) else numba_adapter.with_functions((arg,))
+                found.append(numba_adapter.typeof(value))
             except DifferentiationError as error:
                 raise refuse(f"the argument `{name}`: {error.message}", self._request.loc, error.hint) from None
         return tuple(found)

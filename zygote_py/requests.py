@@ -9,17 +9,55 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.compile import Request
+from zygote_py.capture import Capture
 from zygote_py.ir.core import Loc
 
 Wrt = str | int | Sequence[str | int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to differentiate: the function, the parameters asked for (None: all), by number, the form.
+
+    Captured variables are asked for by name. With `bare`, the answer is the one gradient asked for and no tuple;
+    `closure` puts the gradients of all captured variables behind it, `with_value` the value before.
+    """
+
+    func: Callable[..., object]
+    name: str
+    wrt: tuple[int | str, ...] | None
+    bare: bool
+    with_value: bool
+    options: Mapping[str, object]
+    defaults: Mapping[str, object]
+    closure: bool = False
+
+    @property
+    def numbers_vary(self) -> bool:
+        """Whether gradients may be asked for of the numbers in captured tuples."""
+        return self.closure or any(isinstance(one, str) for one in self.wrt or ())
+
+    @property
+    def loc(self) -> Loc:
+        """Where the function is defined."""
+        code = self.func.__code__
+        return Loc(code.co_filename, code.co_firstlineno)
+
+
+class MoreCaptured(Exception):
+    """The function reads captured values that it is not passed; `hidden` are all that it has to be passed."""
+
+    def __init__(self, hidden: tuple[Capture, ...]) -> None:
+        super().__init__(hidden)
+        self.hidden = hidden
 
 
 def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False) -> Request:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Signature
 
+from zygote_py.capture import Capture as Capture
 from zygote_py.given import Given
 from zygote_py.ir.core import Loc, Type
 
@@ -272,24 +273,6 @@ class TypedBlock:
     statements: tuple[Statement, ...]
     ending: Ending
     loc: Loc
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Capture:
-    """A captured variable: `kind` is "global" or "freevar", `read` gives its value at this moment.
-
-    The `key` says which variable it is: functions of several modules may capture variables of the same name. `source`
-    is the name that it has in the function `owner`; its parameter may have to have another `name`.
-    """
-
-    name: str
-    kind: str
-    read: Callable[[], object]
-    key: object
-    type: Type | None = None  # None for those that are frozen into the compiled code
-    value: object = None  # what it was when the function was compiled
-    source: str = ""
-    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

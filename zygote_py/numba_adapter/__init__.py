@@ -5,25 +5,21 @@
 
 `typed_function` gives what Numba makes of a function up to its type inference. `make_dispatcher` makes a dispatcher
 that compiles, for each signature, what `implement` gives for it. Numba's errors become `DifferentiationError`s.
-Nothing here knows of differentiation.
+Nothing here knows of differentiation. What only the compiler needs is imported when it is asked for.
 """
 
 from __future__ import annotations
 
-from numba.np.extensions import cross2d
+import importlib
+from typing import TYPE_CHECKING, Any
 
-import zygote_py.numba_adapter.checkpoints  # noqa: F401 (tells Numba of them)
-from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
-from zygote_py.numba_adapter.callees import default_of
-from zygote_py.numba_adapter.closures import SELF as CLOSURE
-from zygote_py.numba_adapter.closures import is_closure
-from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
     asm_text,
     decorated,
     is_compile_time,
     is_dispatcher,
+    is_plain,
     jit_is_disabled,
     llvm_text,
     make_dispatcher,
@@ -33,21 +29,30 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
-from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
-from zygote_py.numba_adapter.given import (
-    GivenType,
-    can_call,
-    is_python,
-    make_identities,
-    make_ignored_known,
-    parameters_of,
-    signature_of_given,
-)
-from zygote_py.numba_adapter.inference import typed_function, typed_implementation
-from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
-from zygote_py.numba_adapter.messages import definition_line
-from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
-from zygote_py.numba_adapter.supported import array_members, supported_callables
+
+if TYPE_CHECKING:
+    from numba.np.extensions import cross2d
+
+    from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+    from zygote_py.numba_adapter.callees import default_of
+    from zygote_py.numba_adapter.closures import SELF as CLOSURE
+    from zygote_py.numba_adapter.closures import is_closure
+    from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
+    from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
+    from zygote_py.numba_adapter.given import (
+        GivenType,
+        can_call,
+        is_python,
+        make_identities,
+        make_ignored_known,
+        parameters_of,
+        signature_of_given,
+    )
+    from zygote_py.numba_adapter.inference import typed_function, typed_implementation
+    from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
+    from zygote_py.numba_adapter.messages import definition_line
+    from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
+    from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
     "CLOSURE",
@@ -72,6 +77,7 @@ __all__ = [
     "is_compile_time",
     "is_dispatcher",
     "is_object",
+    "is_plain",
     "is_python",
     "item_type",
     "jit_is_disabled",
@@ -99,3 +105,51 @@ __all__ = [
     "typeof",
     "with_functions",
 ]
+
+# What the compiler needs, and a gradient out of the cache does not: imported when it is asked for.
+_LATER = {
+    "CLOSURE": "zygote_py.numba_adapter.closures.SELF",
+    "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
+    "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
+    "GivenType": "zygote_py.numba_adapter.given.GivenType",
+    "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.arrays.LENGTH_OF_ITERATOR",
+    "array_members": "zygote_py.numba_adapter.supported.array_members",
+    "can_call": "zygote_py.numba_adapter.given.can_call",
+    "constructed_by": "zygote_py.numba_adapter.dataclasses.constructed_by",
+    "cross2d": "numba.np.extensions.cross2d",
+    "default_of": "zygote_py.numba_adapter.callees.default_of",
+    "definition_line": "zygote_py.numba_adapter.messages.definition_line",
+    "entry_of_seed": "zygote_py.numba_adapter.records.entry_of_seed",
+    "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
+    "function_of": "zygote_py.numba_adapter.records.function_of",
+    "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
+    "is_closure": "zygote_py.numba_adapter.closures.is_closure",
+    "is_object": "zygote_py.numba_adapter.jitclasses.is_object",
+    "is_python": "zygote_py.numba_adapter.given.is_python",
+    "item_type": "zygote_py.numba_adapter.arrays.item_type",
+    "made_by": "zygote_py.numba_adapter.jitclasses.made_by",
+    "make_identities": "zygote_py.numba_adapter.given.make_identities",
+    "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
+    "opened": "zygote_py.numba_adapter.records.opened",
+    "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
+    "put_back": "zygote_py.numba_adapter.records.put_back",
+    "receiver_of": "zygote_py.numba_adapter.dataclasses.receiver_of",
+    "result_type": "zygote_py.numba_adapter.arrays.result_type",
+    "sealed": "zygote_py.numba_adapter.records.sealed",
+    "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
+    "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
+    "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
+    "taken_out": "zygote_py.numba_adapter.records.taken_out",
+    "typed_function": "zygote_py.numba_adapter.inference.typed_function",
+    "typed_implementation": "zygote_py.numba_adapter.inference.typed_implementation",
+    "with_functions": "zygote_py.numba_adapter.functions.with_functions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, own_name = _LATER[name].rpartition(".")
+    found = getattr(importlib.import_module(module), own_name)
+    globals()[name] = found
+    return found

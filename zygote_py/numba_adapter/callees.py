@@ -28,7 +28,7 @@ from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.checkpoint import Checkpointed
+from zygote_py.checkpoints import Checkpointed
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
@@ -212,7 +212,7 @@ class CalleeType(Same, types.Callable, types.Opaque):
 
 
 class AgainCallee(Callee):
-    """What stands in a function that is being typed for one with a checkpoint (see `zygote_py.checkpoint`)."""
+    """What stands in a function that is being typed for one with a checkpoint (see `zygote_py.checkpoints`)."""
 
 
 class AgainType(CalleeType):

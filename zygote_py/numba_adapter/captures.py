@@ -25,7 +25,7 @@ from numba.core.ir_utils import build_definitions, get_definition, guard
 from zygote_py import statements as st
 from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
-from zygote_py.checkpoint import checkpoint
+from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import AgainCallee, Callee, Session, callee_for, is_inlined, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure

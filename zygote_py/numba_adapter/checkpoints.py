@@ -13,7 +13,7 @@ from typing import Any
 import numba
 from numba.extending import overload
 
-from zygote_py.checkpoint import Checkpointed, checkpoint
+from zygote_py.checkpoints import Checkpointed, checkpoint
 from zygote_py.numba_adapter.dispatch import is_dispatcher, register_as_dispatcher
 
 

@@ -19,10 +19,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import typeof_impl
-from numba.typed import List
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter import late  # noqa: F401 (makes dataclasses known)
 from zygote_py.numba_adapter.unknown import unknown
 
 Options = Mapping[str, object]
@@ -85,6 +85,14 @@ def typeof(value: object) -> Type:
         raise refuse(f"{what} is not supported", None, hint) from None
 
 
+_PLAIN = frozenset({float, int, bool, str, complex, type(None), np.ndarray})
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is a number, an array or a text: nothing that has to be wrapped, and no structure."""
+    return type(value) in _PLAIN or isinstance(value, np.generic)
+
+
 _COMPILE_TIME = (
     types.Callable,
     types.Module,
@@ -121,7 +129,7 @@ def object_of(type: Type) -> object:
         case types.Function():
             return type.typing_key
         case types.TypeRef() if type.instance_type is types.ListType:
-            return List
+            return numba.typed.List
         case _:
             return None
 
