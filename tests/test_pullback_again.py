@@ -104,3 +104,25 @@ def test_what_is_captured_may_change():
 def test_pickled(function, args):
     _, back = pullback(function, *(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(back))(1.5)[0], back(1.5)[0])
+
+
+def apply(function, x, y):
+    return function(x) * y
+
+
+def test_functions_among_the_arguments():
+    for function, slope in ((math.sin, math.cos), (lambda t: t * t, lambda t: 2.0 * t)):
+        value, back = pullback(apply, function, 0.7, 2.0)
+        assert value == pytest.approx(function(0.7) * 2.0)
+        assert back(1.5) == (None, pytest.approx(3.0 * slope(0.7)), pytest.approx(1.5 * function(0.7)))
+
+
+def product(a, *rest):
+    for each in rest:
+        a *= each
+    return a
+
+
+def test_any_number_of_arguments():
+    assert pullback(product, 2.0, 3.0)[1](1.0) == (3.0, 2.0)
+    assert pullback(product, 2.0, 3.0, 5.0)[1](1.0) == (15.0, 10.0, 6.0)

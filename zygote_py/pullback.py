@@ -29,6 +29,7 @@ from zygote_py.given import watch
 from zygote_py.gradient_function import GradientFunction, stub_of
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts, with_components
+from zygote_py.starred import expanded, star_of
 from zygote_py.structures import parts, with_parts
 
 
@@ -63,13 +64,16 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    return _function(f)(*args)
+    return _function(f, len(args) if star_of(f) else -1)(*args)
 
 
 @functools.lru_cache(maxsize=256)
-def _function(f: Callable[..., Any]) -> _PullbackFunction:
-    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
-    return _PullbackFunction(f)
+def _function(f: Callable[..., Any], count: int = -1) -> _PullbackFunction:
+    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up.
+
+    If it takes any number of arguments, `count` says how many it is called with.
+    """
+    return _PullbackFunction(f if count < 0 else expanded(f, count))
 
 
 class Pullback:
@@ -216,7 +220,7 @@ class _PullbackFunction:
 
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
         quick = self._quick
-        if quick is None:
+        if quick is None or not all(map(numba_adapter.is_plain, args)):
             return self._call(args)
         if any(capture.read() is not capture.value for capture in self._frozen):
             return self._call(args)
@@ -232,10 +236,13 @@ class _PullbackFunction:
     def _call(self, args: tuple[Any, ...]) -> tuple[Any, Pullback]:
         """A call with all that the quick way has no time for: defaults, captured values, the interpreter."""
         args = self._of._bind(args, {})
+        plain = all(map(numba_adapter.is_plain, args))
+        if not plain:
+            args = numba_adapter.with_functions(args)
         made = self._compile(self._of._types(args))
         captured = tuple(capture.read() for capture in made.compiled.lowered.hidden)
         if made.compiled.split:
-            if made.native and self._quick is None:
+            if made.native and plain and self._quick is None:
                 quick = self._quick_for(made.compiled.lowered)
                 try:
                     value, kept = quick(*args, *captured)
