@@ -26,7 +26,7 @@ from zygote_py.ir.types import components_of, names_of
 
 # What the copies of a function that is called in several places may have together, in statements of Numba's: some four
 # to a line of source.
-_MOST_STATEMENTS = 120
+_MOST_STATEMENTS = 400
 
 Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
 Inline = Callable[[st.TypedFunction, "Program"], st.TypedFunction]
