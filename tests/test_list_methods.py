@@ -398,9 +398,6 @@ def test_refusals():
     def any_of(x):
         return x[0] if any([v > 0.0 for v in x]) else x[1]  # noqa: C419
 
-    def mapped(x):
-        return sum(list(map(lambda v: v * v, x)))  # noqa: C417
-
     def a_tuple(x):
         s = [x[0], x[1]]
         s[0:2] = (x[1], x[0])
@@ -427,7 +424,6 @@ def test_refusals():
 
     refused(backwards, "`reversed`", r"range\(n - 1, -1, -1\)")
     refused(any_of, "`any`", r"np\.any")
-    refused(mapped, "`map`", r"\[f\(v\) for v in x\]")
     refused(a_tuple, "slice of a list", r"list\(x\)")
     refused(in_place, "iadd", "extend")
     refused(key, "sorted", "lambda")

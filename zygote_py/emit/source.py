@@ -30,7 +30,7 @@ from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import structure
 from zygote_py.emit.tidy import tidy
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Phi, Value, operands
+from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value, operands
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.routines import routines_of
@@ -124,11 +124,13 @@ def _function_text(
 
 
 def _passed_on(function: Function) -> frozenset[Value]:
-    """The lists that Numba cannot tell from what is appended of what they are."""
+    """The lists that go to a routine, or out, so that Numba cannot tell from what is appended of what they are."""
     passed: set[Value] = set()
     for block in function.blocks:
-        for node in (*block.phis, *block.instrs, block.terminator):
-            if not (isinstance(node, Instr) and node.op in (ops.push, ops.pop)):
+        for node in (*block.instrs, block.terminator):
+            if isinstance(node, Return) or (
+                isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
+            ):
                 passed.update(each for each in operands(node) if isinstance(each, Instr) and each.op is ops.stack)
     return frozenset(passed)
 

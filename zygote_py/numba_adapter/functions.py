@@ -160,7 +160,10 @@ def as_python(value: Any) -> Any:
     """A Python function that does what a partial or a method does; anything else as it is."""
     if isinstance(value, functools.partial):
         return function_of_partial(value)
-    if isinstance(value, python_types.MethodType):
+    # A method in another language, such as np.random.shuffle, Numba may know itself.
+    if isinstance(value, python_types.MethodType) and isinstance(
+        value.__func__, python_types.FunctionType | Dispatcher
+    ):
         return function_of_partial(functools.partial(value.__func__, value.__self__))
     return value
 
