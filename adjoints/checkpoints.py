@@ -5,13 +5,13 @@
         return %y                           %dx = f_reverse %kept, %dy
                                             return %dx
 
-Arguments that the caller may write to are copied. The function must only compute: what it wrote or drew at first, it
-would write or draw again.
+Arrays that the function writes to, or the caller afterwards, are copied: the second run is on the copies. It must not
+draw random numbers, which would be others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numba import types
@@ -22,7 +22,7 @@ from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type
-from zygote_py.ir.memory import draws
+from zygote_py.ir.memory import Memory, draws, reads
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import copied_type
 
@@ -30,74 +30,120 @@ from zygote_py.ir.types import copied_type
 def run_again(derivative: Derivative, plain: Derivative) -> None:
     """Make the two functions of a derivative from those of the `plain` one. Raises DifferentiationError."""
     _check(derivative.routine)
-    results = derivative.results
+    kept = _forward(derivative)
+    made = _Reverse(derivative, kept)
+    block = made.block
+    adjoints = replay(block, plain, made.args, made.shadows, made.given, made.seeds)
+    _return(block, [adjoints[number] for number in derivative.adjoints])
+    derivative.reverse.function = _function(derivative.reverse, derivative.routine.function, made.params, [block])
+
+
+def _forward(derivative: Derivative) -> dict[int, Type]:
+    """Make the forward function, which keeps copies of those parameters whose types these are."""
+    routine, results = derivative.routine, derivative.results
     derivative.shadowed_results = tuple(number for number, type in enumerate(results) if is_array(type))
-    function = derivative.routine.function
+    function = routine.function
     params = [Param(param.type, param.hint, param.loc) for param in function.params]
     shadows = [Param(_writable(params[n].type), f"d{params[n].hint}", function.loc) for n in derivative.shadowed]
     block = Block(function.loc)
-    whole = _emit(block, derivative.routine, params, _single(results))
-    items = _taken_apart(block, whole, results)
+    copies = {
+        number: emit(block, np.copy, [params[number]], type, params[number].hint)
+        for number, type in _copied(derivative)
+    }
+    items = call(block, routine, params, results)
     made = [
-        _emit(block, np.zeros_like, [items[n]], _writable(results[n]), "shadow") for n in derivative.shadowed_results
+        emit(block, np.zeros_like, [items[n]], _writable(results[n]), "shadow") for n in derivative.shadowed_results
     ]
     sources: list[Source] = []
-    kept: list[Operand] = []
-    for number, param in enumerate(params):
-        if number in derivative.case.unstable and isinstance(param.type, types.Array):
-            kept.append(_emit(block, np.copy, [param], copied_type(param.type), param.hint))
-            sources.append(Source("result", len(items) + len(made) + len(kept) - 1))
+    for number in range(len(params)):
+        if number in copies:
+            sources.append(Source("result", len(items) + len(made) + list(copies).index(number)))
         else:
             sources.append(Source("argument", number))
     sources += [Source("argument", len(params) + place) for place in range(len(shadows))]
     sources += [Source("result", len(items) + place) for place in range(len(made))]
-    derivative.kept = tuple(each.type for each in kept)
+    derivative.kept = tuple(each.type for each in copies.values())
     derivative.sources = tuple(sources)
-    _return(block, [*items, *made, *kept])
-    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], block)
-    derivative.reverse.function = _reverse(derivative, plain, [each.type for each in kept])
+    _return(block, [*items, *made, *copies.values()])
+    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], [block])
+    return {number: copy.type for number, copy in copies.items()}
 
 
-def _reverse(derivative: Derivative, plain: Derivative, copies: list[Type]) -> Function:
-    function, results = derivative.routine.function, derivative.results
-    block = Block(function.loc)
-    copied = iter(copies)
-    unstable = derivative.case.unstable
-    args: list[Operand] = [
-        Param(
-            next(copied) if number in unstable and isinstance(param.type, types.Array) else param.type,
-            param.hint,
-            param.loc,
-        )
-        for number, param in enumerate(function.params)
-    ]
-    shadows = [Param(_writable(args[n].type), f"d{function.params[n].hint}", function.loc) for n in derivative.shadowed]
-    given = [Param(_writable(results[n]), "dy", function.loc) for n in derivative.shadowed_results]
-    seeds = [Param(results[n], "dy", function.loc) for n in derivative.seeds]
-    params = [*args, *shadows, *given, *seeds]
+def _copied(derivative: Derivative) -> Iterator[tuple[int, Type]]:
+    """The parameters whose contents may have changed when the reverse function runs, with the types of their copies.
+
+    Of an array that the routine writes to, and never reads, it does not matter what it holds.
+    """
+    routine = derivative.routine
+    memory = Memory(routine.function)
+    read = {memory.root(arg) for instr in _instructions(routine.function) for arg in reads(instr)}
+    for number, param in enumerate(routine.function.params):
+        written = number in routine.writes and memory.root(param) in read
+        if isinstance(param.type, types.Array) and (written or number in derivative.case.unstable - routine.writes):
+            yield number, copied_type(param.type)
+
+
+class _Reverse:
+    """The parameters of a reverse function, and its first block, in which the routine's arguments are as they were."""
+
+    def __init__(self, derivative: Derivative, kept: Mapping[int, Type]) -> None:
+        function, results = derivative.routine.function, derivative.results
+        taken = [
+            Param(kept.get(number, param.type), param.hint, param.loc) for number, param in enumerate(function.params)
+        ]
+        self.shadows = {
+            n: Param(_writable(taken[n].type), f"d{function.params[n].hint}", function.loc) for n in derivative.shadowed
+        }
+        self.given = {n: Param(_writable(results[n]), "dy", function.loc) for n in derivative.shadowed_results}
+        self.seeds = {n: Param(results[n], "dy", function.loc) for n in derivative.seeds}
+        self.params = [*taken, *self.shadows.values(), *self.given.values(), *self.seeds.values()]
+        self.block = Block(function.loc)
+        # What the routine only writes to, it writes to again, elsewhere: the caller may have written there since.
+        self.args: list[Operand] = [
+            emit(self.block, np.empty_like, [param], copied_type(param.type), param.hint)
+            if number in derivative.routine.writes and number not in kept
+            else param
+            for number, param in enumerate(taken)
+        ]
+
+
+def replay(
+    block: Block,
+    plain: Derivative,
+    args: Sequence[Operand],
+    shadows: Mapping[int, Operand],
+    given: Mapping[int, Operand],
+    seeds: Mapping[int, Operand],
+) -> dict[int, Operand]:
+    """Run a routine and at once its reverse function, at the end of a block; what it writes to, holds anything then.
+
+    The `shadows` are those of its parameters, `given` those of its results, `seeds` the adjoints of its other results,
+    by their numbers. Gives the adjoints of its parameters that are numbers.
+    """
+    passed: list[Operand] = [*args, *(shadows[number] for number in plain.shadowed)]
     stacks: list[Operand] = []
     for other in plain.group:
         assert other.record is not None
-        stacks.append(_emit(block, ops.stack, [], _list_of(other.record), "records"))
-    passed = [*args, *shadows, *stacks, *([Const(0, types.int64)] if plain.recursive else [])]
+        stacks.append(emit(block, ops.stack, [], _list_of(other.record), "records"))
+    passed += [*stacks, *([Const(0, types.int64)] if plain.recursive else [])]
     returned = plain.returned
-    again = _emit(block, plain.forward, passed, packed_type(returned) if returned else types.none)
+    again = emit(block, plain.forward, passed, packed_type(returned) if returned else types.none)
     made, items = unpack_all(again, len(returned))
     block.instrs += made
     for place, number in enumerate(plain.shadowed_results):
-        shadow, seed = items[len(results) + place], given[derivative.shadowed_results.index(number)]
+        shadow, seed = items[len(plain.results) + place], given[number]
         value: Operand = seed
         if isinstance(seed.type, types.Array) and seed.type.ndim == 0:
-            value = _emit(block, ops.getitem, [seed], seed.type.dtype)
-        _emit(block, ops.accumulate, [shadow, value], types.none)
+            value = emit(block, ops.getitem, [seed], seed.type.dtype)
+        emit(block, ops.accumulate, [shadow, value], types.none)
     where: dict[str, Sequence[Operand]] = {"argument": passed, "result": items, "stack": stacks}
     needed = [where[source.kind][source.number] for source in plain.sources]
-    kinds = tuple(function.params[number].type for number in plain.adjoints)
-    adjoints = _emit(block, plain.reverse, [*needed, *seeds], packed_type(kinds) if kinds else types.none)
+    kinds = tuple(plain.routine.function.params[number].type for number in plain.adjoints)
+    of_results = [seeds[number] for number in plain.seeds]
+    adjoints = emit(block, plain.reverse, [*needed, *of_results], packed_type(kinds) if kinds else types.none)
     made, found = unpack_all(adjoints, len(kinds))
     block.instrs += made
-    _return(block, found)
-    return _function(derivative.reverse, function, [each for each in params if isinstance(each, Param)], block)
+    return dict(zip(plain.adjoints, found, strict=True))
 
 
 def plain_case(case: Case) -> Case:
@@ -107,14 +153,12 @@ def plain_case(case: Case) -> Case:
 
 def _check(routine: Routine) -> None:
     loc, name = routine.function.loc, routine.__name__
-    if routine.writes:
-        written = routine.function.params[min(routine.writes)].hint
-        raise refuse(
-            f"`{name}` has a checkpoint, and writes to its argument `{written}`",
-            loc,
-            "let it return a new array: it will run again in the reverse sweep",
-            "def",
-        )
+    for number in sorted(routine.writes):
+        param = routine.function.params[number]
+        if not isinstance(param.type, types.Array):
+            raise refuse(
+                f"`{name}` has a checkpoint, and changes its argument `{param.hint}`", loc, "use an array", "def"
+            )
     if routine.shares:
         raise refuse(
             f"`{name}` has a checkpoint, and may return one of its arguments, or a part of it",
@@ -126,7 +170,7 @@ def _check(routine: Routine) -> None:
         for instr in _instructions(function):
             if draws(instr):
                 raise refuse(
-                    f"`{name}` has a checkpoint, and draws random numbers, which would be others when it runs again",
+                    "random numbers are drawn between a checkpoint and the next: they would be others when this runs again",
                     instr.loc,
                     "draw them before, and pass them",
                 )
@@ -139,7 +183,8 @@ def _instructions(function: Function) -> Iterator[Instr]:
                 yield instr
 
 
-def _emit(block: Block, op: ops.Op, args: Sequence[Operand], kind: Type, hint: str = "") -> Instr:
+def emit(block: Block, op: ops.Op, args: Sequence[Operand], kind: Type, hint: str = "") -> Instr:
+    """Add an instruction to the end of a block."""
     instr = Instr(op, tuple(args), kind, hint, block.loc)
     block.instrs.append(instr)
     return instr
@@ -152,19 +197,21 @@ def _single(kinds: tuple[Type, ...]) -> Type:
     return made
 
 
-def _taken_apart(block: Block, whole: Instr, kinds: tuple[Type, ...]) -> list[Operand]:
+def call(block: Block, routine: Routine, args: Sequence[Operand], kinds: tuple[Type, ...]) -> list[Operand]:
+    """Call a routine that returns values of these types."""
+    whole = emit(block, routine, args, _single(kinds))
     if len(kinds) < 2:
         return [whole] if kinds else []
-    return [_emit(block, ops.getitem, [whole, Const(number, types.int64)], kind) for number, kind in enumerate(kinds)]
+    return [emit(block, ops.getitem, [whole, Const(number, types.int64)], kind) for number, kind in enumerate(kinds)]
 
 
 def _return(block: Block, values: Sequence[Operand]) -> None:
     block.terminator = Return((pack_all(block, tuple(values)) if values else Const(None, types.none),))
 
 
-def _function(routine: Routine, primal: Function, params: list[Param], block: Block) -> Function:
+def _function(routine: Routine, primal: Function, params: list[Param], blocks: list[Block]) -> Function:
     name_apart(params)
-    return Function(routine.__name__, params, [block], "joint", None, primal.loc, primal.options)
+    return Function(routine.__name__, params, blocks, "joint", None, primal.loc, primal.options)
 
 
 def _writable(kind: Type) -> Type:

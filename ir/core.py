@@ -254,6 +254,7 @@ class Routine:
         self.acts = False
         self.rule: object | None = None
         self.runs_again = False  # in the reverse sweep, so that nothing but its arguments is kept
+        self.schedule: object | None = None  # if it does so part by part, how
         self.passes: frozenset[int] | None = None
 
     def __call__(self, *args: object) -> object:

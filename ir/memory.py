@@ -113,6 +113,24 @@ def _is_draw(op: ops.Op) -> bool:
     return ops.module_of(op) in ("numpy.random", "numpy.random.mtrand")
 
 
+def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
+    """What an array may be, or be a view of, on any way on which it comes about; not looked into are the `ends`."""
+    found: set[Operand] = set()
+    pending, seen = [operand], set[Operand]()
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if isinstance(each, Phi) and each not in ends:
+            pending += each.incoming.values()
+        elif isinstance(each, Instr) and is_view(each):
+            pending.append(each.args[0])
+        else:
+            found.add(each)
+    return found
+
+
 class Memory:
     """The roots of a function, and when they are written to. It answers for the function as it was then."""
 

@@ -17,6 +17,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
     stop(x)                   x, through which no derivative flows; of an array a copy
     release(x)                nothing: from here on, the caller may write to what `x` reaches
+    checkpointed(n, k, s)     n: the loop that counts to it has k segments with a checkpoint, or s snapshots (0: not given)
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
 `record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.
@@ -142,6 +143,11 @@ def release(x: Any) -> None:
     """Do nothing: from here on, somebody else may write to what `x` reaches."""
 
 
+def checkpointed(stop: int, segments: int, snapshots: int) -> int:
+    """Give the first: where a loop that keeps little for its reverse sweep stops counting."""
+    return stop
+
+
 def stack() -> list[Any]:
     """Make an empty list."""
     return []
@@ -174,7 +180,7 @@ class Effect(enum.Enum):
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
     *(fitting_length, check_lengths, spread, stop),
-    *(record, zeros, stack, push, pop, copied, release),
+    *(record, zeros, stack, push, pop, copied, release, checkpointed),
 )
 
 _EFFECTS: dict[Op, Effect] = {

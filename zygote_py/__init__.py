@@ -15,7 +15,7 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.api import GradientFunction, gradient, value_and_gradient
 
 if TYPE_CHECKING:
-    from zygote_py.checkpoints import checkpoint
+    from zygote_py.checkpoints import checkpoint, checkpointed
     from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
     from zygote_py.pullback import Pullback, pullback
 
@@ -27,6 +27,7 @@ __all__ = [
     "adjoint",
     "check_adjoint",
     "checkpoint",
+    "checkpointed",
     "gradient",
     "hook",
     "ignore",
@@ -42,6 +43,7 @@ _LATER = {
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
     "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
+    "checkpointed": "zygote_py.numba_adapter.checkpoints",
     "hook": "zygote_py.custom",
     "ignore": "zygote_py.custom",
     "pullback": "zygote_py.pullback",

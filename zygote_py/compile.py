@@ -9,7 +9,7 @@ emitted function is not its business (see `zygote_py.gradient_function`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from numba import types
@@ -20,6 +20,7 @@ from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
+from zygote_py.adjoints.long_loops import divide_loops
 from zygote_py.adjoints.leaves import expose_leaves, reachable
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
@@ -46,7 +47,7 @@ from zygote_py.ir.core import (
 )
 from zygote_py.ir.inline import inline_calls, shares_what_it_writes
 from zygote_py.ir.memory import Memory
-from zygote_py.ir.routines import calls_in, cycles
+from zygote_py.ir.routines import calls_in, cycles, find_effects
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
 from zygote_py.requests import MoreCaptured, Request
@@ -214,11 +215,29 @@ def _lowered(
     for function in functions:
         _inline_shared(function, recursive)
     for function in functions:
-        passes.run(function, passes.CLEAN_UP)
-        expand_arrays(function)
-        passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
+        _make_canonical(function)
         _check_returns(function)
-    return given, wrt, lowered
+    return given, wrt, _with_divided_loops(lowered)
+
+
+def _make_canonical(function: Function) -> None:
+    passes.run(function, passes.CLEAN_UP)
+    expand_arrays(function)
+    passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
+
+
+def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
+    """Divide the loops that have checkpoints, in the function and in its routines."""
+    routines = list(lowered.routines)
+    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+        if made := divide_loops(function):
+            for each in (function, *(routine.function for routine in made)):
+                _make_canonical(each)
+            routines += made
+    if len(routines) == len(lowered.routines):
+        return lowered
+    find_effects(routines)
+    return replace(lowered, routines=tuple(routines))
 
 
 def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:

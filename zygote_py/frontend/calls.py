@@ -22,12 +22,14 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
+from zygote_py.checkpoints import checkpointed
 from zygote_py.frontend import arrays, creation, given, lists, objects, values
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
     Iteration,
     OverArray,
+    OverCheckpointed,
     OverEnumerate,
     OverIndices,
     OverRange,
@@ -101,6 +103,9 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
         at.iterations[target] = made, None
         return Bundle(type_, ())
+    if callee is checkpointed:
+        at.iterations[target] = _over_checkpointed(at, expression), None
+        return args[0]
     if callee is np.ndindex or callee is np.ndenumerate:
         at.iterations[target] = _over_indices(at, callee, args, type_), None
         return Bundle(type_, ())
@@ -335,6 +340,22 @@ def _over_enumerate(at: Lowering, expression: st.Call, args: list[Bundle], type_
     start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
     number = ZERO if start is None else at.cast(start.leaves[0], INT)
     return OverEnumerate(iteration(at, expression.args[0]), number, values.elements_of(type_))
+
+
+def _over_checkpointed(at: Lowering, expression: st.Call) -> Iteration:
+    given = dict(zip(("segments", "snapshots"), expression.args[1:], strict=False)) | dict(expression.keywords)
+    numbers: dict[str, Operand] = {"segments": ZERO, "snapshots": ZERO}
+    for name, variable in given.items():
+        value = at.read(variable)
+        if isinstance(value.type, types.NoneType | types.Omitted):
+            continue
+        number = at.cast(value.leaves[0], INT)
+        if isinstance(number, Const) and isinstance(number.value, int) and number.value < 1:
+            raise at.refuse(f"`{name}` must be at least 1, and is {number.value}", "give a positive number", name)
+        numbers[name] = number
+    if ZERO not in numbers.values():
+        raise at.refuse("`checkpointed` takes segments or snapshots, not both", "leave one out", "checkpointed")
+    return OverCheckpointed(iteration(at, expression.args[0]), numbers["segments"], numbers["snapshots"])
 
 
 def _over_indices(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Iteration:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
 
@@ -59,6 +59,9 @@ class Iteration(Protocol):
 
 def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
     """How a loop counts: a range with a constant step by its elements, everything else by number."""
+    if isinstance(iteration, OverCheckpointed):
+        counter = counter_of(iteration.part, emit)
+        return replace(counter, stop=iteration.marked(counter.stop, emit))
     if isinstance(iteration, OverRange) and iteration.constant_step:
         return Counter(iteration.start, iteration.stop, iteration.constant_step, iteration.type)
     return Counter(ZERO, iteration.length(emit), 1, INT)
@@ -66,6 +69,8 @@ def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
 
 def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Bundle:
     """The element for a value of the counter."""
+    if isinstance(iteration, OverCheckpointed):
+        return element_of(iteration.part, counter, emit)
     if isinstance(iteration, OverRange) and iteration.constant_step:
         return Bundle(iteration.type, (counter,))
     return iteration.at(counter, emit)
@@ -198,6 +203,27 @@ class OverEnumerate:
         """The element number `k`."""
         number = k if self.start == ZERO else emit.emit(operator.add, (k, self.start), INT)
         return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverCheckpointed:
+    """`checkpointed(part, segments, snapshots)`: the number at which the loop stops is marked with it (0: not given)."""
+
+    part: Iteration
+    segments: Operand
+    snapshots: Operand
+
+    def marked(self, stop: Operand, emit: Emitter) -> Operand:
+        """Where the loop stops counting."""
+        return emit.emit(ops.checkpointed, (stop, self.segments, self.snapshots), stop.type, "stop")
+
+    def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
+        return self.marked(self.part.length(emit), emit)
+
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
+        return self.part.at(k, emit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ from numba import types
 from zygote_py import statements as st
 from zygote_py.frontend import values
 from zygote_py.frontend.checks import check_count
-from zygote_py.frontend.iteration import INT, Emitter, Iteration, OverEnumerate, OverZip
+from zygote_py.frontend.iteration import INT, Emitter, Iteration, OverCheckpointed, OverEnumerate, OverZip
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
@@ -183,7 +183,7 @@ def grows(iteration: Iteration) -> bool:
             return True
         case OverZip(parts):
             return any(map(grows, parts))
-        case OverEnumerate(part):
+        case OverEnumerate(part) | OverCheckpointed(part):
             return grows(part)
         case _:
             return False

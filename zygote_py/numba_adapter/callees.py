@@ -314,6 +314,7 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
 def is_known_to_numba(value: object) -> bool:
     """Whether Numba has a type for a value: somebody may have told it what a function means, as for those of NumPy."""
     try:
+        cpu_target.typing_context.refresh()  # for what it was told a moment ago
         cpu_target.typing_context.resolve_value_type(value)
     except Exception:  # Numba raises errors of several kinds for what it does not know
         return False

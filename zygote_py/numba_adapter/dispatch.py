@@ -17,6 +17,7 @@ from numba import types
 from numba.core import errors
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import typeof_impl
 
@@ -158,6 +159,13 @@ def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
     @typeof_impl.register(cls)
     def type_of_object(value: object, context: object) -> Type:
         return types.Dispatcher(getter(value))
+
+
+def refresh() -> None:
+    """Let Numba look at what it has been told: it may be compiling just now a function that asks for it."""
+    context: Any = cpu_target
+    context.typing_context.refresh()
+    context.target_context.refresh()
 
 
 def _function_text(text: str, name: str, start: str, end: str) -> str:

@@ -31,7 +31,7 @@ from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.numba_adapter.callees import Callee, Same, Session, fold
-from zygote_py.numba_adapter.dispatch import is_dispatcher
+from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh
 
 
 class GivenCallee(Callee):
@@ -245,6 +245,7 @@ def make_identities(stop_gradient: Any, hook: Any) -> None:
     """Let the functions be the identity in functions that are compiled without being differentiated."""
     overload(stop_gradient)(lambda x: lambda x: x)
     overload(hook)(lambda x, fn: lambda x, fn: x)
+    refresh()
 
 
 def make_ignored_known(cls: type[Ignored]) -> None:

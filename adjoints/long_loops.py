@@ -1,0 +1,412 @@
+"""Divides the loops that `checkpointed` marks, so that a derivative keeps little of them.
+
+    for i in checkpointed(range(n)):            stride = segment_length(n, 0)
+        x = step(x)                             i = 0
+                                      ->        while i < n:
+                                                    x, i = f_steps(x, i, segment_end(i, stride, n))
+
+`f_steps` runs the loop on from `i`. It is a routine with a checkpoint: its derivative keeps its arguments, and runs it
+again (`adjoints/checkpoints.py`). With a number of snapshots the whole loop is one such routine, and its derivative
+divides it further (`adjoints/binomial.py`).
+
+A segment gives new arrays, so that none of its results is one of its arguments: that is seen by nobody if nobody writes
+to them afterwards, and refused otherwise.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.calls import name_apart
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import is_array
+from zygote_py.adjoints.nothing import define
+from zygote_py.ir import ops
+from zygote_py.ir.core import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Operand,
+    Param,
+    Phi,
+    Return,
+    Routine,
+    Type,
+    Value,
+    operands,
+    replace_values,
+)
+from zygote_py.ir.helpers import helper
+from zygote_py.ir.inline import shares_what_it_writes
+from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.memory import Memory, bases, has_memory, is_fresh, is_view, writes
+from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop, replace_loop
+from zygote_py.ir.routines import find_effects
+
+INT = types.int64
+
+
+@helper
+def segment_length(count: int, segments: int) -> int:
+    """How many iterations a segment has; of as many as it has segments, if their number is not given."""
+    if segments < 1:
+        segments = int(np.sqrt(count))
+    segments = max(segments, 1)
+    return max((count + segments - 1) // segments, 1)
+
+
+@helper
+def segment_end(start: int, stride: int, stop: int) -> int:
+    """Where a segment stops counting that starts here."""
+    return min(start + stride, stop) if stride > 0 else max(start + stride, stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshots:
+    """How a routine that is a loop is run again with a number of snapshots.
+
+    `body` is a routine of the same parameters that runs one iteration. Among the parameters, which begin with those
+    that the routine returns anew, `count` is how many iterations there have been, `counter` the number of the next one,
+    which grows by `step`; `end` is where the routine stops counting, and `snapshots` how many there may be.
+    """
+
+    body: Routine
+    count: int
+    counter: int
+    step: int
+    end: int
+    snapshots: int
+
+
+def divide_loops(function: Function) -> list[Routine]:
+    """Divide the marked loops of a function in canonical form, inner ones first. Gives the routines that this makes.
+
+    Raises DifferentiationError for loops that cannot be divided.
+    """
+    made: list[Routine] = []
+    while (found := _marked(function)) is not None:
+        loop, mark = found
+        made += _Division(function, loop, mark).divide()
+    marks = {instr: instr.args[0] for block in function.blocks for instr in block.instrs if _is_mark(instr)}
+    replace_values(function, marks)  # type: ignore[arg-type]
+    for block in function.blocks:
+        block.instrs = [instr for instr in block.instrs if instr not in marks]
+    return made
+
+
+def _is_mark(value: object) -> bool:
+    return isinstance(value, Instr) and value.op is ops.checkpointed
+
+
+def _marked(function: Function) -> tuple[Loop, Instr] | None:
+    """An innermost loop that is marked, and its mark; the loop counts to the mark."""
+    for loop in reversed(loop_nest(function).loops):
+        for instr in loop.header.instrs:
+            if isinstance(instr, Instr):
+                for arg in instr.args:
+                    if isinstance(arg, Instr) and _is_mark(arg) and arg not in loop.values:
+                        return loop, arg
+    return None
+
+
+class _Division:
+    """The division of one loop."""
+
+    def __init__(self, function: Function, loop: Loop, mark: Instr) -> None:
+        self._function = function
+        self._loop = loop
+        self._mark = mark
+        self._loc = loop.header.loc or function.loc
+        (self._before,) = loop.entering
+        self._counter, self._step = self._counting()
+
+    def divide(self) -> list[Routine]:
+        """Put routines in the place of the loop."""
+        stop, segments, snapshots = self._mark.args
+        with_snapshots = snapshots != Const(0, INT)
+        if with_snapshots:
+            self._count_iterations()
+        memory = Memory(self._function)
+        self._check(memory)
+        for phi in self._loop.header.phis:
+            define([phi], self._before)
+        inputs = self._inputs(memory)
+        self._loop.forget_values()
+        steps = Routine(f"{self._function.name}_steps")
+        steps.runs_again = True
+        steps.function = outlined_loop(self._function, self._loop, steps.__name__, inputs)
+        made = [steps]
+        if with_snapshots:
+            body = Routine(f"{self._function.name}_step")
+            body.function = outlined_body(self._function, self._loop, body.__name__, inputs)
+            for function in (steps.function, body.function):
+                function.params.append(Param(INT, "snapshots", self._loc))
+            phis = self._loop.header.phis
+            steps.schedule = Snapshots(
+                body,
+                len(phis) - 1,
+                phis.index(self._counter),
+                self._step,
+                len(phis) + inputs.index(self._mark),
+                len(steps.function.params) - 1,
+            )
+            made.append(body)
+        for routine in made:
+            self._set_up(routine.function)
+        find_effects(made)
+        rest = list(inputs)
+        if with_snapshots:
+            call = self._call_once(steps, [stop if each is self._mark else each for each in rest] + [snapshots])
+        else:
+            call = self._call_in_turn(steps, rest, stop, segments)
+        if shares_what_it_writes(Memory(self._function), call):
+            raise self._refused(
+                "uses arrays that may share memory, and writes to one of them",
+                "make the views inside the loop, or work on copies",
+            )
+        return made
+
+    # ------------------------------------------------------------------------------------------------- what it is
+
+    def _counting(self) -> tuple[Phi, int]:
+        """The phi that counts, and by what."""
+        (latch,) = self._loop.latches
+        for instr in self._loop.header.instrs:
+            if isinstance(instr, Instr) and self._mark in instr.args:
+                for phi in instr.args:
+                    if isinstance(phi, Phi) and phi in self._loop.header.phis:
+                        step = _step_of(phi.incoming[latch], phi)
+                        if step and isinstance(phi.type, types.Integer) and phi.type.signed:
+                            return phi, step
+        raise self._refused("does not count by a constant step", "loop over a range with a constant step")
+
+    def _count_iterations(self) -> None:
+        """Let the loop have a phi, its last one, that counts the iterations."""
+        (latch,) = self._loop.latches
+        count = Phi(INT, "count", self._loc)
+        following = Instr(operator.add, (count, Const(1, INT)), INT, "count", self._loc)
+        latch.instrs.append(following)
+        count.incoming = {self._before: Const(0, INT), latch: following}
+        self._loop.header.phis.append(count)
+        self._loop.forget_values()
+
+    def _inputs(self, memory: Memory) -> list[Value]:
+        """What the loop uses from outside; views of other arrays that it uses are made inside of it."""
+        found = inputs_of(self._loop)
+        if self._mark not in found:
+            found.append(self._mark)
+        arrays = [each for each in found if is_array(each.type)]
+        starts = [phi.incoming[self._before] for phi in self._loop.header.phis]
+        for value in arrays:
+            together = [each for each in (*arrays, *starts) if memory.may_share(each, value)]
+            if len(together) > 1 and isinstance(value, Instr) and is_view(value):
+                found.remove(value)
+                found += [each for each in self._origins(value) if each not in found]
+        for value in (*found, *self._loop.header.phis):
+            if has_memory(value.type) and not is_array(value.type):
+                raise self._refused(
+                    f"uses {_named(value)}, which is no number or array",
+                    "use an array, or make the list inside the loop",
+                )
+        return found
+
+    def _origins(self, view: Value) -> Iterator[Value]:
+        """What a view is made of: values that are no views."""
+        assert isinstance(view, Instr)
+        for arg in view.args:
+            if isinstance(arg, Instr) and is_view(arg):
+                yield from self._origins(arg)
+            elif isinstance(arg, Value):
+                yield arg
+
+    def _check(self, memory: Memory) -> None:
+        """Refuse what writes to arrays that the loop takes over from one iteration to the next."""
+        for phi in self._loop.header.phis:
+            if not is_array(phi.type):
+                continue
+            for writer in memory.writers(phi):
+                for target in writes(writer):
+                    if memory.may_share(target, phi) and not self._is_harmless(memory, writer, target):
+                        name = phi.hint or "an array"
+                        raise self._refused(
+                            f"gives `{name}` another array, to which something is written (line "
+                            f"{writer.loc.line if writer.loc else '?'})",
+                            f"keep one array, and assign to its elements: `{name}[:] = ...`",
+                        )
+
+    def _is_harmless(self, memory: Memory, writer: Instr, target: Operand) -> bool:
+        """Whether a write is to an array that was made since: in the same iteration, or outside and not seen behind."""
+        found = bases(target, self._loop.header.phis)
+        fresh = all(isinstance(base, Instr) and is_fresh(base) for base in found)
+        if writer in self._loop.values:
+            return fresh and all(base in self._loop.values for base in found)
+        return not _comes_behind(self._loop, writer, found if fresh else ())
+
+    def _refused(self, what: str, hint: str) -> Exception:
+        return refuse(f"the loop over `checkpointed` {what}", self._loc, hint, "checkpointed")
+
+    # -------------------------------------------------------------------------------------------- what it becomes
+
+    def _set_up(self, function: Function) -> None:
+        """Make a function that was outlined stand by itself: views inside, new arrays out."""
+        _remake_views(function)
+        (end,) = (block for block in function.blocks if isinstance(block.terminator, Return))
+        assert isinstance(end.terminator, Return)
+        (result,) = end.terminator.values
+        whole = result if isinstance(result, Instr) and result.op is ops.pack else None
+        items = list(whole.args) if whole is not None else [result]
+        for number, item in enumerate(items):
+            if is_array(item.type):
+                items[number] = copy = Instr(np.copy, (item,), item.type, "", self._loc)
+                end.instrs.append(copy)
+        if whole is not None:
+            end.instrs.remove(whole)
+            end.instrs.append(whole)
+            whole.args = tuple(items)
+        else:
+            end.terminator.values = (items[0],)
+        name_apart(function.params)
+
+    def _call_once(self, steps: Routine, rest: list[Operand]) -> Instr:
+        header = self._loop.header
+        block = Block(self._loc)
+        call, items = self._call(block, steps, [*(phi.incoming[self._before] for phi in header.phis), *rest])
+        copies = _copied_instrs(header, dict(zip(header.phis, items, strict=True)))
+        block.instrs += copies.values()
+        (_, behind) = self._loop.exits[0]
+        block.terminator = Jump(behind)
+        self._function.blocks.append(block)
+        replace_loop(self._function, self._loop, block, {**dict(zip(header.phis, items, strict=True)), **copies})
+        return call
+
+    def _call_in_turn(self, steps: Routine, rest: list[Value], stop: Operand, segments: Operand) -> Instr:
+        """An outer loop that runs one segment in each iteration."""
+        old, (_, behind) = self._loop.header, self._loop.exits[0]
+        header, body = Block(self._loc), Block(self._loc)
+        start = self._counter.incoming[self._before]
+        step = Const(self._step, INT)
+
+        def emit(block: Block, op: ops.Op, args: tuple[Operand, ...], type: Type, hint: str) -> Instr:
+            block.instrs.append(instr := Instr(op, args, type, hint, self._loc))
+            return instr
+
+        count = emit(self._before, ops.range_length, (start, stop, step), INT, "count")
+        length = emit(self._before, segment_length, (count, segments), INT, "length")
+        stride = emit(self._before, operator.mul, (length, step), INT, "stride")
+        for phi in old.phis:
+            header.phis.append(new := Phi(phi.type, phi.hint, phi.loc))
+            new.incoming = {self._before: phi.incoming[self._before]}
+        new_of: dict[Value, Operand] = dict(zip(old.phis, header.phis, strict=True))
+        copies = _copied_instrs(old, {**new_of, self._mark: stop})
+        header.instrs += copies.values()
+        counter = new_of[self._counter]
+        end = emit(body, segment_end, (counter, stride, stop), counter.type, "end")
+        args: list[Operand] = [*header.phis, *(end if each is self._mark else each for each in rest)]
+        call, items = self._call(body, steps, args)
+        for phi, item in zip(header.phis, items, strict=True):
+            phi.incoming[body] = item
+        body.terminator = Jump(header)
+        branch = old.terminator
+        assert isinstance(branch, Branch)
+        condition = copies.get(branch.condition, new_of.get(branch.condition, branch.condition))  # type: ignore[call-overload,arg-type]
+        header.terminator = (
+            Branch(condition, body, behind) if branch.then in self._loop else Branch(condition, behind, body)
+        )
+        self._function.blocks += [header, body]
+        replace_loop(self._function, self._loop, header, {**new_of, **copies})
+        return call
+
+    def _call(self, block: Block, routine: Routine, args: list[Operand]) -> tuple[Instr, list[Operand]]:
+        kinds = [phi.type for phi in self._loop.header.phis]
+        kind = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
+        block.instrs.append(call := Instr(routine, tuple(args), kind, "", self._loc))
+        if len(kinds) == 1:
+            return call, [call]
+        items: list[Operand] = []
+        for number, phi in enumerate(self._loop.header.phis):
+            item = Instr(ops.getitem, (call, Const(number, INT)), phi.type, phi.hint, phi.loc)
+            block.instrs.append(item)
+            items.append(item)
+        return call, items
+
+
+def _step_of(following: Operand, phi: Phi) -> int:
+    """What is added to a phi, by one addition or on some ways to the latch; 0 if it is not one constant."""
+    steps: set[int] = set()
+    pending, seen = [following], set()
+    while pending:
+        value = pending.pop()
+        if value is phi or value in seen:
+            continue
+        seen.add(value)
+        match value:
+            case Phi():
+                pending += value.incoming.values()
+            case Instr(op=operator.add, args=(base, Const(value=int(step)))) if base is phi:
+                steps.add(step)
+            case _:
+                return 0
+    return steps.pop() if len(steps) == 1 else 0
+
+
+def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool:
+    """Whether control may come from the end of a loop to an instruction, and not by one of the `fresh` ones first."""
+    pending, seen = [loop.exits[0][1]], set()
+    while pending:
+        block = pending.pop()
+        if block in seen:
+            continue
+        seen.add(block)
+        for instr in block.instrs:
+            if instr is writer:
+                return True
+            if instr in fresh:
+                break
+        else:
+            pending += block.successors
+    return False
+
+
+def _copied_instrs(block: Block, given: dict[Value, Operand]) -> dict[Value, Instr]:
+    """Copies of the instructions of a block, of which some operands are others."""
+    found: dict[Value, Instr] = {}
+    for instr in block.instrs:
+        assert isinstance(instr, Instr)
+        args = tuple(found.get(arg, given.get(arg, arg)) if isinstance(arg, Value) else arg for arg in instr.args)
+        found[instr] = Instr(instr.op, args, instr.type, instr.hint, instr.loc, instr.keywords)
+    return found
+
+
+def _remake_views(function: Function) -> None:
+    """Make the views that a function uses, and that were made outside of it, at its start."""
+    own = set(function.values())
+    made: dict[Value, Operand] = {}
+
+    def remake(value: Operand) -> Operand:
+        if not isinstance(value, Instr) or value in own:
+            return value
+        if value not in made:
+            assert is_view(value)
+            copy = Instr(value.op, tuple(map(remake, value.args)), value.type, value.hint, value.loc)
+            made[value] = copy
+            function.entry.instrs.append(copy)
+        return made[value]
+
+    for block in function.blocks:
+        for value in (*block.phis, *block.instrs):
+            for operand in operands(value):
+                if operand not in made.values():
+                    remake(operand)
+    replace_values(function, made)
+
+
+def _named(value: Value) -> str:
+    return f"`{value.hint}`" if value.hint else "a value"

@@ -1,0 +1,151 @@
+"""Puts a loop, or the body of one, into a function of its own.
+
+b1: %x1 = phi b0: %x, b2: %x2                          loop(%x1, %w, %stop):       the loop until %stop
+    %i1 = phi b0: 0, b2: %i2                           body(%x1, %i1, %w, %stop):  one iteration
+    %c = lt %i1, %stop                      ->
+    branch %c, b2, b3                                  Both return (%x1, %i1), as they are then.
+b2: %x2 = mul %x1, %w ...
+
+The parameters are those values that the loop changes, the phis of its header, and behind them what it uses from
+outside, the same for both. The loop is canonical: one preheader, one latch, one exit from the header, which only tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.clone import Clone, clone
+from zygote_py.ir.core import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Operand,
+    Param,
+    Phi,
+    Return,
+    Value,
+    operands,
+    replace_values,
+    retarget,
+)
+from zygote_py.ir.edit import drop_unreachable, order_blocks, rename_incoming
+from zygote_py.ir.loops import Loop
+
+
+def inputs_of(loop: Loop) -> list[Value]:
+    """What a loop, and what it raises, uses of the values that are defined outside of it, in the order of use."""
+    region = {*loop.blocks}
+    pending = [target for _, target in loop.raising_exits]
+    while pending:
+        block = pending.pop()
+        if block not in region:
+            region.add(block)
+            pending += block.successors
+    (latch,) = loop.latches
+    inside: set[Value] = {value for block in region for value in (*block.phis, *block.instrs)}
+    found: dict[Value, None] = {}
+    for block in (*loop.order, *(block for block in region if block not in loop.blocks)):
+        used: list[Operand] = []
+        for phi in block.phis:
+            preds = [latch] if block is loop.header else [pred for pred in phi.incoming if pred in region]
+            used += [phi.incoming[pred] for pred in preds]
+        used += [arg for instr in block.instrs for arg in operands(instr)]
+        used += operands(block.terminator)
+        for operand in used:
+            if isinstance(operand, Value) and operand not in inside:
+                found.setdefault(operand)
+    return list(found)
+
+
+def outlined_loop(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> Function:
+    """A function that runs the loop on."""
+    copy, params, entry = _start(function, loop, name, inputs)
+    header = copy.blocks[loop.header]
+    (before,) = loop.entering
+    for param, phi in zip(params, header.phis, strict=False):
+        phi.incoming[entry] = param
+        del phi.incoming[copy.blocks[before]]
+    retarget(copy.blocks[before], header, copy.function.entry)  # it cannot be reached any more
+    entry.terminator = Jump(header)
+    branch = header.terminator
+    assert isinstance(branch, Branch)
+    (_, behind) = loop.exits[0]
+    end = Block(loop.header.loc)
+    copy.function.blocks.append(end)
+    rest = copy.blocks[behind]
+    for phi in rest.phis:
+        del phi.incoming[header]
+    retarget(header, rest, end)
+    return _finished(copy, entry, end, params, header.phis)
+
+
+def outlined_body(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> Function:
+    """A function that runs one iteration."""
+    copy, params, entry = _start(function, loop, name, inputs)
+    header = copy.blocks[loop.header]
+    branch = loop.header.terminator
+    assert isinstance(branch, Branch)
+    first = copy.blocks[branch.then if branch.then in loop else branch.orelse]
+    (latch,) = (copy.blocks[each] for each in loop.latches)
+    following = [phi.incoming[latch] for phi in header.phis]
+    entry.instrs += header.instrs
+    entry.terminator = Jump(first)
+    rename_incoming(first, header, entry)
+    end = Block(loop.header.loc)
+    copy.function.blocks.append(end)
+    latch.terminator = Jump(end)
+    given: dict[Value, Operand] = dict(zip(header.phis, params, strict=False))
+    header.instrs, header.phis, header.terminator = [], [], Jump(header)
+    replace_values(copy.function, given)
+    following = [given.get(each, each) if isinstance(each, Value) else each for each in following]
+    return _finished(copy, entry, end, params, following)
+
+
+def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[Phi, Operand]) -> None:
+    """Let control go through a block that is in the function already, and not through the loop.
+
+    The results stand for the phis of the header behind the loop, and in the block what the header computes.
+    """
+    (before,) = loop.entering
+    (_, behind) = loop.exits[0]
+    retarget(before, loop.header, block)
+    rename_incoming(behind, loop.header, block)
+    replace_values(function, results)
+    loop.header.terminator = Jump(loop.header)
+    drop_unreachable(function)
+
+
+def _start(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> tuple[Clone, list[Param], Block]:
+    copy = clone(function)
+    params = [Param(each.type, each.hint or "t", each.loc) for each in (*loop.header.phis, *inputs)]
+    for phi, param in zip(loop.header.phis, params, strict=False):
+        param.loc = phi.loc
+    given: dict[Value, Operand] = {
+        copy.values[value]: param for value, param in zip(inputs, params[len(loop.header.phis) :], strict=True)
+    }
+    replace_values(copy.function, given)
+    copy.function.name, copy.function.loc = name, loop.header.loc or function.loc
+    entry = Block(loop.header.loc)
+    return copy, params, entry
+
+
+def _finished(copy: Clone, entry: Block, end: Block, params: list[Param], results: Sequence[Operand]) -> Function:
+    """The function, of which the results are returned by themselves or together."""
+    made = copy.function
+    made.params = params
+    made.blocks.insert(0, entry)
+    result: Operand = Const(None, types.none)
+    if len(results) == 1:
+        result = results[0]
+    elif results:
+        end.instrs.append(whole := Instr(ops.pack, tuple(results), types.Tuple([each.type for each in results])))
+        result = whole
+    end.terminator = Return((result,))
+    order_blocks(made)
+    return made
