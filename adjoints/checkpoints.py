@@ -29,31 +29,27 @@ from zygote_py.ir.types import copied_type
 
 def run_again(derivative: Derivative, plain: Derivative) -> None:
     """Make the two functions of a derivative from those of the `plain` one. Raises DifferentiationError."""
-    _check(derivative.routine)
-    kept = _forward(derivative)
-    made = _Reverse(derivative, kept)
-    block = made.block
-    adjoints = replay(block, plain, made.args, made.shadows, made.given, made.seeds)
-    _return(block, [adjoints[number] for number in derivative.adjoints])
-    derivative.reverse.function = _function(derivative.reverse, derivative.routine.function, made.params, [block])
+    check_repeatable(derivative.routine)
+    made = Reverse(derivative, make_forward(derivative))
+    adjoints = replay(made.block, plain, made.args, made.shadows, made.given, made.seeds)
+    return_all(made.block, [adjoints[number] for number in derivative.adjoints])
+    made.finish()
 
 
-def _forward(derivative: Derivative) -> dict[int, Type]:
+def make_forward(derivative: Derivative) -> dict[int, Type]:
     """Make the forward function, which keeps copies of those parameters whose types these are."""
     routine, results = derivative.routine, derivative.results
     derivative.shadowed_results = tuple(number for number, type in enumerate(results) if is_array(type))
     function = routine.function
     params = [Param(param.type, param.hint, param.loc) for param in function.params]
-    shadows = [Param(_writable(params[n].type), f"d{params[n].hint}", function.loc) for n in derivative.shadowed]
+    shadows = [Param(writable(params[n].type), f"d{params[n].hint}", function.loc) for n in derivative.shadowed]
     block = Block(function.loc)
     copies = {
         number: emit(block, np.copy, [params[number]], type, params[number].hint)
         for number, type in _copied(derivative)
     }
     items = call(block, routine, params, results)
-    made = [
-        emit(block, np.zeros_like, [items[n]], _writable(results[n]), "shadow") for n in derivative.shadowed_results
-    ]
+    made = [emit(block, np.zeros_like, [items[n]], writable(results[n]), "shadow") for n in derivative.shadowed_results]
     sources: list[Source] = []
     for number in range(len(params)):
         if number in copies:
@@ -64,39 +60,50 @@ def _forward(derivative: Derivative) -> dict[int, Type]:
     sources += [Source("result", len(items) + place) for place in range(len(made))]
     derivative.kept = tuple(each.type for each in copies.values())
     derivative.sources = tuple(sources)
-    _return(block, [*items, *made, *copies.values()])
-    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], [block])
+    return_all(block, [*items, *made, *copies.values()])
+    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], block)
     return {number: copy.type for number, copy in copies.items()}
 
 
 def _copied(derivative: Derivative) -> Iterator[tuple[int, Type]]:
-    """The parameters whose contents may have changed when the reverse function runs, with the types of their copies.
-
-    Of an array that the routine writes to, and never reads, it does not matter what it holds.
-    """
+    """The parameters whose contents may have changed when the reverse function runs, with the types of their copies."""
     routine = derivative.routine
+    yield from copies_of_written(routine)
+    for number in sorted(derivative.case.unstable - routine.writes):
+        if isinstance(kind := routine.function.params[number].type, types.Array):
+            yield number, copied_type(kind)
+
+
+def copies_of_written(routine: Routine) -> list[tuple[int, Type]]:
+    """The parameters that a routine writes to, with the types of copies of them.
+
+    Of an array that it never reads, it does not matter what it holds: it is not among them.
+    """
     memory = Memory(routine.function)
     read = {memory.root(arg) for instr in _instructions(routine.function) for arg in reads(instr)}
-    for number, param in enumerate(routine.function.params):
-        written = number in routine.writes and memory.root(param) in read
-        if isinstance(param.type, types.Array) and (written or number in derivative.case.unstable - routine.writes):
-            yield number, copied_type(param.type)
+    params = routine.function.params
+    return [
+        (number, copied_type(params[number].type))
+        for number in sorted(routine.writes)
+        if memory.root(params[number]) in read
+    ]
 
 
-class _Reverse:
+class Reverse:
     """The parameters of a reverse function, and its first block, in which the routine's arguments are as they were."""
 
     def __init__(self, derivative: Derivative, kept: Mapping[int, Type]) -> None:
+        self._derivative = derivative
         function, results = derivative.routine.function, derivative.results
         taken = [
             Param(kept.get(number, param.type), param.hint, param.loc) for number, param in enumerate(function.params)
         ]
         self.shadows = {
-            n: Param(_writable(taken[n].type), f"d{function.params[n].hint}", function.loc) for n in derivative.shadowed
+            n: Param(writable(taken[n].type), f"d{function.params[n].hint}", function.loc) for n in derivative.shadowed
         }
-        self.given = {n: Param(_writable(results[n]), "dy", function.loc) for n in derivative.shadowed_results}
+        self.given = {n: Param(writable(results[n]), "dy", function.loc) for n in derivative.shadowed_results}
         self.seeds = {n: Param(results[n], "dy", function.loc) for n in derivative.seeds}
-        self.params = [*taken, *self.shadows.values(), *self.given.values(), *self.seeds.values()]
+        self._params = [*taken, *self.shadows.values(), *self.given.values()]
         self.block = Block(function.loc)
         # What the routine only writes to, it writes to again, elsewhere: the caller may have written there since.
         self.args: list[Operand] = [
@@ -105,6 +112,12 @@ class _Reverse:
             else param
             for number, param in enumerate(taken)
         ]
+
+    def finish(self, before_seeds: Sequence[Param] = ()) -> None:
+        """Make the function, which begins with the block; it has other parameters behind the sources."""
+        derivative = self._derivative
+        params = [*self._params, *before_seeds, *self.seeds.values()]
+        derivative.reverse.function = _function(derivative.reverse, derivative.routine.function, params, self.block)
 
 
 def replay(
@@ -151,7 +164,8 @@ def plain_case(case: Case) -> Case:
     return Case(case.active, frozenset(), False)
 
 
-def _check(routine: Routine) -> None:
+def check_repeatable(routine: Routine) -> None:
+    """Refuse what would not do the same when it runs again. Raises DifferentiationError."""
     loc, name = routine.function.loc, routine.__name__
     for number in sorted(routine.writes):
         param = routine.function.params[number]
@@ -170,7 +184,7 @@ def _check(routine: Routine) -> None:
         for instr in _instructions(function):
             if draws(instr):
                 raise refuse(
-                    "random numbers are drawn between a checkpoint and the next: they would be others when this runs again",
+                    "what has a checkpoint draws random numbers, which would be others when it runs again",
                     instr.loc,
                     "draw them before, and pass them",
                 )
@@ -205,16 +219,18 @@ def call(block: Block, routine: Routine, args: Sequence[Operand], kinds: tuple[T
     return [emit(block, ops.getitem, [whole, Const(number, types.int64)], kind) for number, kind in enumerate(kinds)]
 
 
-def _return(block: Block, values: Sequence[Operand]) -> None:
+def return_all(block: Block, values: Sequence[Operand]) -> None:
+    """Let a block return values together."""
     block.terminator = Return((pack_all(block, tuple(values)) if values else Const(None, types.none),))
 
 
-def _function(routine: Routine, primal: Function, params: list[Param], blocks: list[Block]) -> Function:
+def _function(routine: Routine, primal: Function, params: list[Param], block: Block) -> Function:
     name_apart(params)
-    return Function(routine.__name__, params, blocks, "joint", None, primal.loc, primal.options)
+    return Function(routine.__name__, params, [block], "joint", None, primal.loc, primal.options)
 
 
-def _writable(kind: Type) -> Type:
+def writable(kind: Type) -> Type:
+    """The type of an array that may be written to."""
     return types.Array(kind.dtype, kind.ndim, kind.layout) if isinstance(kind, types.Array) else kind
 
 

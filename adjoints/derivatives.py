@@ -17,6 +17,7 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.adjoint import Prepared, make_adjoint
+from zygote_py.adjoints.binomial import body_of, case_of_body, run_again_by_parts
 from zygote_py.adjoints.calls import Call, Case, Derivative, Source, name_apart
 from zygote_py.adjoints.checkpoints import plain_case, run_again
 from zygote_py.adjoints.contents import keep_contents
@@ -110,6 +111,11 @@ class Derivatives:
                 derive(made := _new(routine, case))
                 self._made[routine, case] = made
                 _tidy([made], acting=False)
+            elif routine.schedule is not None:
+                body_case = case_of_body(routine, case)
+                back = run_again_by_parts(made := _new(routine, case), self.of(body_of(routine), body_case))
+                self._made[routine, case] = made
+                _tidy([made], acting=False, also=[back])
             elif routine.runs_again:
                 run_again(made := _new(routine, case), self._plain(routine, plain_case(case)))
                 self._made[routine, case] = made
@@ -392,9 +398,9 @@ def _expect(derivative: Derivative) -> None:
     derivative.reverse.writes = frozenset(range(len(derivative.group)))
 
 
-def _tidy(made: Sequence[Derivative], acting: bool = True) -> None:
+def _tidy(made: Sequence[Derivative], acting: bool = True, also: Sequence[Routine] = ()) -> None:
     """Simplify the functions, and say what calls of them do; calls must stay where they are if they are `acting`."""
-    routines = [each for derivative in made for each in (derivative.forward, derivative.reverse)]
+    routines = [*also, *(each for derivative in made for each in (derivative.forward, derivative.reverse))]
     find_effects(routines)
     for routine in routines:
         routine.acts = routine.acts or acting

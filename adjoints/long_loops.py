@@ -95,8 +95,13 @@ def divide_loops(function: Function) -> list[Routine]:
     while (found := _marked(function)) is not None:
         loop, mark = found
         made += _Division(function, loop, mark).divide()
-    marks = {instr: instr.args[0] for block in function.blocks for instr in block.instrs if _is_mark(instr)}
-    replace_values(function, marks)  # type: ignore[arg-type]
+    marks: dict[Value, Operand] = {
+        instr: instr.args[0]
+        for block in function.blocks
+        for instr in block.instrs
+        if isinstance(instr, Instr) and _is_mark(instr)
+    }
+    replace_values(function, marks)
     for block in function.blocks:
         block.instrs = [instr for instr in block.instrs if instr not in marks]
     return made
@@ -184,7 +189,7 @@ class _Division:
                 for phi in instr.args:
                     if isinstance(phi, Phi) and phi in self._loop.header.phis:
                         step = _step_of(phi.incoming[latch], phi)
-                        if step and isinstance(phi.type, types.Integer) and phi.type.signed:
+                        if step and isinstance(phi.type, types.Integer) and getattr(phi.type, "signed", False):
                             return phi, step
         raise self._refused("does not count by a constant step", "loop over a range with a constant step")
 
@@ -284,7 +289,8 @@ class _Division:
         (_, behind) = self._loop.exits[0]
         block.terminator = Jump(behind)
         self._function.blocks.append(block)
-        replace_loop(self._function, self._loop, block, {**dict(zip(header.phis, items, strict=True)), **copies})
+        stand: dict[Value, Operand] = dict(zip(header.phis, items, strict=True))
+        replace_loop(self._function, self._loop, block, {**stand, **copies})
         return call
 
     def _call_in_turn(self, steps: Routine, rest: list[Value], stop: Operand, segments: Operand) -> Instr:
@@ -316,7 +322,7 @@ class _Division:
         body.terminator = Jump(header)
         branch = old.terminator
         assert isinstance(branch, Branch)
-        condition = copies.get(branch.condition, new_of.get(branch.condition, branch.condition))  # type: ignore[call-overload,arg-type]
+        condition = copies.get(branch.condition, new_of.get(branch.condition, branch.condition))  # type: ignore[arg-type]
         header.terminator = (
             Branch(condition, body, behind) if branch.then in self._loop else Branch(condition, behind, body)
         )

@@ -17,7 +17,7 @@ it; `zygote_py.emit` knows the Python syntax of each.
     spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
     stop(x)                   x, through which no derivative flows; of an array a copy
     release(x)                nothing: from here on, the caller may write to what `x` reaches
-    checkpointed(n, k, s)     n: the loop that counts to it has k segments with a checkpoint, or s snapshots (0: not given)
+    checkpointed(n, k, s)     n: the loop that counts to it has k segments, or s snapshots (0: not given)
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
 `record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.

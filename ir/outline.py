@@ -27,7 +27,6 @@ from zygote_py.ir.core import (
     Jump,
     Operand,
     Param,
-    Phi,
     Return,
     Value,
     operands,
@@ -82,7 +81,7 @@ def outlined_loop(function: Function, loop: Loop, name: str, inputs: Sequence[Va
     for phi in rest.phis:
         del phi.incoming[header]
     retarget(header, rest, end)
-    return _finished(copy, entry, end, params, header.phis)
+    return _finished(copy, end, params, header.phis)
 
 
 def outlined_body(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> Function:
@@ -104,10 +103,10 @@ def outlined_body(function: Function, loop: Loop, name: str, inputs: Sequence[Va
     header.instrs, header.phis, header.terminator = [], [], Jump(header)
     replace_values(copy.function, given)
     following = [given.get(each, each) if isinstance(each, Value) else each for each in following]
-    return _finished(copy, entry, end, params, following)
+    return _finished(copy, end, params, following)
 
 
-def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[Phi, Operand]) -> None:
+def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[Value, Operand]) -> None:
     """Let control go through a block that is in the function already, and not through the loop.
 
     The results stand for the phis of the header behind the loop, and in the block what the header computes.
@@ -131,15 +130,14 @@ def _start(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -
     }
     replace_values(copy.function, given)
     copy.function.name, copy.function.loc = name, loop.header.loc or function.loc
-    entry = Block(loop.header.loc)
+    copy.function.blocks.insert(0, entry := Block(loop.header.loc))
     return copy, params, entry
 
 
-def _finished(copy: Clone, entry: Block, end: Block, params: list[Param], results: Sequence[Operand]) -> Function:
+def _finished(copy: Clone, end: Block, params: list[Param], results: Sequence[Operand]) -> Function:
     """The function, of which the results are returned by themselves or together."""
     made = copy.function
     made.params = params
-    made.blocks.insert(0, entry)
     result: Operand = Const(None, types.none)
     if len(results) == 1:
         result = results[0]

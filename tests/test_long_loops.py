@@ -1,6 +1,8 @@
 """`checkpointed`: the gradient of the loop is what it is without, whatever the number of segments or snapshots."""
 
 import math
+import subprocess
+import sys
 import types as python_types
 
 import numba
@@ -12,9 +14,10 @@ from tests.function_checks import captured_of
 from tests.plain import plain
 from tests.reference import central, distance
 from zygote_py import DifferentiationError
+from zygote_py.adjoints.binomial import iterations_before
 
 SEGMENTS = SNAPSHOTS = None  # the tests give the functions others
-HOW = [(None, None), (1, None), (3, None)]
+HOW = [(None, None), (1, None), (3, None), (None, 1), (None, 2), (None, 5)]
 
 
 def normal(*shape):
@@ -49,7 +52,7 @@ def left_in_a_branch(x, n):
 
 def counter_behind(x, n):
     i = -1
-    for i in zg.checkpointed(range(n), SEGMENTS, SNAPSHOTS):
+    for i in zg.checkpointed(range(n), SEGMENTS, SNAPSHOTS):  # noqa: B007
         x = x * 1.1
         if x > 2.0:
             break
@@ -133,7 +136,7 @@ def overwritten_behind(u, w, n):
 
 def over_arrays(u, w, n):
     x = w
-    for v, k in zg.checkpointed(zip(u, range(n)), SEGMENTS, SNAPSHOTS):
+    for v, k in zg.checkpointed(zip(u, range(n)), SEGMENTS, SNAPSHOTS):  # noqa: B905
         x = x * math.sin(v) + k
     for k, v in enumerate(zg.checkpointed(u, SEGMENTS, SNAPSHOTS)):
         x = x * math.cos(v + k)
@@ -229,3 +232,191 @@ def test_in_plain_python(program, args, how):
     value, gradient = plain(derivative.source(*args))(*args, *captured_of(derivative))
     assert value == expected.value
     assert distance(gradient, expected.gradients) < 1e-6
+
+
+COMPILED = [
+    (numbers, (0.4, 1.2, 11)),
+    (left_in_a_branch, (1.1, 30)),
+    (in_place, (normal(5), 0.3, 7)),
+    (two_new_arrays, (normal(3), 0.7, 6)),
+    (history, (normal(2), 0.7, 6)),
+    (nested, (0.4, 0.9, 5)),
+]
+
+
+@pytest.mark.parametrize("how", [(None, None), (None, 2)], ids=str)
+@pytest.mark.parametrize(("program", "args"), COMPILED, ids=lambda each: getattr(each, "__name__", ""))
+def test_compiled(program, args, how):
+    function = with_checkpoints(program, *how)
+    expected = central(program, *args)
+    value, gradient = zg.value_and_gradient(function)(*args)
+    assert value == pytest.approx(expected.value, rel=1e-14)
+    assert distance(gradient, expected.gradients) < 1e-6
+
+
+def test_the_function_itself_compiles():
+    def f(u, n):
+        s = 0.0
+        for v, k in zg.checkpointed(zip(u, range(n)), segments=3):  # noqa: B905
+            s += v * k
+        for v in zg.checkpointed(u, 2):
+            s += v
+        for i in zg.checkpointed(range(n), snapshots=n):
+            s += i
+        return s
+
+    u = np.arange(4.0)
+    assert numba.njit(f)(u, 3) == f(u, 3) == 2 * u[2] + u[1] + np.sum(u) + 3
+
+
+@pytest.mark.parametrize("how", [(None, None), (None, 3)], ids=str)
+def test_a_pullback_can_be_called_again(how):
+    u, w = normal(5), 0.3
+    function = with_checkpoints(in_place, *how)
+    value, back = zg.pullback(function, u, w, 9)
+    expected = central(in_place, u, w, 9)
+    assert value == pytest.approx(expected.value)
+    u[:] = 0.0
+    for factor in (1.0, -2.0, 1.0):
+        du, dw, none = back(factor)
+        assert none is None
+        np.testing.assert_allclose(du, factor * expected.gradients[0], rtol=1e-6, atol=1e-9)
+        assert dw == pytest.approx(factor * expected.gradients[1], rel=1e-6)
+
+
+def test_the_caller_sees_what_the_loop_wrote():
+    def f(u, n):
+        for i in zg.checkpointed(range(n), segments=2):
+            u[i % 3] = u[i % 3] * u[(i + 1) % 3]
+        return u[0]
+
+    u, there = normal(3), normal(3)
+    value, _ = zg.value_and_gradient(f)(u, 7)
+    assert value == f(there, 7)
+    np.testing.assert_array_equal(u, there)
+
+
+def test_the_records_of_a_million_steps_are_small(tmp_path):
+    """In a process of its own, as the peak of a process never goes down."""
+    program = """
+import math, resource, zygote_py as zg
+
+def pendulum(x, v, w, n, h):
+    for _ in zg.checkpointed(range(n)):
+        a1 = -w * math.sin(x)
+        a2 = -w * math.sin(x + 0.5 * h * v)
+        a3 = -w * math.sin(x + 0.5 * h * v + 0.25 * h * h * a1)
+        a4 = -w * math.sin(x + h * v + 0.5 * h * h * a2)
+        x, v = x + h * v + h * h * (a1 + a2 + a3) / 6, v + h * (a1 + 2 * a2 + 2 * a3 + a4) / 6
+    return x * v
+
+gradient = zg.gradient(pendulum)
+gradient(0.1, 0.0, 1.0, 10, 1e-5)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+gradient(0.1, 0.0, 1.0, 10**6, 1e-5)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    pytest.importorskip("resource")
+    script = tmp_path / "pendulum.py"
+    script.write_text(program)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 5000  # in kilobytes
+
+
+def test_a_schedule_is_as_good_as_the_best():
+    """The fewest runs of iterations with `s` snapshots: t n - (s + t)! / ((s + 1)! (t - 1)!), Griewank and Walther."""
+
+    def runs(n, s, known={}):  # noqa: B006
+        if n < 2:
+            return 0
+        if (n, s) not in known:
+            before = iterations_before(n, s)
+            assert 1 <= before < n
+            known[n, s] = before + runs(n - before, s - 1) + runs(before, s)
+        return known[n, s]
+
+    for s in range(1, 7):
+        for n in range(2, 200):
+            t = next(t for t in range(1, n + 1) if math.comb(s + t, s) >= n)
+            assert runs(n, s) == t * n - math.comb(s + t, t - 1)
+
+
+def draws(x, n):
+    for _ in zg.checkpointed(range(n)):
+        x = x * np.random.rand()
+    return x
+
+
+def appends(x, n):
+    values = [x]
+    for _ in zg.checkpointed(range(n)):
+        values.append(math.sin(values[-1]))
+    return values[-1]
+
+
+def swaps(u, n):
+    u = u.copy()
+    v = u * 1.0
+    for _ in zg.checkpointed(range(n)):
+        v[0] = math.sin(u[0])
+        u, v = v, u
+    return u[0]
+
+
+def written_behind(u, n):
+    v = u
+    for _ in zg.checkpointed(range(n)):
+        v = np.sin(v)
+    v[0] = 2.0
+    return v[1] * u[0]
+
+
+def both(x, n):
+    for _ in zg.checkpointed(range(n), segments=2, snapshots=3):
+        x = math.sin(x)
+    return x
+
+
+def no_segments(x, n):
+    for _ in zg.checkpointed(range(n), segments=0):
+        x = math.sin(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (draws, "draws random numbers"),
+        (appends, "uses `values`, which is no number or array"),
+        (swaps, "gives `u` another array|gives `v` another array"),
+        (written_behind, "gives `v` another array, to which something is written"),
+        (both, "segments or snapshots, not both"),
+        (no_segments, "`segments` must be at least 1"),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_refused(function, says):
+    x = normal(3) if function.__code__.co_varnames[0] == "u" else 0.5
+    with pytest.raises(DifferentiationError, match=says) as error:
+        zg.gradient(function)(x, 3)
+    assert "test_long_loops.py" in str(error.value)
+
+
+def test_bad_numbers():
+    def f(x, n, k, s):
+        for _ in zg.checkpointed(range(n), segments=k):
+            x = math.sin(x)
+        for _ in zg.checkpointed(range(n), snapshots=s):
+            x = math.sin(x)
+        return x
+
+    gradient = zg.gradient(f)
+    for k, s in ((0, 1), (1, 0), (-3, 2)):
+        with pytest.raises(ValueError, match="at least 1"):
+            gradient(0.5, 3, k, s)
+        with pytest.raises(ValueError, match="at least 1"):
+            f(0.5, 3, k, s)
+    assert gradient(0.5, 3, 1, 1)[0] == pytest.approx(central(f, 0.5, 3, 1, 1).gradients[0])
+    assert gradient(0.5, 0, 10**6, 10**6)[0] == 1.0
+    with pytest.raises(ValueError, match="not both"):
+        zg.checkpointed(range(3), 1, 1)

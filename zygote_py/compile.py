@@ -20,8 +20,8 @@ from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
-from zygote_py.adjoints.long_loops import divide_loops
 from zygote_py.adjoints.leaves import expose_leaves, reachable
+from zygote_py.adjoints.long_loops import divide_loops
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable

@@ -24,6 +24,7 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.checkpoints import checkpointed
 from zygote_py.frontend import arrays, creation, given, lists, objects, values
+from zygote_py.frontend.checks import check_positive
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
@@ -352,6 +353,8 @@ def _over_checkpointed(at: Lowering, expression: st.Call) -> Iteration:
         number = at.cast(value.leaves[0], INT)
         if isinstance(number, Const) and isinstance(number.value, int) and number.value < 1:
             raise at.refuse(f"`{name}` must be at least 1, and is {number.value}", "give a positive number", name)
+        if not isinstance(number, Const):
+            at.emit(check_positive, (number,), types.none)
         numbers[name] = number
     if ZERO not in numbers.values():
         raise at.refuse("`checkpointed` takes segments or snapshots, not both", "leave one out", "checkpointed")

@@ -1,6 +1,7 @@
 """Checks that a function makes while it runs, where Numba makes them and no instruction does.
 
 a, b, c = x                   check_count %n, 3             raises ValueError unless the array has three elements
+checkpointed(range(n), k)     check_positive %k             raises ValueError unless there is a segment
 np.round(x, 1, y)             check_out %n, %m              raises ValueError unless the axes have the same length
 """
 
@@ -24,5 +25,12 @@ def check_out(length: int, given: int) -> None:
         raise ValueError("the array for the result does not have the shape of the result")
 
 
+def check_positive(number: int) -> None:
+    """Raise ValueError if a loop is to have no segment, or no snapshot."""
+    if number < 1:
+        raise ValueError("checkpointed: segments and snapshots must be at least 1")
+
+
 helper(check_count, Effect.WRITE)
+helper(check_positive, Effect.WRITE)
 helper(check_out, Effect.WRITE)

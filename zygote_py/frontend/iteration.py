@@ -207,7 +207,7 @@ class OverEnumerate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverCheckpointed:
-    """`checkpointed(part, segments, snapshots)`: the number at which the loop stops is marked with it (0: not given)."""
+    """`checkpointed(part, segments, snapshots)`, 0 if not given: where the loop stops counting is marked with them."""
 
     part: Iteration
     segments: Operand

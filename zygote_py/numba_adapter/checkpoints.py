@@ -15,9 +15,11 @@ from typing import Any
 import numba
 from numba import types
 from numba.core import imputils
-from numba.extending import lower_builtin, overload, type_callable
+from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
+from numba.extending import lower_builtin, overload
 
 from zygote_py.checkpoints import Checkpointed, checkpoint, checkpointed
+from zygote_py.numba_adapter.callees import fold
 from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh, register_as_dispatcher
 
 
@@ -29,20 +31,21 @@ def _checkpoint(f: Any) -> Any:
     return same
 
 
-@type_callable(checkpointed)
-def _type_checkpointed(context: object) -> Any:
-    def typer(iterable: Any, segments: Any = None, snapshots: Any = None) -> Any:
-        return iterable
+@infer_global(checkpointed)
+class _OfCheckpointed(AbstractTemplate):
+    """Types the calls of `checkpointed`. An overload could not return an iterator, such as that of a zip."""
 
-    return typer
+    key = checkpointed
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        """The signature of a call."""
+        pysig, folded = fold(checkpointed, args, kws, {})
+        return Signature(folded[0], folded, None, pysig)
 
 
+@lower_builtin(checkpointed, types.Any, types.Any, types.Any)  # type: ignore[untyped-decorator]
 def _give_first(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return imputils.impl_ret_borrowed(context, builder, signature.return_type, args[0])
-
-
-for _count in (1, 2, 3):  # An overload could not return an iterator, such as that of a zip.
-    lower_builtin(checkpointed, *[types.Any] * _count)(_give_first)
 
 
 @functools.cache
