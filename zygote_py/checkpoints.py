@@ -35,8 +35,8 @@ def checkpoint(f: Callable[..., Any]) -> Checkpointed:
     variable of it outside.
 
     Parameters:
-        f: a plain Python function, or one decorated with `numba.njit`. It must not write to its arguments, return one
-            of them, or draw random numbers. What it prints, it prints in both sweeps.
+        f: a plain Python function, or one decorated with `numba.njit`. It must not return one of its arguments, or draw
+            random numbers. Arrays that it writes to are copied. What it prints, it prints in both sweeps.
 
     Returns:
         A function of the same arguments.
