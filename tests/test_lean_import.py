@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import zygote_py
 from zygote_py import numba_adapter
@@ -60,3 +61,9 @@ def test_everything_that_is_named_is_there():
             assert name in module.__all__
             assert importlib.import_module(place.rpartition(".")[0])
     assert set(zygote_py.__all__) <= set(dir(zygote_py))
+
+
+def test_no_module_has_the_name_of_something_public():
+    """Importing it would put the module in the place of a function that is imported when it is asked for."""
+    modules = {path.stem for path in Path(zygote_py.__file__).parent.iterdir()} | {"ir", "adjoints"}
+    assert not modules & set(zygote_py.__all__)
