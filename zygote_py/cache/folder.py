@@ -1,11 +1,14 @@
 """The cache's folder: small files by name, written whole or not at all, the ones used longest ago deleted first.
 
     folder = folder_in_use()            # None where there is none
-    folder.write("ab12.code", data)
-    folder.read("ab12.code")            # data; None if the file is missing, or is not what was written
+    folder.write("<40 hex digits>.py", data)
+    folder.read("<40 hex digits>.py")   # data; None if the file is missing, or is not what was written
 
 Any number of processes may use it at once. No error of the file system leaves this module: a cache that cannot be used
-is no cache. What is in the files, it does not know.
+is no cache. Files whose names are not of its own kind it leaves alone. What is in the files, it does not know.
+
+The folder is trusted, as that of Numba's own cache is: there is code in it that is run, and who may write to it may run
+anything. It is made for the user alone. The digest in each file finds damage, not ill will.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +26,8 @@ from pathlib import Path
 from zygote_py import numba_adapter
 
 DEFAULT_SIZE = 512  # megabytes
-_KINDS = (".record", ".code", ".py")
+_OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code)(\.\w+\.tmp)?")
+_LONGEST = 3600.0  # seconds that anybody may take to write a file
 _OFF = ("0", "off", "no", "false")
 
 
@@ -38,7 +44,7 @@ class Info:
 class Folder:
     """A folder with files of the cache, of at most so many bytes together."""
 
-    def __init__(self, path: Path, most_bytes: int) -> None:
+    def __init__(self, path: Path, most_bytes: float) -> None:
         self.path = path
         self.most_bytes = most_bytes
 
@@ -46,23 +52,18 @@ class Folder:
         """What was written under a name; None for what is not there or damaged."""
         path = self.path / name
         try:
-            data = path.read_bytes()
+            head, _, content = path.read_bytes().partition(b"\n")
         except OSError:
             return None
-        digest, content = data[:32], data[32:]
-        if hashlib.sha256(content).digest() != digest:
+        if head != _head(content):
             return None
-        self.touch(name)
+        with contextlib.suppress(OSError):
+            os.utime(path)  # it has been used
         return content
 
-    def touch(self, name: str) -> None:
-        """Note that a file has been used."""
-        with contextlib.suppress(OSError):
-            os.utime(self.path / name)
-
-    def write(self, name: str, content: bytes, plain: bool = False) -> bool:
-        """Put a file in the place of what is there, at once; `plain` as it is, with no digest. Says if it is there."""
-        data = content if plain else hashlib.sha256(content).digest() + content
+    def write(self, name: str, content: bytes) -> bool:
+        """Put a file in the place of what is there, at once. Says if it is there."""
+        data = _head(content) + b"\n" + content
         if len(data) > self.most_bytes:
             return False
         temporary = ""
@@ -74,8 +75,7 @@ class Folder:
             os.replace(temporary, self.path / name)
         except OSError:
             if temporary:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
+                _delete(temporary)
             return False
         self._keep_small(name)
         return True
@@ -83,15 +83,13 @@ class Folder:
     def info(self) -> Info:
         """What is in the folder."""
         found = [(path, size) for path, size, _ in self._files()]
-        records = sum(path.suffix == ".record" for path, _ in found)
-        return Info(self.path, records, len(found), sum(size for _, size in found))
+        gradients = sum(path.endswith(".py") for path, _ in found)
+        return Info(self.path, gradients, len(found), sum(size for _, size in found))
 
     def clear(self) -> Info:
         """Delete all files of the cache, and nothing else. Gives what there was."""
         before = self.info()
         for path, _, _ in self._files():
-            _delete(path)
-        for path in self._entries(".tmp"):
             _delete(path)
         with contextlib.suppress(OSError):
             self.path.rmdir()
@@ -99,32 +97,33 @@ class Folder:
 
     def _keep_small(self, new: str) -> None:
         """Delete the files that were used longest ago while there are too many bytes; those of `new` last."""
-        files = sorted(self._files(), key=lambda file: (file[0].name.split(".")[0] == new.split(".")[0], file[2]))
+        key = new.partition(".")[0]
+        files = sorted(self._files(), key=lambda file: (os.path.basename(file[0]).startswith(key), file[2]))
         excess = sum(size for _, size, _ in files) - self.most_bytes
-        for path, size, _ in files:
-            if excess <= 0:
-                return
-            _delete(path)
-            excess -= size
+        for path, size, used in files:
+            is_left_over = path.endswith(".tmp") and used < time.time() - _LONGEST
+            if excess > 0 or is_left_over:
+                _delete(path)
+                excess -= size
 
-    def _files(self) -> Iterator[tuple[Path, int, float]]:
-        for kind in _KINDS:
-            for path in self._entries(kind):
-                with contextlib.suppress(OSError):
-                    found = path.stat()
-                    yield path, found.st_size, found.st_mtime
-
-    def _entries(self, suffix: str) -> Iterator[Path]:
-        try:
-            with os.scandir(self.path) as entries:
-                yield from [Path(entry.path) for entry in entries if entry.name.endswith(suffix)]
-        except OSError:
-            return
+    def _files(self) -> Iterator[tuple[str, int, float]]:
+        """The files: path, size, and when they were used."""
+        with contextlib.suppress(OSError), os.scandir(self.path) as entries:
+            for entry in entries:
+                if _OWN.fullmatch(entry.name):
+                    with contextlib.suppress(OSError):
+                        found = entry.stat()
+                        yield entry.path, found.st_size, found.st_mtime
 
 
-def _delete(path: Path) -> None:
+def _head(content: bytes) -> bytes:
+    """The first line: a comment, so that Python's files are what they were."""
+    return b"# " + hashlib.sha256(content).hexdigest().encode()
+
+
+def _delete(path: str) -> None:
     with contextlib.suppress(OSError):
-        path.unlink()
+        os.unlink(path)
 
 
 _switched_on = True
@@ -146,9 +145,9 @@ def folder_in_use() -> Folder | None:
 def folder_named() -> Folder:
     """The folder that is used where the cache is not switched off."""
     named = os.environ.get("ZYGOTE_PY_CACHE_DIR", "").strip()
-    path = Path(named) if named else Path(numba_adapter.user_cache_folder())
+    path = os.path.expanduser(named) if named else numba_adapter.user_cache_folder()
     try:
         size = float(os.environ.get("ZYGOTE_PY_CACHE_SIZE", "") or DEFAULT_SIZE)
     except ValueError:
         size = DEFAULT_SIZE
-    return Folder(path.expanduser(), int(size * 1e6))
+    return Folder(Path(path), size * 1e6 if size >= 0 else 0.0)

@@ -1,10 +1,15 @@
 """Records: what a gradient function has to know of a gradient to call it, beside its machine code.
 
-    {"name": "f_gradient", "source": "...digest...", "globals": {}, "hidden": [[3, "WEIGHTS", ...]], "frozen": []}
+    # {"name": "f_gradient", "globals": {}, "constants": [], "hidden": [[3, "WEIGHTS", ...]], "frozen": [], ...}
+    import numpy as np
+    ...
 
-A captured variable is told by the place of its namespace among the objects of the fingerprint, so that it can be read
-in another process. Before anything is written, it is checked that all that was compiled into the gradient is in the
-fingerprint: a constant that is not makes the gradient one that is not kept.
+A record is the first line of the emitted module. A captured variable is told by the place of its namespace among the
+objects of the fingerprint, so that it can be read in another process.
+
+Before anything is written, it is checked that all that was compiled into the gradient is in the fingerprint: a constant
+that is not makes the gradient one that is not kept. A float or an array that counts by its type there, and is not
+passed to the gradient at each call after all, is in the record with its value, and has to be the same when it is read.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, fingerprint, place_of, read_from
+from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, fingerprint, read_from
 from zygote_py.cache.folder import Folder, folder_in_use
 from zygote_py.capture import Capture
 from zygote_py.ir.core import Type
@@ -43,7 +48,7 @@ class Kernel:
         self.hidden = hidden  # in the order of the parameters
         self.frozen = frozen
         self.compiled = compiled  # None if it was read from the cache
-        self.key: str | None = None  # under which it is kept
+        self.key: tuple[str, str] | None = None  # digests of what it was made of, and of what it is, if it is kept
         self.folder: Folder | None = None
         self._load = load
 
@@ -62,10 +67,11 @@ def made_by_stages(compiled: Compiled) -> Kernel:
 class Found:
     """What the cache knows of a gradient: where it is, or is to be, and what is there."""
 
-    def __init__(self, prints: Fingerprint, folder: Folder) -> None:
-        self._prints = prints
+    def __init__(self, look: Callable[[], Fingerprint], folder: Folder) -> None:
+        self._look = look
+        self._prints = look()
         self._folder = folder
-        self._name = f"{prints.digest}.record"
+        self._name = f"{self._prints.digest}.py"
         self.hidden: tuple[Capture, ...] = ()  # what the kernel is passed
         self.kernel: Kernel | None = None
 
@@ -75,39 +81,42 @@ class Found:
         if data is None:
             return
         try:
-            record = json.loads(data)
-            source = (self._folder.path / f"{self._prints.digest}.py").read_bytes()
-            if hashlib.sha256(source).hexdigest() != record["source"]:
-                return
-            self._folder.touch(f"{self._prints.digest}.py")
-            self.kernel = self._kernel(record, source.decode())
-            self.hidden = tuple(self._capture(*each) for each in record["passed"])
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+            line, _, source = data.decode().partition("\n")
+            record = json.loads(line.removeprefix(_COMMENT))
+            if all(content_of(self._held(*where)) == content for *where, content in record["constants"]):
+                self.hidden = tuple(self._capture(*each) for each in record["passed"])
+                self.kernel = self._kernel(record, source, data)
+        except (NotCacheable, ValueError, LookupError, TypeError, AttributeError):
             return
 
-    def _kernel(self, record: Mapping[str, Any], source: str) -> Kernel:
-        hidden = tuple(self._capture(*each) for each in record["hidden"])
+    def _kernel(self, record: Mapping[str, Any], source: str, data: bytes) -> Kernel:
+        hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
-        namespace = {name: self._object(*each) for name, each in record["globals"].items()}
-        path = str(self._folder.path / f"{self._prints.digest}.py")
+        numbers = {name: float.fromhex(number) for name, number in record["globals"].items()}
+        path = str(self._folder.path / self._name)
 
         def load() -> Callable[..., object]:
             from zygote_py.emit import Emitted
             from zygote_py.emit import load as execute
 
-            return numba_adapter.py_func_of(execute(Emitted(source, record["name"], namespace), path))
+            return numba_adapter.py_func_of(execute(Emitted(source, record["name"], numbers), path))
 
-        kernel = Kernel(source, tuple(_typed(each) for each in hidden), frozen, load)
-        kernel.key, kernel.folder = self._prints.digest, self._folder
+        kernel = Kernel(source, hidden, frozen, load)
+        self._keep(kernel, data)
         return kernel
+
+    def _keep(self, kernel: Kernel, data: bytes) -> None:
+        """Let machine code of a kernel be kept: under a name of what it is, and not only of what it was made of."""
+        kernel.key = self._prints.digest, hashlib.sha256(data).hexdigest()
+        kernel.folder = self._folder
+
+    def _held(self, number: int, key: str) -> object:
+        return read_from(self._prints.objects[number], key)
 
     def _capture(self, number: int, key: str, name: str, kind: str, source: str, owner: str) -> Capture:
         place = self._prints.objects[number]
-        value = read_from(place, key)
+        value = self._held(number, key)
         return Capture(name, kind, lambda: read_from(place, key), (id(place), key), None, value, source, owner)
-
-    def _object(self, kind: str, what: Any) -> object:
-        return self._prints.objects[what] if kind == "object" else _CONSTANTS[kind](what)
 
     def store(self, compiled: Compiled, hidden: tuple[Capture, ...]) -> Kernel:
         """Write what the stages made, if another process can use it. Gives it, ready for use.
@@ -116,54 +125,62 @@ class Found:
         """
         kernel = made_by_stages(compiled)
         try:
+            data = self._described(compiled, kernel, hidden)
+            if self._look().digest != self._prints.digest:  # something has changed while the stages ran
+                return kernel
             environment.check_unchanged()
-            self._check(compiled)
-            emitted = compiled.emitted
-            source = emitted.source.encode()
-            record = {
-                "name": emitted.name,
-                "source": hashlib.sha256(source).hexdigest(),
-                "globals": {name: self._described(value) for name, value in emitted.globals.items()},
-                "passed": [self._place(each) for each in hidden],
-                "hidden": [self._place(each) for each in kernel.hidden],
-                "frozen": [self._place(each) for each in kernel.frozen],
-            }
-        except NotCacheable:
+        except Exception:  # as in `recall`
             return kernel
-        digest = self._prints.digest
-        written = self._folder.write(f"{digest}.py", source, plain=True)
-        if written and self._folder.write(self._name, json.dumps(record).encode()):
-            kernel.key, kernel.folder = digest, self._folder
+        if self._folder.write(self._name, data):
+            self._keep(kernel, data)
         return kernel
 
-    def _check(self, compiled: Compiled) -> None:
-        """Whether each captured value counted for what it was compiled as. Raises NotCacheable."""
-        for capture in compiled.lowered.frozen:
-            value, by_value = self._prints.captured.get(place_of(capture), (None, False))
-            if not by_value or value is not capture.value:
+    def _described(self, compiled: Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
+        """What is written: a comment with what is to be known of the source, and the source."""
+        emitted = compiled.emitted
+        record = {
+            "name": emitted.name,
+            "globals": {name: _number(value) for name, value in emitted.globals.items()},
+            "constants": self._constants(kernel),
+            "passed": [self._place(each) for each in hidden],
+            "hidden": [self._place(each) for each in kernel.hidden],
+            "frozen": [self._place(each) for each in kernel.frozen],
+        }
+        return f"{_COMMENT}{json.dumps(record)}\n{emitted.source}".encode()
+
+    def _constants(self, kernel: Kernel) -> list[object]:
+        """The captured variables that count by their types in the fingerprint and are not passed: by their values.
+
+        Raises NotCacheable where the stages took a captured value for something else than the fingerprint did.
+        """
+        captured = self._prints.captured
+        for capture in kernel.frozen:
+            value, _ = captured.get(self._prints.number_of(capture), (None, False))
+            if value is not capture.value:
                 raise NotCacheable(f"the constant {capture.name}")
-        for capture in compiled.lowered.hidden:
-            value, by_value = self._prints.captured.get(place_of(capture), (None, True))
+        for capture in kernel.hidden:
+            value, by_value = captured.get(self._prints.number_of(capture), (None, True))
             if by_value or _typed(dataclasses.replace(capture, value=value)).type != capture.type:
                 raise NotCacheable(f"the captured {capture.name}")
+        passed = set(map(self._prints.number_of, kernel.hidden))
+        return [
+            [*where, content_of(value)]
+            for where, (value, by_value) in captured.items()
+            if not by_value and where not in passed
+        ]
 
     def _place(self, capture: Capture) -> list[object]:
-        place, key = place_of(capture)
-        number = next((n for n, each in enumerate(self._prints.objects) if id(each) == place), None)
-        if number is None:
-            raise NotCacheable(f"the captured {capture.name}")
-        return [number, key, capture.name, capture.kind, capture.source, capture.owner]
+        return [*self._prints.number_of(capture), capture.name, capture.kind, capture.source, capture.owner]
 
-    def _described(self, value: object) -> list[object]:
-        number = self._prints.number_of(value)
-        if number is not None and self._prints.objects[number] is value:
-            return ["object", number]
-        if isinstance(value, float) and type(value) is float:
-            return ["float", value.hex()]
+
+_COMMENT = "# "  # before the record, in the first line of what is written
+
+
+def _number(value: object) -> str:
+    """A number that the emitted source cannot spell. Functions are compiled by Numba, with all that they capture."""
+    if type(value) is not float:
         raise NotCacheable(f"a constant {value!r}")
-
-
-_CONSTANTS: Mapping[str, Callable[[Any], object]] = {"float": float.fromhex}
+    return value.hex()
 
 
 def _typed(capture: Capture) -> Capture:
@@ -181,11 +198,14 @@ def recall(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Cap
     folder = folder_in_use()
     if folder is None:
         return None
+
+    def look() -> Fingerprint:
+        return fingerprint(request, argument_types, hidden, environment.versions(), environment.registered())
+
     try:
-        prints = fingerprint(request, argument_types, hidden, environment.versions(), environment.registered())
-    except (NotCacheable, RecursionError):
+        found = Found(look, folder)
+    except Exception:  # NotCacheable as a rule; objects of the user's may raise anything when they are looked at
         return None
-    found = Found(prints, folder)
     found.read()
     return found
 
@@ -203,8 +223,9 @@ class MachineCode:
         if kernel is None or kernel.key is None:
             return None
         self._folder = kernel.folder
-        digest = hashlib.sha256(f"{machine} {'; '.join(map(str, signature))}".encode()).hexdigest()
-        return f"{kernel.key}.{digest[:16]}.code"
+        digest, content = kernel.key
+        found = hashlib.sha256(f"{content} {machine} {'; '.join(map(str, signature))}".encode()).hexdigest()
+        return f"{digest}.{found[:16]}.code"
 
     def read(self, name: str) -> bytes | None:
         """The code under a name."""

@@ -31,7 +31,7 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
-from zygote_py.numba_adapter.stored import foreign_overloads, settings, user_cache_folder
+from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
     from numba.np.extensions import cross2d
@@ -74,12 +74,12 @@ __all__ = [
     "definition_line",
     "entry_of_seed",
     "fields_of_object",
-    "foreign_overloads",
     "function_of",
     "holds_functions",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
+    "is_extended",
     "is_from_cache",
     "is_object",
     "is_plain",

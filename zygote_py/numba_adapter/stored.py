@@ -48,7 +48,7 @@ class Code(Protocol):
 
 # --------------------------------------------------------------------------------------------------- names of functions
 
-_SMALLEST_NUMBER = 1 << 40
+_SMALLEST_NUMBER = 1 << 100
 
 
 def _number_functions() -> None:
@@ -56,8 +56,7 @@ def _number_functions() -> None:
 
     The number is a part of the name of each symbol. If two functions of a process have one name, LLVM takes the first.
     """
-    first = _SMALLEST_NUMBER * (1 + secrets.randbits(20)) + (secrets.randbits(16) << 24)
-    FunctionIdentity._unique_ids = itertools.count(first)
+    FunctionIdentity._unique_ids = itertools.count(_SMALLEST_NUMBER + (secrets.randbits(64) << 32))
 
 
 _number_functions()
@@ -176,7 +175,9 @@ def _written(result: Any) -> bytes | None:
 
 def _defined(module: Any) -> Iterator[str]:
     local = (llvm.Linkage.internal, llvm.Linkage.private)
-    yield from (each.name for each in module.functions if not each.is_declaration and each.linkage not in local)
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration and each.linkage not in local:
+            yield each.name
 
 
 class _Pickler(pickle.Pickler):
@@ -255,31 +256,29 @@ def settings() -> str:
     return repr([(name, found[name]) for name in names])
 
 
-def foreign_overloads() -> list[FunctionType] | None:
-    """The functions that somebody has given Numba as implementations of others; None if not all are known."""
-    found: list[FunctionType] = []
+def is_extended() -> bool:
+    """Whether somebody other than Numba and we has told Numba what functions mean, by `@overload` for one."""
     given = [entry[1] if isinstance(entry, tuple) else entry for entry in templates.globals]
     for template in (*templates.functions, *templates.attributes, *given):
-        function = getattr(template, "_overload_func", None)
-        if isinstance(function, FunctionType):
-            if not _is_ours(function.__module__ or "numba"):
-                found.append(function)
-        elif not _is_ours(_module_of(template)):
-            return None
-    for entries in (implementations.functions, implementations.getattrs, implementations.setattrs):
-        if not all(_is_ours(entry[0].__module__) for entry in entries):
-            return None
-    if not all(_is_ours(entry[0].__module__) for entry in (*implementations.casts, *implementations.constants)):
-        return None
-    return found
+        if not _is_ours(_module_of(template)):
+            return True
+    entries = (implementations.functions, implementations.getattrs, implementations.setattrs)
+    others = (implementations.casts, implementations.constants)
+    return not all(_is_ours(_home(entry[0])) for entry in itertools.chain(*entries, *others))
 
 
 def _module_of(template: Any) -> str:
-    function = getattr(template, "_definition_func", None)
+    function = getattr(template, "_overload_func", None) or getattr(template, "_definition_func", None)
     if function is None and template.__module__ == "abc":  # made by `type_callable`, of a function that it holds
         cells = getattr(template.generic, "__closure__", None) or ()
         function = next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, FunctionType)), None)
-    return str(getattr(function if function is not None else template, "__module__", None) or "numba")
+    return _home(template if function is None else function)
+
+
+def _home(function: Any) -> str:
+    """The module of a function or a class; empty if it is not known."""
+    found = getattr(function, "__globals__", {}).get("__name__") or getattr(function, "__module__", None)
+    return str(found or "")
 
 
 def _is_ours(module: str) -> bool:
