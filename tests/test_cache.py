@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from zygote_py import cli
-from zygote_py.cache import folder
-
 START = """\
 import json, sys, time
 import numba
@@ -38,7 +35,13 @@ class Process:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cache = folder / "cache"
-        self.environment = {"ZYGOTE_PY_CACHE": "1", "ZYGOTE_PY_CACHE_DIR": str(self.cache), "PYTHONPATH": str(folder)}
+        self.environment = {
+            "ZYGOTE_PY_CACHE": "1",
+            "ZYGOTE_PY_CACHE_DIR": str(self.cache),
+            "ZYGOTE_PY_CACHE_SIZE": "",
+            "ZYGOTE_PY_VERIFY": "",
+            "ZYGOTE_PY_DUMP": "",
+        }
 
     def write(self, name: str, source: str) -> None:
         (self.folder / name).write_text(textwrap.dedent(source))
@@ -84,7 +87,7 @@ def test_a_second_process_compiles_nothing(process):
         show(df, df(0.0, 3.0), df(0.0))
     """
     expect(process.run(program), COMPILED, [9.0, 0.0, 4.0, 0.0])
-    assert [len(process.files(kind)) for kind in (".record", ".py", ".code")] == [2, 2, 2]
+    assert [len(process.files(kind)) for kind in (".py", ".code")] == [2, 2]
     expect(process.run(program), (False, 2), [9.0, 0.0, 4.0, 0.0])
     assert "def f_gradient" in process.files(".py")[0].read_text()
 
@@ -244,127 +247,202 @@ def test_several_gradients_of_one_function_in_a_process(process):
     assert second[2] == expected
 
 
-def test_without_compilation(process):
-    program = """
-        def f(x):
-            return x * x * x
-        df = gradient(f)
-        show(df, df(2.0))
-    """
-    assert process.run(program)[2] == [12.0]
-    assert process.run(program, NUMBA_DISABLE_JIT="1") == (False, 0, [12.0])
-
-
-def test_source_of_what_was_read(process):
-    program = """
-        def f(x):
-            return x * x * x
-        df = gradient(f)
-        df(2.0)
-        show(df, len(df.source(2.0)))
-    """
-    _, _, (length,) = process.run(program)
-    assert process.run(program) == (False, 1, [length])
-
-
-def test_inspection_after_the_cache(process):
-    program = """
-        def f(x):
-            return x * x * x
-        df = gradient(f)
-        value = df(2.0)
-        source = df.source(2.0)
-        assert df.inspect_llvm(2.0).startswith("define")
-        assert "ret" in df.inspect_asm(2.0)
-        assert df.primal_ir(2.0).startswith("primal f(")
-        show(df, value, df(3.0), len(source))
-    """
-    first, second = process.run(program), process.run(program)
-    assert first[2] == second[2]
-    assert second[1] == 1
-
-
 # What is changed is compiled anew
 
-MODEL = """
-from callee import g
-import constants
-POWER = 2
-def f(x, k=1):
-    return g(x) ** POWER * constants.count + k * x
+EDITED = """
+import builtins
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.constants
+from numba import njit
+
+import callee
+import zygote_py as zg
+
+builtins.extra = 2
+np.extra = 2.0
+scipy.constants.extra = 2.0
+ODD = 2.0
+
+
+@dataclass(frozen=True)
+class Square:
+    r: float
+
+    def a(self):
+        return self.r * 2.0
+
+    @property
+    def b(self):
+        return self.r * 2.0
+
+
+class Pair(NamedTuple):
+    u: float
+    k: float = 2.0
+
+
+def with_default(x, k=2):
+    return x
+
+
+@functools.wraps(with_default)
+def wrapped(x, k):
+    return x * k
+
+
+def like_numpy(x):
+    return x * 2.0
+
+
+like_numpy.__module__ = "numpy"
+np.like_numpy = like_numpy
+
+
+@njit
+def key(v):
+    return abs(v - 2.0 * ODD)
+
+
+def ruled(x):
+    return x
+
+
+@zg.adjoint(ruled)
+def rule(x):
+    def back(dy):
+        return (dy * 2.0,)
+
+    return x, back
+
+
+def kept(x):
+    return x * x
+
+
+@zg.adjoint(kept)
+def rule_with_constant(x):
+    def back(dy):
+        return (dy * COUNT,)
+
+    return x * x, back
+
+
+COUNT = 2
+
+
+@zg.ignore
+def ignored(x):
+    return 2.0 * ODD
+
+
+def seen(g):
+    return 2.0 * g
+
+
+def again(x):
+    return x * COUNT
+
+
+checkpointed = zg.checkpoint(again)
+
+
+def power(n):
+    return lambda x: x**n
+
+
+cube = power(COUNT + 1)
+scaled = functools.partial(lambda k, x: k * x, 2)
+FUNCTIONS = (lambda x: 2.0 * x, math.sin)
+
+
+def first(x):
+    values = [x, 2.0 * x, 4.0 * x, 6.0 * x]
+    values.sort(key=key)
+    return values[0]
+
+
+def apply(f, x):
+    return f(x)
+
+
+def default(x, *, k=2.0):
+    return k * x
+
+
+ALL = [
+    (lambda x: Square(x).a(), 2.0, 3.0),
+    (lambda x: Square(x).b, 2.0, 3.0),
+    (lambda x: Pair(x).u * Pair(x).k, 2.0, 3.0),
+    (lambda x: x * extra, 2.0, 3.0),
+    (lambda x: x * np.extra, 2.0, 3.0),
+    (lambda x: x * scipy.constants.extra, 2.0, 3.0),
+    (lambda x: wrapped(x), 2.0, 3.0),
+    (lambda x: like_numpy(x), 2.0, 3.0),
+    (first, 4.0, 6.0),
+    (lambda x: ruled(x), 2.0, 3.0),
+    (lambda x: kept(x), 2.0, 3.0),
+    (lambda x: x * ignored(x), 4.0, 9.0),
+    (lambda x: zg.hook(x, seen), 2.0, 3.0),
+    (lambda x: checkpointed(x), 2.0, 3.0),
+    (lambda x: zg.checkpoint(again)(x), 2.0, 3.0),
+    (lambda x: cube(x), 3.0, 4.0),
+    (lambda x: scaled(x), 2.0, 3.0),
+    (lambda x: FUNCTIONS[0](x), 2.0, 3.0),
+    (lambda x: default(x), 2.0, 3.0),
+    (lambda x: callee.outer(x), 2.0, 3.0),
+]
+
+
+def gradients():
+    found = [zg.gradient(f)(1.0) for f, _, _ in ALL]
+    return [*found, zg.gradient(apply, wrt="x")(again, 1.0)]
 """
 CALLEE = """
-FACTOR = 3
-def h(x):
-    return x * FACTOR
-def g(x):
-    return h(x) + 1.0
+def inner(x):
+    return 2.0 * x
+def outer(x):
+    return (lambda y: inner(y))(x)
 """
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "expected"),
-    [
-        ("callee.py", "+ 1.0", "+ 2.0", 2 * 5.0 * 3 * 2 + 1),
-        ("callee.py", "FACTOR = 3", "FACTOR = 4", 2 * 5.0 * 4 * 2 + 1),
-        ("callee.py", "x * FACTOR", "x * x * FACTOR", 2 * 4.0 * 6 * 2 + 1),
-        ("model.py", "POWER = 2", "POWER = 1", 3 * 2 + 1),
-        ("model.py", "k=1", "k=5", 2 * 4.0 * 3 * 2 + 5),
-        ("model.py", "+ k * x", "- k * x", 2 * 4.0 * 3 * 2 - 1),
-        ("constants.py", "count = 2", "count = 7", 2 * 4.0 * 3 * 7 + 1),
-    ],
-)
-def test_what_is_changed_is_compiled_anew(process, file, old, new, expected):
-    process.write("model.py", MODEL)
+def test_what_is_changed_is_compiled_anew(process):
+    process.write("model.py", EDITED)
     process.write("callee.py", CALLEE)
-    process.write("constants.py", "count = 2\n")
-    program = """
-        from model import f
-        df = gradient(f, wrt="x")
-        show(df, df(1.0))
-    """
-    expect(process.run(program), COMPILED, [49.0])
-    source = (process.folder / file).read_text()
-    assert old in source
-    process.write(file, source.replace(old, new))
-    expect(process.run(program), COMPILED, [expected])
-    expect(process.run(program), READ, [expected])
+    process.environment["NUMBA_OPT"] = "0"  # it is much to compile
+    program = "import model\nprint(json.dumps([model.gradients(), [each[1:] for each in model.ALL]]))"
+    for _ in range(2):  # to be read as well as to be written
+        found, expected = json.loads(process.text(program))
+        assert found == [*(each[0] for each in expected), 2.0]
+    assert len(process.files(".py")) >= 15
+    process.write("callee.py", CALLEE.replace("2.0 * x", "3.0 * x"))
+    definitions, mark, values = EDITED.partition("ALL = [")
+    for old, new in [("= 2\n", "= 3\n"), ("= 2.0\n", "= 3.0\n"), ("k=2", "k=3"), (", 2)", ", 3)")]:
+        assert old in definitions
+        definitions = definitions.replace(old, new)
+    for old, new in [("r * 2.0", "r * 3.0")]:
+        assert old in definitions
+        definitions = definitions.replace(old, new)
+    for old, new in [("x * 2.0", "x * 3.0"), ("dy * 2.0", "dy * 3.0"), ("return 2.0 *", "return 3.0 *")]:
+        assert old in definitions
+        definitions = definitions.replace(old, new)
+    definitions = definitions.replace("lambda x: 2.0 * x", "lambda x: 3.0 * x")
+    process.write("model.py", definitions + mark + values)
+    found, expected = json.loads(process.text(program))
+    assert found == [*(each[1] for each in expected), 3.0]
 
 
-def test_options_and_rules_are_part_of_the_key(process):
-    program = """
-        import os
-        import zygote_py as zg
-        def g(x):
-            return x * x
-        def f(x):
-            return g(x) / x
-        if os.environ.get("RULE"):
-            @zg.adjoint(g)
-            def rule(x):
-                def back(dy):
-                    return (dy * RULE,)
-                return x * x, back
-            RULE = int(os.environ["RULE"])
-        df = gradient(numba.njit(error_model="numpy")(f) if os.environ.get("OPTION") else f)
-        show(df, df(2.0))
-    """
-    expect(process.run(program), COMPILED, [1.0])
-    expect(process.run(program, OPTION="1"), COMPILED, [1.0])
-    for rule in ("10", "20"):
-        stages, _, results = process.run(program, RULE=rule)
-        assert stages
-        assert results == [int(rule) / 2 - 1.0]
-    expect(process.run(program), READ, [1.0])
-
-
-def test_overloads_of_others_are_part_of_the_key(process):
+def test_overloads_of_others_keep_everything_out(process):
     program = """
         import os
         from numba.extending import overload
         def scale(x):
             return 0.0
-        FACTOR = int(os.environ["FACTOR"])
+        FACTOR = float(os.environ["FACTOR"])
         @overload(scale)
         def overload_scale(n):
             return lambda n: n * FACTOR
@@ -373,30 +451,25 @@ def test_overloads_of_others_are_part_of_the_key(process):
         df = gradient(f, wrt="x")
         show(df, df(2.0, 3))
     """
-    assert process.run(program, FACTOR="2")[2] == [6.0]
-    assert process.run(program, FACTOR="5")[2] == [15.0]
-    assert process.run(program, FACTOR="2")[2] == [6.0]
+    for factor in ("2", "5"):
+        expect(process.run(program, FACTOR=factor), COMPILED, [3 * float(factor)])
+    assert not process.cache.exists()
 
 
-def test_settings_of_numba_are_part_of_the_key(process):
+def test_options_and_settings_are_part_of_the_key(process):
     program = """
+        import os
         def f(a):
-            return a[0] * a[5]
-        df = gradient(f)
-        try:
-            df(np.ones(2))
-            print("no error")
-        except IndexError:
-            print("IndexError")
+            return a[0] * a[1] / a[2]
+        df = gradient(numba.njit(error_model="numpy")(f) if os.environ.get("OPTION") else f)
+        show(df, df(np.array([1.0, 2.0, 4.0])))
     """
-    assert process.text(program, NUMBA_BOUNDSCHECK="1") == "IndexError\n"
-    fine = "def f(a):\n    return a[0] * a[1]\ndf = gradient(f)\nshow(df, df(np.ones(2)))"
-    assert process.run(fine)[:2] == COMPILED
-    assert process.run(fine, NUMBA_OPT="1")[:2] == COMPILED
-    assert process.run(fine)[:2] == READ
-
-
-# Files
+    result = [[0.5, 0.25, -0.125]]
+    expect(process.run(program), COMPILED, result)
+    expect(process.run(program, OPTION="1"), COMPILED, result)
+    expect(process.run(program, NUMBA_BOUNDSCHECK="1"), COMPILED, result)
+    expect(process.run(program), READ, result)
+    assert process.run(program, NUMBA_DISABLE_JIT="1") == (False, 0, result)
 
 
 SIMPLE = """
@@ -407,87 +480,10 @@ SIMPLE = """
 """
 
 
-@pytest.mark.parametrize("kind", [".record", ".py", ".code"])
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "missing"])
-def test_damaged_files(process, kind, damage):
-    process.run(SIMPLE)
-    (path,) = process.files(kind)
-    data = path.read_bytes()
-    changed = {"cut": data[: len(data) // 2], "changed": data[:-5] + b"x" + data[-4:], "empty": b""}
-    if damage == "missing":
-        path.unlink()
-    else:
-        path.write_bytes(changed[damage])
-    assert process.run(SIMPLE)[2] == [12.0]
-    expect(process.run(SIMPLE), READ, [12.0])
-
-
-def test_switched_off(process):
-    for _ in range(2):
-        expect(process.run(SIMPLE, ZYGOTE_PY_CACHE="0"), COMPILED, [12.0])
-    assert not process.cache.exists()
-
-
-def test_a_folder_that_cannot_be_made(process):
-    (process.folder / "file").write_text("")
-    where = str(process.folder / "file" / "cache")
-    expect(process.run(SIMPLE, ZYGOTE_PY_CACHE_DIR=where), COMPILED, [12.0])
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_is_read_only(process):
-    process.cache.mkdir()
-    process.cache.chmod(0o500)
-    expect(process.run(SIMPLE), COMPILED, [12.0])
-
-
 def test_many_processes_at_once(process):
-    with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda _: process.run(SIMPLE), range(6)))
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: process.run(SIMPLE), range(3)))
     assert all(results == [12.0] for _, _, results in found)
     expect(process.run(SIMPLE), READ, [12.0])
     assert not process.files(".tmp")
-    assert len(process.files(".record")) == 1
-
-
-def test_the_size_is_limited(process):
-    program = """
-        import os
-        def made(n):
-            return gradient(lambda x: x**n)
-        for n in range(2, int(os.environ["LAST"])):
-            df = made(n)
-            df(2.0)
-        df = made(int(os.environ["LAST"]))
-        show(df, df(2.0))
-    """
-    process.run(program, LAST="4")
-    size = sum(path.stat().st_size for path in process.cache.iterdir())  # of three gradients
-    process.run(program, ZYGOTE_PY_CACHE_SIZE=str(size / 1e6), LAST="9")
-    assert size / 4 < sum(path.stat().st_size for path in process.cache.iterdir()) <= size
-    only_the_last = program.replace('in range(2, int(os.environ["LAST"]))', "in ()")
-    expect(process.run(only_the_last, LAST="9"), READ, [9 * 2.0**8])
-    expect(process.run(only_the_last, LAST="2"), COMPILED, [4.0])
-
-
-def test_commands(process, monkeypatch, capsys):
-    monkeypatch.setattr(folder, "_switched_on", True)
-    process.run(SIMPLE)
-    for name, value in process.environment.items():
-        monkeypatch.setenv(name, value)
-    other = process.cache / "notes.txt"
-    other.write_text("not of the cache")
-    assert cli.main(["cache", "info"]) == 0
-    printed = capsys.readouterr().out
-    assert f"folder: {process.cache}\n" in printed
-    assert "gradients: 1\n" in printed
-    assert "of at most 512.0 MB" in printed
-    assert cli.main(["cache", "clear"]) == 0
-    assert "1 gradient deleted" in capsys.readouterr().out
-    assert [path.name for path in process.cache.iterdir()] == ["notes.txt"]
-    monkeypatch.setenv("ZYGOTE_PY_CACHE", "off")
-    assert cli.main(["cache", "info"]) == 0
-    assert "switched off" in capsys.readouterr().out
-    monkeypatch.setenv("ZYGOTE_PY_CACHE_DIR", str(process.folder / "nowhere"))
-    assert cli.main(["cache", "clear"]) == 0
-    expect(process.run(SIMPLE), COMPILED, [12.0])
+    assert len(process.files(".py")) == 1

@@ -207,7 +207,7 @@ class Fingerprint:
             self.value(value.func if kind is Checkpointed else value.function)
         elif _is_structure(kind):
             self._structure(kind)
-            self.value(structures.parts(value))
+            self.value(tuple(structures.parts(value) or ()))
         elif numba_adapter.is_dispatcher(value):
             self._dispatcher(value)
         elif isinstance(value, type) and _is_structure(value):
