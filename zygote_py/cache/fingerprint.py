@@ -333,7 +333,7 @@ def content_of(value: Any) -> str:
     """A digest of a captured value that counts by its type in a fingerprint. Raises NotCacheable."""
     found = Fingerprint()
     parts = structures.parts(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc" and value.size <= _MOST_ELEMENTS:
         found.add(value.dtype.str, value.shape, value.strides, value.flags.writeable)
         found.add(hashlib.sha256(np.ascontiguousarray(value).data).hexdigest())
     elif parts is not None:
@@ -365,6 +365,7 @@ def _varies(value: object, numbers: bool) -> bool:
     return isinstance(value, float | np.floating | np.ndarray)
 
 
+_MOST_ELEMENTS = 1_000_000  # of an array that is read only to see whether it is the same
 _PLAIN = frozenset({bool, int, float, complex, str, bytes})
 _TUPLE_GETTER = type(vars(namedtuple("_Any", "a"))["a"])
 
