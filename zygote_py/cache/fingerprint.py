@@ -83,6 +83,11 @@ class Fingerprint:
         """The digest of all that was met until now."""
         return self._hash.hexdigest()[:40]
 
+    def is_like(self, other: Fingerprint) -> bool:
+        """Whether another, made later in this process, met the same, and the same values of captured variables."""
+        held, others = ([value for value, _ in each.captured.values()] for each in (self, other))
+        return self.digest == other.digest and all(one is two for one, two in zip(held, others, strict=True))
+
     def number_of(self, capture: Capture) -> tuple[int, str]:
         """The number of the namespace or cell of a captured variable, and its name there. Raises NotCacheable."""
         key: Any = capture.key

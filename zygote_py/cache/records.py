@@ -86,20 +86,19 @@ class Found:
             if all(content_of(self._held(*where)) == content for *where, content in record["constants"]):
                 self.hidden = tuple(self._capture(*each) for each in record["passed"])
                 self.kernel = self._kernel(record, source, data)
-        except (NotCacheable, ValueError, LookupError, TypeError, AttributeError):
+        except Exception:  # of any kind: a file may hold anything
             return
 
     def _kernel(self, record: Mapping[str, Any], source: str, data: bytes) -> Kernel:
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
         numbers = {name: float.fromhex(number) for name, number in record["globals"].items()}
-        path = str(self._folder.path / self._name)
 
         def load() -> Callable[..., object]:
             from zygote_py.emit import Emitted
             from zygote_py.emit import load as execute
 
-            return numba_adapter.py_func_of(execute(Emitted(source, record["name"], numbers), path))
+            return numba_adapter.py_func_of(execute(Emitted(source, record["name"], numbers)))
 
         kernel = Kernel(source, hidden, frozen, load)
         self._keep(kernel, data)
@@ -126,7 +125,7 @@ class Found:
         kernel = made_by_stages(compiled)
         try:
             data = self._described(compiled, kernel, hidden)
-            if self._look().digest != self._prints.digest:  # something has changed while the stages ran
+            if not self._prints.is_like(self._look()):  # something has changed while the stages ran
                 return kernel
             environment.check_unchanged()
         except Exception:  # as in `recall`
