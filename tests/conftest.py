@@ -8,11 +8,23 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from zygote_py import cache
+
+# What is tested is what the compiler makes now. Processes that tests start have a cache, and a new one.
+cache.switch(False)
+FOLDER = tempfile.mkdtemp(prefix="zygote-py-tests-")
+os.environ["ZYGOTE_PY_CACHE_DIR"] = FOLDER
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import captured_modules
 import numpy as np
+import pytest
 from numba import njit
 
-from zygote_py import gradient, value_and_gradient
+from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 SCALE = 2.5
 WEIGHTS = np.array([1.0, 2.0, 3.0])
@@ -66,3 +68,26 @@ def test_in_compiled_code_they_are_constants(monkeypatch):
 def test_the_native_code_of_a_function_with_captured_values_can_be_read():
     text = gradient(weighed).inspect_llvm(2.0)
     assert text.startswith("define")
+
+
+SETTINGS = captured_modules.module("settings", 2.0)
+THE_SAME = SETTINGS
+
+
+def through_a_name(x):
+    module = SETTINGS
+    return x * module.bias
+
+
+def through_a_choice(x, n):
+    module = SETTINGS if n > 0 else THE_SAME
+    return x * module.bias
+
+
+def test_modules_by_another_name(monkeypatch):
+    df = gradient(through_a_name)
+    assert df(1.0) == 2.0
+    monkeypatch.setattr(SETTINGS, "bias", 7.0)
+    assert df(1.0) == 7.0
+    with pytest.raises(DifferentiationError, match=r"`bias` of the module `settings` is read through"):
+        gradient(through_a_choice)(1.0, 1)  # Numba has it frozen, and we do not see that it is

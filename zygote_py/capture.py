@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from zygote_py.ir.core import Type
 
+# Modules whose floats are constants of nature, not variables.
+CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:

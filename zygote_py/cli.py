@@ -1,8 +1,9 @@
-"""The command line: `zygote-py show` prints what the compiler makes of a function, `zygote-py demo` fits a model.
+"""The command line: `zygote-py show` prints what the compiler makes of a function, `demo` fits a model.
 
     zygote-py show pow.py:pow --types "f64, i64"
     zygote-py show pow.py:pow --types "f64, i64" --stage python
     zygote-py demo
+    zygote-py cache info
 
 Exit codes: 0 for success, 1 for a function that cannot be differentiated (and for a fit that does not converge), 2 for
 a call that cannot be understood. It imports the file, which runs what stands at its top level, and calls no function.
@@ -67,6 +68,14 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--output", type=Path, default=Path("lotka_volterra.png"), help="the plot (default: %(default)s)")
     demo.add_argument("--no-plot", action="store_true", help="do not write a plot")
     demo.set_defaults(run=_demo)
+
+    cache = commands.add_parser(
+        "cache",
+        help="show or empty the folder where gradients are kept for other processes",
+        description="The folder where gradients are kept for other processes: ZYGOTE_PY_CACHE_DIR, or the platform's.",
+    )
+    cache.add_argument("action", choices=("info", "clear"), help="what to do")
+    cache.set_defaults(run=_cache)
     return parser
 
 
@@ -108,6 +117,30 @@ def _demo(options: argparse.Namespace) -> int:
     from zygote_py import demo
 
     return 0 if demo.run(None if options.no_plot else options.output) else 1
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from zygote_py.cache import folder_in_use, folder_named
+
+    folder = folder_named()
+    if options.action == "clear":
+        before = folder.clear()
+        print(f"{_count(before.gradients, 'gradient')} deleted from {before.path}, {_megabytes(before.bytes)}")
+        after = folder.info()
+        return 0 if not after.files else 1
+    info = folder.info()
+    print(f"folder: {info.path}" + ("" if folder_in_use() else " (switched off)"))
+    print(f"gradients: {info.gradients}")
+    print(f"size: {_megabytes(info.bytes)} of at most {_megabytes(folder.most_bytes)}")
+    return 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:.1f} MB"
 
 
 def _load(place: str) -> Callable[..., object]:

@@ -25,14 +25,16 @@ import timeit
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
-from scipy.optimize import OptimizeResult, minimize
 
 from zygote_py.api import value_and_gradient
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 Array = NDArray[np.float64]
 
@@ -89,6 +91,8 @@ def fit(
     progress: Callable[[int, float, Array], None] = lambda iteration, value, theta: None,
 ) -> OptimizeResult:
     """Minimise the loss by L-BFGS-B; `progress` is called with each iteration's number, loss and parameters."""
+    from scipy.optimize import minimize  # here, as it takes longer to import than a gradient out of the cache
+
     iterations = 0
 
     def report(intermediate_result: OptimizeResult) -> None:
@@ -109,7 +113,7 @@ def run(output: Path | None = Path("lotka_volterra.png")) -> bool:
     began = time.perf_counter()
     value_and_slope = value_and_gradient(loss, wrt="theta")
     before, _ = value_and_slope(theta, hare, lynx)
-    print(f"gradient compiled in {time.perf_counter() - began:.1f} s\n")
+    print(f"first gradient after {time.perf_counter() - began:.1f} s\n")
 
     print(f"{'iteration':>9} {'loss':>12} " + " ".join(f"{name:>8}" for name in RATES))
     print_iteration(0, before, theta)
@@ -154,6 +158,8 @@ def draw(years: Array, hare: Array, lynx: Array, theta: Array, output: Path) -> 
     except ImportError:
         print('no plot: matplotlib is missing (pip install "zygote-py[plot]")', file=sys.stderr)
         return
+    from scipy.integrate import solve_ivp
+
     alpha, beta, gamma, delta = np.exp(theta[:4])
     # SciPy's adaptive integrator, not the loop of `loss`, so that the picture is a check of that loop too.
     times = np.linspace(0.0, years[-1] - years[0], 400)

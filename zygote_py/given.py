@@ -117,6 +117,11 @@ def given_for(value: object) -> Given | None:
     return found
 
 
+def all_given() -> list[Given]:
+    """All that is given at present."""
+    return list(_given.values())
+
+
 def version() -> int:
     """A number that changes when something is given."""
     return _version

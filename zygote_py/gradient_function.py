@@ -22,6 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, recall
 from zygote_py.capture import Capture
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
@@ -131,7 +132,9 @@ class GradientFunction:
 
         It needs NumPy and Numba only, and without the decorator NumPy only.
         """
-        return self._inspect(args).emitted.source
+        if self._star:
+            return self._of(len(args)).source(*args)
+        return self._compile(self._types(self._bind(args, {})))[1].source
 
     def inspect_llvm(self, *args: Any) -> str:
         """The optimised LLVM IR of the gradient for these arguments, or Numba types."""
@@ -166,27 +169,41 @@ class GradientFunction:
                 self._diagnose(args, {}, error)
                 raise
 
-    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Compiled]:
-        """Run the stages for a signature, and note what the function captures."""
-        from zygote_py.compile import compile_gradient
-
+    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Kernel]:
+        """Run the stages for a signature, or find what they made before, and note what the function captures."""
         with numba_adapter.COMPILER_LOCK:
             if self._now.is_outdated():
                 self._reset()
             while argument_types not in self._now.compiled:
-                now = self._now
-                try:
-                    compiled = compile_gradient(self._request, argument_types, now.hidden)
-                except MoreCaptured as more:
-                    self._now = _Generation(more.hidden, now.frozen, now.entry)
+                kernel, hidden = self._kernel(argument_types, self._now.hidden)
+                if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
+                    self._now = _Generation(hidden, self._now.frozen, self._now.entry)
                     self._quick = None
-                    continue
-                frozen = {capture.key: capture for capture in compiled.lowered.frozen}
+                now = self._now
+                frozen = {capture.key: capture for capture in kernel.frozen}
                 if frozen:
                     now.frozen = now.frozen | frozen
                     self._quick = None
-                now.compiled[argument_types] = compiled
+                now.compiled[argument_types] = kernel
             return self._now, self._now.compiled[argument_types]
+
+    def _kernel(
+        self, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[Kernel, tuple[Capture, ...]]:
+        """What is made for a signature, from the cache if it is there, and the captured values that it is passed."""
+        found = recall(self._request, argument_types, hidden)
+        if found is not None and found.kernel is not None:
+            return found.kernel, found.hidden
+        from zygote_py.compile import compile_gradient
+
+        while True:
+            try:
+                compiled = compile_gradient(self._request, argument_types, hidden)
+            except MoreCaptured as more:
+                hidden = more.hidden
+                continue
+            kernel = made_by_stages(compiled) if found is None else found.store(compiled, hidden)
+            return kernel, hidden
 
     def _dispatcher(self, now: _Generation) -> Any:
         """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
@@ -198,12 +215,17 @@ class GradientFunction:
                     def implement(given: tuple[Type, ...]) -> Callable[..., object]:
                         return self._implement(now, given[:-count], given[-count:])
 
+                    def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                        present, kernel = self._compile(given[:-count])
+                        return kernel if present is now and now.fits(kernel, given[-count:]) else None
+
                     stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
-                    now.dispatcher = numba_adapter.make_dispatcher(stub, implement, self._request.options)
+                    now.dispatcher = numba_adapter.make_dispatcher(
+                        stub, implement, self._request.options, MachineCode(kernel_of)
+                    )
                 else:
                     now.dispatcher = self._entry_of(now)
-            functions = any(numba_adapter.takes_functions(each) for each in now.compiled)
-            if not now.hidden and not now.frozen and now is self._now and not functions:
+            if not now.hidden and not now.frozen and now is self._now and not any(map(_takes_functions, now.compiled)):
                 self._quick = now.dispatcher
             return now.dispatcher
 
@@ -212,13 +234,12 @@ class GradientFunction:
     ) -> Callable[..., object]:
         """The emitted function for a signature and the types that the captured values have at this moment."""
         with numba_adapter.COMPILER_LOCK:
-            given = dict(zip((capture.key for capture in now.hidden), hidden_types, strict=True))
             for _ in range(2):  # what was compiled before may be for captured values of other types
-                present, compiled = self._compile(argument_types)
+                present, kernel = self._compile(argument_types)
                 if present is not now:
                     break
-                if all(_as_captured(given.get(capture.key)) == capture.type for capture in compiled.lowered.hidden):
-                    return compiled.function
+                if now.fits(kernel, hidden_types):
+                    return kernel.function
                 del now.compiled[argument_types]
             raise _Outdated
 
@@ -229,19 +250,23 @@ class GradientFunction:
 
     def _entry_of(self, now: _Generation) -> Any:
         if now.entry is None:
-            stub = stub_of(self._request, [])
-            now.entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
+
+            def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                present, kernel = self._compile(given)
+                return None if present.hidden else kernel  # with constants, it is not what the kernel says
+
+            now.entry = numba_adapter.make_dispatcher(
+                stub_of(self._request, []), self._implement_entry, self._request.options, MachineCode(kernel_of)
+            )
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
     def _implement_entry(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
         with numba_adapter.COMPILER_LOCK:
-            now, compiled = self._compile(argument_types)
+            now, kernel = self._compile(argument_types)
             if not now.hidden:
-                return compiled.function
-            inner = numba_adapter.make_dispatcher(
-                compiled.function, lambda given: compiled.function, self._request.options
-            )
+                return kernel.function
+            inner = numba_adapter.make_dispatcher(kernel.function, lambda given: kernel.function, self._request.options)
             return _with_constants(self._request, inner, [capture.read() for capture in now.hidden])
 
     @functools.cached_property
@@ -292,7 +317,14 @@ class GradientFunction:
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
         if self._star:
             return self._of(len(args))._inspect(args)
-        return self._compile(self._types(self._bind(args, {})))[1]
+        argument_types = self._types(self._bind(args, {}))
+        with numba_adapter.COMPILER_LOCK:
+            now, kernel = self._compile(argument_types)
+            if kernel.compiled is None:
+                from zygote_py.compile import compile_gradient
+
+                kernel.compiled = compile_gradient(self._request, argument_types, now.hidden)
+            return kernel.compiled
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
         if self._star:
@@ -300,13 +332,20 @@ class GradientFunction:
         argument_types = self._types(self._bind(args, {}))
         while True:
             try:
-                now, _ = self._compile(argument_types)
+                now, kernel = self._compile(argument_types)
                 dispatcher = self._dispatcher(now)
                 signature = (*argument_types, *(numba_adapter.typeof(capture.read()) for capture in now.hidden))
                 dispatcher.compile(signature)
+                if numba_adapter.is_from_cache(dispatcher, signature):
+                    dispatcher = self._not_from_cache(dispatcher, kernel)
+                    dispatcher.compile(signature)
                 return show(dispatcher, signature)
             except (MoreCaptured, _Outdated):
                 continue
+
+    def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
+        """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
+        return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
 
 
 class _Generation:
@@ -319,7 +358,7 @@ class _Generation:
     def __init__(self, hidden: tuple[Capture, ...], frozen: dict[object, Capture], entry: Any = None) -> None:
         self.hidden = hidden  # captured values that are passed at each call
         self.frozen = frozen  # those that are constants of what was compiled; replaced, never changed
-        self.compiled: dict[tuple[Type, ...], Compiled] = {}
+        self.compiled: dict[tuple[Type, ...], Kernel] = {}
         self.dispatcher: Any = None  # takes the hidden values behind the arguments
         self.entry = entry  # takes the arguments alone
 
@@ -327,14 +366,20 @@ class _Generation:
         """Whether a constant is not what it was."""
         return any(capture.read() is not capture.value for capture in self.frozen.values())
 
+    def fits(self, kernel: Kernel, hidden_types: tuple[Type, ...]) -> bool:
+        """Whether a kernel was made for captured values of these types."""
+        given = dict(zip((capture.key for capture in self.hidden), map(as_captured, hidden_types), strict=True))
+        return all(given.get(capture.key) == capture.type for capture in kernel.hidden)
+
 
 class _Outdated(Exception):
     """A captured value has changed its type since the call began."""
 
 
-def _as_captured(type: Type | None) -> Type | None:
-    """The type that a value has as a captured one: nobody may write to an array."""
-    return type.copy(readonly=True) if isinstance(type, types.Array) else type
+def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
+    """Whether functions are among the arguments, or in structures among them."""
+    structured = any(isinstance(each, types.BaseTuple | types.Callable) for each in argument_types)
+    return structured and numba_adapter.takes_functions(argument_types)
 
 
 _OWN = "._under_own_name"

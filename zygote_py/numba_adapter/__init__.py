@@ -19,7 +19,9 @@ from zygote_py.numba_adapter.dispatch import (
     decorated,
     is_compile_time,
     is_dispatcher,
+    is_from_cache,
     is_plain,
+    is_plain_dispatcher,
     jit_is_disabled,
     llvm_text,
     make_dispatcher,
@@ -29,6 +31,7 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
+from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
     from numba.np.extensions import cross2d
@@ -76,8 +79,11 @@ __all__ = [
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
+    "is_extended",
+    "is_from_cache",
     "is_object",
     "is_plain",
+    "is_plain_dispatcher",
     "is_python",
     "item_type",
     "jit_is_disabled",
@@ -96,6 +102,7 @@ __all__ = [
     "register_as_dispatcher",
     "result_type",
     "sealed",
+    "settings",
     "signature_of_given",
     "supported_callables",
     "taken_out",
@@ -103,6 +110,7 @@ __all__ = [
     "typed_function",
     "typed_implementation",
     "typeof",
+    "user_cache_folder",
     "with_functions",
 ]
 

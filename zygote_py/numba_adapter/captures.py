@@ -13,7 +13,7 @@ import builtins
 import dataclasses
 import functools
 import types as python_types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from numba.core.ir_utils import build_definitions, get_definition, guard
 from zygote_py import statements as st
 from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
+from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import AgainCallee, Callee, Session, callee_for, is_inlined, is_known_to_numba
@@ -34,9 +35,6 @@ from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.unknown import unknown
-
-# Modules whose floats are constants of nature, not variables.
-_CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
 
 
 class Captures:
@@ -111,7 +109,7 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
         case _:
             return None
     if isinstance(capture.value, python_types.ModuleType):
-        if capture.value.__name__.partition(".")[0] not in _CONSTANT_MODULES:
+        if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
             modules[assign.target.name] = (capture.value, capture.name)
         return None
     owner = func.__name__ if func.__name__.isidentifier() else "function"
@@ -213,6 +211,28 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     name, loc = state.func_ir.arg_names[index], assign.value.loc
     whole = isinstance(held.type, types.BaseTuple)
     assign.value = ir.Var(assign.target.scope, name, loc) if whole else ir.Arg(name, index, loc)
+
+
+def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -> None:
+    """Refuse what varies in a module of which it is known only by its type which one it is: Numba has frozen it.
+
+    Raises DifferentiationError.
+    """
+    for block in func_ir.blocks.values():
+        for assign in block.find_insts(ir.Assign):
+            match assign.value:
+                case ir.Expr(op="getattr") as read if isinstance(held := typemap[read.value.name], types.Module):
+                    module = held.pymod
+                    is_constant = session.frozen or module.__name__.partition(".")[0] in CONSTANT_MODULES
+                    if not is_constant and _varies(getattr(module, read.attr, None), session.numbers_vary):
+                        raise refuse(
+                            f"`{read.attr}` of the module `{module.__name__}` is read through another variable",
+                            loc_of(assign.loc),
+                            f"write the name under which the module was imported: `{module.__name__}.{read.attr}`",
+                            read.attr,
+                        )
+                case _:
+                    pass
 
 
 def _wrapping(read: Callable[[], object]) -> Callable[[], object]:

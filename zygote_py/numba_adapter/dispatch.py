@@ -14,16 +14,18 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
+from numba.core import dispatcher as numba_dispatcher
 from numba.core import errors
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import typeof_impl
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter import late  # noqa: F401 (makes dataclasses known)
+from zygote_py.numba_adapter.stored import Code, Stored
 from zygote_py.numba_adapter.unknown import unknown
 
 Options = Mapping[str, object]
@@ -33,19 +35,29 @@ COMPILER_LOCK: Any = global_compiler_lock
 
 
 def make_dispatcher(
-    stub: Callable[..., object], implement: Callable[[tuple[Type, ...]], Callable[..., object]], options: Options
+    stub: Callable[..., object],
+    implement: Callable[[tuple[Type, ...]], Callable[..., object]],
+    options: Options,
+    code: Code | None = None,
 ) -> Any:
     """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
 
-    Among the argument types may be `types.Omitted` for a default that was not given.
+    Among the argument types may be `types.Omitted` for a default that was not given. Machine code is kept in `code`.
     """
-    dispatcher = decorated(stub, options)
+    dispatcher: Any = decorated(stub, options)
 
     def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
         return implement(tuple(args))
 
     dispatcher._compiler._get_implementation = implementation
+    if code is not None and isinstance(dispatcher, Dispatcher):
+        vars(dispatcher)["_cache"] = Stored(code)
     return dispatcher
+
+
+def is_from_cache(dispatcher: Any, signature: tuple[Type, ...]) -> bool:
+    """Whether the machine code for a signature was read and not compiled: then there is no LLVM IR of it."""
+    return bool(dispatcher._cache_hits[signature])
 
 
 _overruled: list[bool] = []  # what `DISABLE_JIT` was before it was set aside
@@ -138,6 +150,15 @@ def object_of(type: Type) -> object:
 def is_dispatcher(value: object) -> bool:
     """Whether `value` is a function that was decorated with `numba.njit`."""
     return isinstance(value, Dispatcher)
+
+
+def is_plain_dispatcher(value: Any) -> bool:
+    """Whether a decorated function is compiled from its Python function, and from nothing else."""
+    if type(value) is not CPUDispatcher:
+        return False
+    known: Any = value
+    plain = type(known._compiler) is vars(numba_dispatcher)["_FunctionCompiler"]
+    return plain and "_get_implementation" not in vars(known._compiler) and bool(known._can_compile)
 
 
 def py_func_of(value: Any) -> Callable[..., object]:

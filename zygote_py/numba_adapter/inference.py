@@ -33,7 +33,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
-from zygote_py.numba_adapter.captures import Captures, CapturesToArguments
+from zygote_py.numba_adapter.captures import Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
@@ -103,6 +103,7 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
                     raise translate_error(error, func, loc) from (None if known else error)
                 unrolled.add(line)
     check_captured(state.func_ir, state.typemap)
+    check_modules(state.func_ir, state.typemap, session)
     translation = Translation(state.func_ir, state.typemap, state.calltypes, code)
     return translation.function(
         func, tuple(state.args), len(given) + (closure is not None), state.return_type, state.captures, options, session

@@ -1,0 +1,94 @@
+"""What any gradient depends on besides itself: versions, our own source files, settings, what others have registered.
+
+versions()                  # a text, the same for the same installation
+registered()                # rules, and what they are for
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from zygote_py import given, numba_adapter
+from zygote_py.cache.fingerprint import NotCacheable
+
+_BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
+_FORMAT = 2  # of what is written; another number makes all that was written before unknown
+_PRINTING = ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP")
+
+
+def versions() -> str:
+    """Versions of all that takes part in compiling, our own source files, and Numba's settings.
+
+    Raises NotCacheable where somebody wants to see the compiler at work, where others have extended it, or where our
+    files may not be those that run.
+    """
+    if any(os.environ.get(name, "") not in ("", "0") for name in _PRINTING):
+        raise NotCacheable("the stages are to be watched")
+    if numba_adapter.is_extended():
+        raise NotCacheable("an extension of Numba")
+    if not all(template.__module__.startswith("zygote_py.") for template in _templates()):
+        raise NotCacheable("an extension of the library")
+    return f"{_installed()} {_stack()} {numba_adapter.settings()}"
+
+
+def _templates() -> Iterator[object]:
+    registry = sys.modules.get("zygote_py.library.registry")  # nobody has put anything into it if it is not imported
+    yield from () if registry is None else registry.implemented().values()
+
+
+@functools.cache
+def _installed() -> str:
+    names = ("numba", "llvmlite", "numpy", "astor", "scipy")
+    try:
+        found = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    except importlib.metadata.PackageNotFoundError as error:
+        raise NotCacheable(f"the version of {error}") from None
+    extensions = sorted(str(each) for each in importlib.metadata.entry_points(group="numba_extensions"))
+    python = f"{sys.version} {sys.platform} {sys.flags.optimize}"
+    return f"{_FORMAT} {python} {' '.join(found)} {extensions} {source_digest()}"
+
+
+def _stack() -> str:
+    """The size of the stack, by which recursion is limited."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return ""
+    return str(resource.getrlimit(resource.RLIMIT_STACK)[0])
+
+
+def source_digest() -> str:
+    """A digest of our own source files. Raises NotCacheable if they are not those that run in this process."""
+    digest = hashlib.sha256()
+    check_unchanged()
+    for folder, path in _source_files():
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}:{len(content)}:".encode() + content)
+    return digest.hexdigest()
+
+
+def check_unchanged() -> None:
+    """Raise NotCacheable if our own source files are not those that run in this process."""
+    for _, path in _source_files():
+        found = path.stat()
+        if max(found.st_mtime, found.st_ctime) >= _BEGAN:  # the former may be set to any time, as installers do
+            raise NotCacheable(f"{path.name} has changed since it was imported")
+
+
+def _source_files() -> Iterator[tuple[Path, Path]]:
+    """The files of the package and the folders that they are in."""
+    for package in ("zygote_py", "zygote_py.ir", "zygote_py.adjoints"):
+        for name in sys.modules[package].__path__:
+            yield from ((Path(name), path) for path in sorted(Path(name).rglob("*.py")))
+
+
+def registered() -> list[object]:
+    """The rules, and what they are for; what `hook` and `stop_gradient` do, our own files say."""
+    return [each for made in given.all_given() if made.kind == "rule" for each in (made.target, made.rule)]

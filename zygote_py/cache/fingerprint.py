@@ -1,0 +1,449 @@
+"""What a gradient depends on, as one digest: the function, all that it calls and captures, the types, the options.
+
+    found = fingerprint(request, argument_types, hidden, environment, rules)
+    found.digest                        # the same in every process in which the same would be compiled
+    found.objects                       # the functions, classes and namespaces that were met, in the same order
+
+Captured floats and arrays, which are passed at each call, count by their types, all else by its value. What cannot be
+told by its content, an object of a class that is not known here for one, raises `NotCacheable`: when in doubt, nothing
+is cached. Versions and settings are in `zygote_py.cache.environment`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import dis
+import functools
+import hashlib
+import sys
+from collections import namedtuple
+from collections.abc import Iterable, Iterator, Mapping
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    ModuleType,
+)
+from typing import Any, Generic, Protocol
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter, structures
+from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.capture import CONSTANT_MODULES, Capture
+from zygote_py.checkpoints import Checkpointed
+from zygote_py.given import Ignored
+from zygote_py.ir.core import Type
+from zygote_py.ir.types import components_of
+from zygote_py.requests import Request
+
+
+class NotCacheable(Exception):
+    """Something is part of a gradient whose content is not known."""
+
+
+# Modules of which the versions in the environment say all there is to say.
+_VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "_functools", "numpy", "numba"})
+_OF_NUMPY = (np, np.linalg, np.random, np.fft)
+_ARRAY_FUNCTION: type = type(np.sum)
+_NUMBERS = types.Integer | types.Float | types.Complex | types.Boolean | types.NoneType | types.UnicodeType
+# What any class has that says nothing of what its objects do in compiled code.
+_WORDS = """
+    __dict__ __weakref__ __doc__ __module__ __qualname__ __annotations__ __annotate__ __annotations_cache__
+    __annotate_func__ __orig_bases__ __parameters__ __slots__ __static_attributes__ __firstlineno__ __abstractmethods__
+    __dataclass_fields__ __dataclass_params__ _abc_impl _field_defaults
+"""
+_OF_CLASSES = frozenset(_WORDS.split())
+_BASES = (object, tuple, Generic, Protocol)
+# What `dataclass` writes, which has its code in no file.
+_WRITTEN = frozenset(
+    ["__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__"]
+)
+
+
+class Fingerprint:
+    """What was met of a gradient; `digest` once all is."""
+
+    def __init__(self, numbers_vary: bool = False) -> None:
+        self._hash = hashlib.sha256()
+        self._numbers_vary = numbers_vary
+        self.objects: list[Any] = []
+        # What a captured variable held, and whether it counts by its value; by the number of its place, and its name.
+        self.captured: dict[tuple[int, str], tuple[object, bool]] = {}
+        self._numbers: dict[int, int] = {}
+        self._looked_into: set[tuple[int, tuple[str, ...]]] = set()
+
+    @property
+    def digest(self) -> str:
+        """The digest of all that was met until now."""
+        return self._hash.hexdigest()[:40]
+
+    def is_like(self, other: Fingerprint) -> bool:
+        """Whether another, made later in this process, met the same, and the same values of captured variables."""
+        held, others = ([value for value, _ in each.captured.values()] for each in (self, other))
+        return self.digest == other.digest and all(one is two for one, two in zip(held, others, strict=True))
+
+    def number_of(self, capture: Capture) -> tuple[int, str]:
+        """The number of the namespace or cell of a captured variable, and its name there. Raises NotCacheable."""
+        key: Any = capture.key
+        number = self._numbers.get(key[0])
+        if number is None:
+            raise NotCacheable(f"the captured {capture.name}")
+        return number, key[1]
+
+    # ------------------------------------------------------------------------------------------------- what there is
+
+    def add(self, *words: object) -> None:
+        """Take words and numbers into the digest, each for itself."""
+        for word in words:
+            text = repr(word).encode()
+            self._hash.update(b"%d:" % len(text) + text)
+
+    def function(self, func: Any) -> None:
+        """A Python function: its code, its signature, and what it captures."""
+        if not self._is_new(func, "function"):
+            return
+        if type(func) is not FunctionType or getattr(func, "__builtins__", None) is not vars(builtins):
+            raise NotCacheable("no ordinary Python function")
+        self.add(func.__name__, func.__qualname__)
+        self._code(func.__code__)
+        self.value(func.__defaults__)
+        for name, default in sorted((func.__kwdefaults__ or {}).items()):
+            self.add(name)
+            self.value(default)
+        if "__signature__" in func.__dict__:
+            raise NotCacheable(f"the signature of {func.__name__}")
+        if "__wrapped__" in func.__dict__:  # the parameters and their defaults are looked up there
+            self.add("wrapped")
+            self.value(func.__dict__["__wrapped__"])
+        self._is_new(func.__globals__, "namespace")
+        names, attributes = _names(func.__code__)
+        for name in names:
+            self.add("global", name)
+            if name in func.__globals__:
+                self._variable(func.__globals__, name, func.__globals__[name], attributes)
+            elif hasattr(builtins, name):
+                self.value(getattr(builtins, name))
+            else:
+                self.add("undefined")
+        for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
+            self.add("free", name)
+            self._is_new(cell, "cell")
+            try:
+                held = cell.cell_contents
+            except ValueError:
+                self.add("empty")
+                continue
+            self._variable(cell, name, held, attributes)
+
+    def _variable(self, place: object, name: str, held: object, attributes: tuple[str, ...]) -> None:
+        """A captured variable, of a namespace or a cell."""
+        if isinstance(held, ModuleType):
+            self._module(held, attributes)
+            return
+        by_value = not _varies(held, self._numbers_vary)
+        self.captured[self._numbers[id(place)], name] = held, by_value
+        if by_value:
+            self.value(held)
+        else:
+            self.add("passed")
+            self.type(_typeof(held))
+
+    def _module(self, module: ModuleType, attributes: tuple[str, ...]) -> None:
+        """A module, with those of its variables that the function which captures it may read."""
+        if type(module) is not ModuleType:
+            raise NotCacheable(f"the module {module.__name__}, which is of a class of its own")
+        self._is_new(vars(module), "module")
+        self.add(module.__name__)
+        if (id(module), attributes) in self._looked_into:
+            return
+        self._looked_into.add((id(module), attributes))
+        is_constant = _root(module.__name__) in CONSTANT_MODULES
+        for name in attributes:
+            if name in vars(module):
+                held = vars(module)[name]
+                self.add("attribute", name)
+                if is_constant and not isinstance(held, ModuleType):
+                    self.value(held)
+                else:
+                    self._variable(vars(module), name, held, attributes)
+            elif "__getattr__" in vars(module) and _root(module.__name__) not in _VERSIONED:
+                raise NotCacheable(f"{module.__name__}.{name}, which is made when it is read")
+
+    def _code(self, code: CodeType) -> None:
+        self.add("code", code.co_name, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+        self.add(code.co_flags, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        self.add(getattr(code, "co_exceptiontable", b""), code.co_linetable, code.co_firstlineno)
+        self.add(code.co_filename.replace("\\", "/").rpartition("/")[2])  # the emitted source names file and line
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._code(constant)
+            else:
+                self.value(constant)
+
+    # -------------------------------------------------------------------------------------------------------- values
+
+    def value(self, value: Any) -> None:
+        """Anything that is a constant of what is compiled."""
+        kind = type(value)
+        if value is None or value is Ellipsis or value is NotImplemented or kind in _PLAIN:
+            self.add(kind.__name__, value)
+        elif isinstance(value, np.generic) and kind.__module__ == "numpy" and value.dtype.kind in "biufc":
+            self.add("scalar", value.dtype.str, value.tobytes())
+        elif kind is tuple:
+            self.add("tuple", len(value))
+            for item in value:
+                self.value(item)
+        elif kind is frozenset and all(type(item) in _PLAIN for item in value):
+            self.add("frozenset", sorted(map(repr, value)))
+        elif kind is slice:
+            self.value((value.start, value.stop, value.step))
+        elif isinstance(value, np.dtype) and value.kind in "biufc":
+            self.add("dtype", value.str)
+        elif isinstance(value, types.Number | types.Boolean):
+            self.add("type", str(value))
+        elif kind is Checkpointed or kind is Ignored:
+            self.add(kind.__name__)
+            self.value(value.func if kind is Checkpointed else value.function)
+        elif _is_structure(kind):
+            self._structure(kind)
+            self.value(tuple(structures.parts(value) or ()))
+        elif numba_adapter.is_dispatcher(value):
+            self._dispatcher(value)
+        elif isinstance(value, type) and _is_structure(value):
+            self._structure(value)
+        elif (name := _known(value)) is not None:
+            self.add("known", name)
+        elif kind is FunctionType:
+            self.function(value)
+        elif isinstance(value, type) and issubclass(value, BaseException) and structures.is_importable(value):
+            self.add("exception", value.__module__, value.__qualname__)
+        else:
+            raise NotCacheable(f"a {kind.__name__}, whose content is not known")
+
+    def _dispatcher(self, value: Any) -> None:
+        """A function decorated with `njit`."""
+        if not numba_adapter.is_plain_dispatcher(value):
+            raise NotCacheable(f"{value.__name__} is not compiled from its own source")
+        if self._is_new(value, "njit"):
+            self.add(sorted((name, repr(option)) for name, option in numba_adapter.options_of(value).items()))
+            self.function(value.py_func)
+
+    def _structure(self, cls: Any) -> None:
+        """A NamedTuple or a frozen dataclass: what its fields are called, and all that it defines."""
+        if not structures.is_importable(cls):  # objects of it could not be made anew in another process
+            raise NotCacheable(f"the class {cls.__name__} cannot be imported")
+        if not self._is_new(cls, "class"):
+            return
+        self.add(cls.__module__, cls.__qualname__)
+        for base in cls.__mro__:
+            if base not in _BASES:
+                self.add("base", base.__qualname__)
+                for name, member in sorted(vars(base).items()):
+                    if name not in _OF_CLASSES:
+                        self.add("member", name)
+                        self._member(name, member)
+        if issubclass(cls, tuple):
+            self.value(tuple(cls._field_defaults.items()))
+            return
+        self.add(repr(cls.__dataclass_params__))
+        for field in cls.__dataclass_fields__.values():
+            self.add(field.name, field.init, field.kw_only, field.default_factory is dataclasses.MISSING)
+            self.value(None if field.default is dataclasses.MISSING else (field.default,))
+
+    def _member(self, name: str, member: Any) -> None:
+        if isinstance(member, staticmethod | classmethod):
+            self.add(type(member).__name__)
+            member = member.__func__
+        if isinstance(member, property):
+            self.value((member.fget, member.fset, member.fdel))
+        elif isinstance(member, MemberDescriptorType | GetSetDescriptorType) or type(member) is _TUPLE_GETTER:
+            self.add("field")
+        elif isinstance(member, FunctionType) and _is_written(name, member):
+            self._code(member.__code__)
+        else:
+            self.value(member)
+
+    # --------------------------------------------------------------------------------------------------------- types
+
+    def type(self, kind: Any) -> None:
+        """The Numba type of an argument or of a captured value that is passed."""
+        if isinstance(kind, types.Omitted):
+            self.add("omitted")
+            self.value(kind.value)
+        elif isinstance(kind, _NUMBERS) and not isinstance(kind, types.Literal):
+            self.add("type", str(kind))
+        elif type(kind) is types.Array and isinstance(kind.dtype, _NUMBERS):
+            self.add("type", str(kind), kind.aligned, kind.mutable)
+        elif isinstance(kind, types.BaseTuple):
+            cls = getattr(kind, "instance_class", None)
+            items = components_of(kind)
+            self.add("tuple", len(items))
+            if cls is not None:
+                self._structure(cls)
+            for item in items:
+                self.type(item)
+        else:
+            raise NotCacheable(f"a value of type {kind}")
+
+    def _is_new(self, value: object, kind: str) -> bool:
+        """Take an object in by its place among those that were met; the first time, all that is of it has to follow."""
+        number = self._numbers.get(id(value))
+        self.add(kind, -1 if number is None else number)
+        if number is not None:
+            return False
+        self._numbers[id(value)] = len(self.objects)
+        self.objects.append(value)
+        return True
+
+
+def fingerprint(
+    request: Request,
+    argument_types: Iterable[Type],
+    hidden: Iterable[Capture],
+    environment: str,
+    rules: Iterable[object],
+) -> Fingerprint:
+    """What a gradient depends on; `rules` have a say in it without being called by name. Raises NotCacheable."""
+    found = Fingerprint(request.numbers_vary)
+    found.add(environment, request.name, request.wrt, request.bare, request.with_value, request.closure)
+    options: Mapping[str, object] = request.options
+    found.add(sorted((name, repr(option)) for name, option in options.items()))
+    for each in rules:
+        found.add("rule")
+        found.value(each)
+    found.function(request.func)
+    for name, default in request.defaults.items():
+        found.add(name)
+        found.value(default)
+    for kind in argument_types:
+        found.add("argument")
+        found.type(kind)
+    for capture in hidden:
+        found.add("hidden", *found.number_of(capture))
+    return found
+
+
+def read_from(place: Any, name: str) -> Any:
+    """What a variable of a namespace or a cell holds. Raises KeyError or ValueError if it holds nothing."""
+    return place.cell_contents if isinstance(place, CellType) else place[name]
+
+
+def content_of(value: Any) -> str:
+    """A digest of a captured value that counts by its type in a fingerprint. Raises NotCacheable."""
+    found = Fingerprint()
+    parts = structures.parts(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc" and value.size <= _MOST_ELEMENTS:
+        found.add(value.dtype.str, value.shape, value.strides, value.flags.writeable)
+        found.add(hashlib.sha256(np.ascontiguousarray(value).data).hexdigest())
+    elif parts is not None:
+        found.add(*map(content_of, parts))
+    else:
+        found.value(value)
+    return found.digest
+
+
+def _typeof(value: object) -> Type:
+    try:
+        return numba_adapter.typeof(value)
+    except DifferentiationError as error:
+        raise NotCacheable(error.message) from None
+
+
+def _varies(value: object, numbers: bool) -> bool:
+    """Whether a captured value is passed at each call. If it is not after all, or the other way, nothing is stored."""
+    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
+        return True
+    if numbers and (parts := structures.parts(value)) is not None and any(_varies(each, True) for each in parts):
+        return True
+    if isinstance(value, tuple):
+        return any(
+            isinstance(each, np.ndarray) or (not isinstance(each, float) and _varies(each, False)) for each in value
+        )
+    if structures.is_structure(type(value)):
+        return any(_varies(getattr(value, name), False) for name in structures.field_names(type(value)))
+    return isinstance(value, float | np.floating | np.ndarray)
+
+
+_MOST_ELEMENTS = 1_000_000  # of an array that is read only to see whether it is the same
+_PLAIN = frozenset({bool, int, float, complex, str, bytes})
+_TUPLE_GETTER = type(vars(namedtuple("_Any", "a"))["a"])
+
+
+def _is_structure(cls: type) -> bool:
+    return structures.is_structure(cls) or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+
+
+def _is_written(name: str, member: FunctionType) -> bool:
+    """Whether a member of a class is what `dataclass` or `NamedTuple` writes: its code and the fields say it all."""
+    home = member.__globals__.get("__name__") or ""
+    if home in ("collections", "dataclasses", "reprlib", "typing") or home.startswith("namedtuple_"):
+        return True
+    code = member.__code__
+    return (
+        name in _WRITTEN and code.co_filename == "<string>" and all(hasattr(builtins, each) for each in _names(code)[0])
+    )
+
+
+def _known(value: Any) -> str | None:
+    """The name of a function or class of which the environment has the version."""
+    name: Any = getattr(value, "__qualname__", None)
+    home: Any = None
+    if isinstance(value, FunctionType):
+        home = value.__globals__.get("__name__")  # which nobody can change, as `functools.wraps` changes `__module__`
+    elif isinstance(value, type):
+        home = value.__module__
+    elif isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, ModuleType):
+        home = value.__self__.__name__
+    elif isinstance(value, BuiltinFunctionType | np.ufunc | _ARRAY_FUNCTION):
+        name = getattr(value, "__name__", "")
+        home = next((each.__name__ for each in _OF_NUMPY if vars(each).get(name) is value), None)
+    if not isinstance(home, str) or not isinstance(name, str):
+        return None
+    if _root(home) == "zygote_py" and name in sys.modules["zygote_py"].__all__:
+        home = "zygote_py"
+    elif _root(home) not in _VERSIONED:
+        return None
+    found: Any = sys.modules.get(home)
+    for each in name.split("."):
+        found = getattr(found, each, None)
+    return f"{home}.{name}" if found is value else None
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The global names that a function and the functions in it read, and the names of attributes."""
+    names: set[str] = set()
+    attributes: set[str] = set()
+    for each in _nested(code):
+        for instruction in dis.get_instructions(each):
+            match instruction.opname:
+                case "LOAD_GLOBAL" | "LOAD_NAME" | "LOAD_FROM_DICT_OR_GLOBALS":
+                    names.add(instruction.argval)
+                case "LOAD_ATTR" | "LOAD_METHOD" | "STORE_ATTR" | "DELETE_ATTR" | "LOAD_SUPER_ATTR":
+                    attributes.add(instruction.argval)
+                case "STORE_NAME" | "DELETE_NAME":
+                    pass  # in the body of a class
+                case _ if instruction.opcode in dis.hasname:
+                    raise NotCacheable(f"{instruction.opname} in {code.co_name}")
+                case _:
+                    pass
+    if "getattr" in names:
+        attributes.update(each for inner in _nested(code) for each in inner.co_consts if isinstance(each, str))
+    return tuple(sorted(names)), tuple(sorted(attributes))
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
