@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from numba import njit, objmode, types
 
+import zygote_py as zg
 from zygote_py import GradientFunction, checkpoint, gradient, hook, ignore
 from zygote_py.cache.fingerprint import NotCacheable, fingerprint
 
@@ -47,6 +48,17 @@ def model(x, k=2):
 def test_the_same_again():
     assert digest(gradient(model), 1.0) == digest(gradient(model), 2.0)
     assert digest(gradient(lambda x: x), 1.0) != digest(gradient(lambda x: -x), 1.0)
+
+
+def test_our_own_functions_are_imported_when_they_are_asked_for(monkeypatch):
+    def f(x, n):
+        for _ in zg.checkpointed(range(n)):
+            x = math.sin(x) + zg.stop_gradient(x)
+        return x
+
+    found = digest(gradient(f), 1.0, 3)
+    monkeypatch.delitem(vars(zg), "checkpointed", raising=False)
+    assert digest(gradient(f), 1.0, 3) == found
 
 
 def test_the_same_in_every_process(tmp_path):

@@ -164,7 +164,10 @@ class Fingerprint:
             return
         self._looked_into.add((id(module), attributes))
         is_constant = _root(module.__name__) in CONSTANT_MODULES
+        is_ours = module.__name__ == "zygote_py"
         for name in attributes:
+            if is_ours and name in module.__all__:
+                getattr(module, name)  # which imports it, if nobody has asked for it yet
             if name in vars(module):
                 held = vars(module)[name]
                 self.add("attribute", name)
@@ -172,7 +175,7 @@ class Fingerprint:
                     self.value(held)
                 else:
                     self._variable(vars(module), name, held, attributes)
-            elif "__getattr__" in vars(module) and _root(module.__name__) not in _VERSIONED:
+            elif "__getattr__" in vars(module) and _root(module.__name__) not in _VERSIONED and not is_ours:
                 raise NotCacheable(f"{module.__name__}.{name}, which is made when it is read")
 
     def _code(self, code: CodeType) -> None:
