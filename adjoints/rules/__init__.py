@@ -16,11 +16,11 @@ from numba import types
 from zygote_py.adjoints.rules import functions, linalg, products, selection, spectra  # noqa: F401 (they fill the tables)
 from zygote_py.adjoints.rules.arithmetic import is_number
 from zygote_py.adjoints.rules.complex import complex_row, has_complex
-from zygote_py.adjoints.rules.expand import expand
+from zygote_py.adjoints.rules.expand import expand, push_forward
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
 from zygote_py.ir.core import Instr
 
-__all__ = ["Rule", "expand", "rule_for", "uses"]
+__all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]
 
 
 def rule_for(instr: Instr) -> Rule | None:

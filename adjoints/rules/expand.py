@@ -66,6 +66,28 @@ def expand(
     return expansion.of_type(term, argument.type)
 
 
+def push_forward(rule: Rule, index: int, instr: Instr, tangent: Operand, emit: Emit) -> Operand:
+    """Emit how the result of `instr` changes when its argument `index` changes by `tangent`, and return it.
+
+    The same row serves as for the adjoint: it is linear in `dy`. Of a real result of a complex argument it is the
+    gradient `g` times `dy`, and the change is the real part of `conj(g) * tangent`.
+    """
+    expression = rule.adjoints[index]
+    assert expression is not None, (rule, index)
+    values = dict(zip(rule.names, instr.args, strict=True))
+    term = parse(expression)
+    if isinstance(tangent.type, types.Complex) and not isinstance(instr.type, types.Complex):
+        gradient = _Expansion(instr, values, constant(1.0, instr.type), emit, lambda operand: operand)
+        change = _Expansion(instr, {**values, "dx": tangent}, tangent, emit, lambda operand: operand)
+        products = [
+            change.emit(operator.mul, (gradient.part(part, term), change.part(part, "dx")), gradient.type)
+            for part in (np.real, np.imag)
+        ]
+        return change.emit(operator.add, (products[0], products[1]), gradient.type)
+    expansion = _Expansion(instr, values, tangent, emit, lambda operand: operand)
+    return expansion.of_type(term, instr.type)
+
+
 class _Expansion:
     """One use of an expression. `type` is the type that it computes in, `complex` that of its complex numbers."""
 
