@@ -126,7 +126,7 @@ class Pushforwards:
         """The parameters whose tangents the pushforward of a routine takes."""
         params = routine.function.params
         if self._cycles.get(routine):
-            return [n for n, p in enumerate(params) if is_number(p.type) or has_shadow(p.type)]
+            return [n for n, p in enumerate(params) if _has_tangent(p.type)]
         return sorted(active)
 
     def _expect(self, made: Routine, routine: Routine, active: frozenset[int]) -> None:
@@ -267,10 +267,10 @@ class _Builder:
         elif isinstance(instr.type, types.BaseTuple):
             if opaque_for(instr) is not None and instr in self._activity:
                 self._opaque[instr] = {}
-        elif instr not in self._activity or not _has_tangent(instr.type):
-            return
         elif self._is_item_of_opaque(instr):
             self._take_opaque(instr)
+        elif instr not in self._activity or not _has_tangent(instr.type):
+            return
         elif op in (ops.record, ops.zeros):
             self._tangents[instr] = self._each(lambda n: self._emit(ops.zeros, args, instr))
         elif op is ops.stack:
@@ -351,31 +351,38 @@ class _Builder:
     # ------------------------------------------------------------------------------------------- whole operations
 
     def _is_item_of_opaque(self, instr: Instr) -> bool:
-        return instr.op is ops.getitem and isinstance(instr.args[0], Instr) and instr.args[0] in self._opaque
+        whole = instr.args[0] if instr.op is ops.getitem else None
+        return isinstance(whole, Instr) and isinstance(whole.type, types.BaseTuple) and whole in self._opaque
 
     def _take_opaque(self, item: Instr) -> None:
-        """The tangent of the result of an operation on whole arrays, or of an item of it; see `_finish_opaque`."""
+        """The tangents of the results of an operation on whole arrays, when its last result has been taken out."""
         whole = item.args[0] if self._is_item_of_opaque(item) else item
         assert isinstance(whole, Instr)
-        place = 0
-        if whole is not item:
+        items = self._opaque[whole]
+        if whole is item:
+            items[0] = item
+        else:
             (_, index) = item.args
             assert isinstance(index, Const)
-            place = int(index.value)  # type: ignore[call-overload]
-        self._opaque[whole][place] = item
-        wanted = [
-            number
-            for number, kind in enumerate(components_of(whole.type) if whole is not item else (item.type,))
-            if _has_tangent(kind)
-        ]
+            items[int(index.value)] = item  # type: ignore[call-overload]
+            if len(items) < len(components_of(whole.type)):
+                return
         rule = opaque_for(whole)
         assert rule is not None
         active = [n for n in rule.adjoints if whole.args[n] in self._activity]
-        self._tangents[item] = self._each(
-            lambda number: self._pushforwards.transposed.tangent(
-                self._make, whole, rule, place, wanted, {n: self._of(whole.args[n], number) for n in active}, item
-            )
-        )
+        made: dict[int, list[Operand]] = {place: [] for place in items}
+        for number in range(self._width):
+            block = Block(whole.loc)
+            changes = {n: self._of(whole.args[n], number) for n in active}
+            found = self._pushforwards.transposed.tangents(block, whole, rule, items, changes)
+            for instr in block.instrs:
+                assert isinstance(instr, Instr)
+                self._out.append(instr)
+            for place, tangent in found.items():
+                made[place].append(tangent)
+        for place, tangents in made.items():
+            if tangents:
+                self._tangents[items[place]] = tuple(tangents)
 
     # ------------------------------------------------------------------------------------------------------ calls
 

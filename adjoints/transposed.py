@@ -6,42 +6,152 @@ derivative. Its own adjoint with respect to `dy`, at the tangent of `a`, applies
     %y = np.linalg.inv %a : f64[:, :]           %y = np.linalg.inv %a : f64[:, :]
                                                 the reverse of inv_a in dy, with %ta for the adjoint of its result
 
-So the rules are written once. What `dy` itself is does not matter.
+So the rules are written once. What `dy` itself is does not matter, but that it must not be zero, or special: some of them
+refuse what has no derivative only where it matters, and return early where nothing does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping
 
-from zygote_py.adjoints.calls import Case
-from zygote_py.adjoints.errors import refuse
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.calls import Case, Derivative, name_apart
+from zygote_py.adjoints.checkpoints import emit, replay, writable
+from zygote_py.adjoints.derivatives import Derivatives
+from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.adjoints.rules.opaque import OpaqueRule
 from zygote_py.ir import ops
-from zygote_py.ir.core import Instr, Operand, Routine, Type
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type, Value, zero
+from zygote_py.ir.helpers import helper
+from zygote_py.ir.inline import inline_calls
+from zygote_py.ir.routines import find_effects, routines_of
 
-Make = Callable[[ops.Op, tuple[Operand, ...], Type], Instr]
 Lower = Callable[[ops.Op, tuple[Type, ...]], Routine]
+_ADD: ops.Op = operator.add
+_NONE = Const(None, types.none)
+
+
+@helper
+def any_adjoint(y: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    """An array like this one, of no particular values."""
+    found = np.empty_like(y)
+    k = 1
+    for index in np.ndindex(y.shape):
+        found[index] = np.cos(1.0 * k * k)
+        k += 1
+    return found
 
 
 class Transposed:
-    """The tangents of operations with opaque rules."""
+    """The tangents of operations with opaque rules, each derivative made once."""
 
-    def __init__(self, lower: Lower, derivatives: Callable[[Routine, Case], object]) -> None:
-        """`lower` makes a routine of a helper for the types of its arguments."""
+    def __init__(self, lower: Lower, simplify: Callable[[Function], None]) -> None:
+        """`lower` makes a routine of a helper for the types of its arguments; `simplify` brings a function in form."""
         self._lower = lower
-        self._derivatives = derivatives
+        self._simplify = simplify
+        self._made: dict[tuple[object, ...], Derivative] = {}
 
-    def tangent(
+    def tangents(
         self,
-        make: Make,
+        block: Block,
         instr: Instr,
         rule: OpaqueRule,
-        place: int,
-        wanted: Sequence[int],
-        tangents: Mapping[int, Operand],
-        item: Instr,
-    ) -> Operand:
-        """How the result changes (`item`, the one at `place`, of several) when the arguments change by `tangents`."""
-        raise refuse(
-            f"forward mode through {ops.name_of(instr.op)} is not supported yet", instr.loc, "use reverse mode"
-        )
+        items: Mapping[int, Instr],
+        changes: Mapping[int, Operand],
+    ) -> dict[int, Operand]:
+        """How the results (`items`, or the one result as number 0) change when arguments change, by their numbers.
+
+        What computes that is added to the end of a block. There are results for floats and arrays of floats.
+        """
+        found: dict[int, Operand] = {}
+        several = isinstance(instr.type, types.BaseTuple)
+        given = self._given(block, instr, rule, items, several)
+        for place, item in items.items():
+            if not (is_number(item.type) or is_array(item.type)):
+                continue
+            own = f"dy{place}" if several else "dy"
+            total: Operand = zero(item.type)
+            if is_array(item.type):
+                total = emit(block, np.zeros_like, [item], writable(item.type), f"t{item.hint}")
+            for number, change in changes.items():
+                names = self._names(rule, number)
+                if own not in names:
+                    continue
+                args = [given[name] for name in names]
+                args[names.index(own)] = self._any(block, item)
+                plain = self._derivative(rule, number, names, tuple(arg.type for arg in args), own)
+                at = names.index(own)
+                result = {0: change}
+                if is_array(item.type):
+                    replay(block, plain, args, {at: total}, result, result)
+                else:
+                    (term,) = replay(block, plain, args, {}, result, result).values()
+                    total = emit(block, _ADD, [total, term], item.type)
+            found[place] = total
+        return found
+
+    def _given(
+        self, block: Block, instr: Instr, rule: OpaqueRule, items: Mapping[int, Instr], several: bool
+    ) -> dict[str, Operand]:
+        """What the helpers may ask for, by name; no adjoint matters but the one that is looked at."""
+        given: dict[str, Operand] = dict(zip(rule.names, instr.args, strict=False))
+        for place, item in items.items():
+            name = f"y{place}" if several else "y"
+            given[name] = item
+            kind = item.type
+            if is_array(kind):
+                given[f"d{name}"] = emit(block, np.zeros_like, [item], writable(kind))
+            else:
+                given[f"d{name}"] = zero(kind) if is_number(kind) else _NONE
+        return given
+
+    def _any(self, block: Block, item: Instr) -> Operand:
+        if is_array(item.type):
+            return emit(block, any_adjoint, [item], writable(item.type))
+        return Const(1.0, item.type) if isinstance(item.type, types.Float) else Const(1.0 + 0.0j, item.type)
+
+    def _names(self, rule: OpaqueRule, number: int) -> list[str]:
+        """What the contribution to an argument is computed from, contributions to others taken apart."""
+        found: dict[str, None] = {}
+        pending = [number]
+        while pending:
+            for name in rule.adjoints[pending.pop()].needs:
+                other = rule.other(name)
+                if other is None:
+                    found.setdefault(name)
+                else:
+                    pending.append(other)
+        return list(found)
+
+    def _derivative(
+        self, rule: OpaqueRule, number: int, names: list[str], kinds: tuple[Type, ...], own: str
+    ) -> Derivative:
+        """The derivative of the contribution to an argument with respect to one of the adjoints of the results."""
+        key = (tuple((n, each.function) for n, each in rule.adjoints.items()), number, kinds, own)
+        if key not in self._made:
+            params = [Param(kind, name) for name, kind in zip(names, kinds, strict=True)]
+            block = Block()
+            value = self._contribution(block, rule, number, dict(zip(names, params, strict=True)))
+            block.terminator = Return((value,))
+            routine = Routine(f"{rule.adjoints[number].function.__name__}_transposed")
+            name_apart(params)
+            routine.function = Function(routine.__name__, params, [block], "primal")
+            inline_calls(routine.function, lambda call: True)
+            self._simplify(routine.function)
+            called = routines_of(routine.function)
+            find_effects((*called, routine))
+            case = Case(frozenset({names.index(own)}), frozenset(), False)
+            self._made[key] = Derivatives((*called, routine)).of(routine, case)
+        return self._made[key]
+
+    def _contribution(self, block: Block, rule: OpaqueRule, number: int, given: Mapping[str, Value]) -> Instr:
+        args: list[Operand] = []
+        for name in rule.adjoints[number].needs:
+            other = rule.other(name)
+            args.append(given[name] if other is None else self._contribution(block, rule, other, given))
+        routine = self._lower(rule.adjoints[number].function, tuple(arg.type for arg in args))
+        (end,) = (each.terminator for each in routine.function.blocks if isinstance(each.terminator, Return))
+        return emit(block, routine, args, end.values[0].type)

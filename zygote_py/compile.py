@@ -26,11 +26,11 @@ from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.adjoints.sharing import refuse_shared_arguments
+from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of, numbers_asked_for
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, LoweredFunction, lower
 from zygote_py.ir import ops, passes
-from zygote_py.ir.arrays import expand_arrays
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Const,
@@ -215,15 +215,9 @@ def _lowered(
     for function in functions:
         _inline_shared(function, recursive)
     for function in functions:
-        _make_canonical(function)
+        make_canonical(function)
         _check_returns(function)
     return given, wrt, _with_divided_loops(lowered)
-
-
-def _make_canonical(function: Function) -> None:
-    passes.run(function, passes.CLEAN_UP)
-    expand_arrays(function)
-    passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))
 
 
 def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
@@ -232,7 +226,7 @@ def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
     for function in (lowered.function, *(routine.function for routine in lowered.routines)):
         if made := divide_loops(function):
             for each in (function, *(routine.function for routine in made)):
-                _make_canonical(each)
+                make_canonical(each)
             routines += made
     if len(routines) == len(lowered.routines):
         return lowered

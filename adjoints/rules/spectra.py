@@ -25,6 +25,7 @@ from numba import types
 
 from zygote_py.adjoints.rules.arithmetic import constant_value
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque, opaque_choice, opaque_rule
+from zygote_py.adjoints.rules.rule import flat
 from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
 
@@ -36,6 +37,9 @@ Number = Any
 def rounding(scale: Number, n: int) -> Number:
     """How far a value computed from n x n values of this scale may be off by rounding."""
     return 16 * (n + 1) * np.spacing(scale)
+
+
+flat(rounding)  # what it is compared with decides whether there is a derivative, and not which
 
 
 @helper

@@ -1,0 +1,14 @@
+"""The form in which functions are differentiated: operations on arrays as loops, control flow canonical."""
+
+from __future__ import annotations
+
+from zygote_py.ir import passes
+from zygote_py.ir.arrays import expand_arrays
+from zygote_py.ir.core import Function
+
+
+def make_canonical(function: Function) -> None:
+    """Bring a function into that form, in place."""
+    passes.run(function, passes.CLEAN_UP)
+    expand_arrays(function)
+    passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))

@@ -1,0 +1,42 @@
+"""Helpers as routines of the IR, so that they can be differentiated like what a user wrote.
+
+lowered_helper(inv_a, (float64[:, ::1], float64[:, ::1]))       # a `Routine`, its function in canonical form
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from zygote_py.adjoints.kinds import carries_adjoint
+from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules.opaque import opaque_for
+from zygote_py.canonical import make_canonical
+from zygote_py.frontend import lower
+from zygote_py.ir import ops
+from zygote_py.ir.core import Function, Instr, Routine, Type
+from zygote_py.ir.helpers import is_helper
+from zygote_py.ir.routines import find_effects, routines_of
+
+
+@functools.cache
+def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, ...]) -> Routine:
+    """The routine of a helper that takes and returns numbers and arrays, for the types of its arguments."""
+    lowered = lower(function, argument_types, {})
+    routine = Routine(function.__name__)
+    routine.function = lowered.function
+    for each in (*lowered.routines, routine):
+        take_as_routines(each.function)
+        make_canonical(each.function)
+    find_effects((*routines_of(routine.function), routine))
+    return routine
+
+
+def take_as_routines(function: Function) -> None:
+    """Let a function call routines where it calls helpers that nobody has a rule for."""
+    for block in function.blocks:
+        for instr in block.instrs:
+            if not isinstance(instr, Instr) or not is_helper(instr.op) or instr.keywords or instr.op in ops.CHECKS:
+                continue
+            if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
+                instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))
