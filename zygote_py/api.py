@@ -13,9 +13,11 @@ and is callable from compiled code (see `zygote_py.gradient_function`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.gradient_function import GradientFunction
 from zygote_py.requests import Wrt
 
@@ -101,3 +103,26 @@ def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, 
     if f is None:
         return functools.partial(value_and_gradient, wrt=wrt, closure=closure)
     return GradientFunction(f, wrt, with_value=True, closure=closure)
+
+
+@functools.cache
+def _in_code(f: Callable[..., Any], with_value: bool, wrt: Wrt, closure: bool, held: int) -> GradientFunction:
+    """What compiled code calls for the gradient of a function; it is kept, as Numba does not."""
+    if closure and held:
+        raise DifferentiationError(
+            "`closure=True` of a function that captures variables of a compiled function",
+            hint="name what it captures: `wrt=('x', 'w')`",
+        )
+    return GradientFunction(f, wrt, with_value=with_value, closure=closure, held=held)
+
+
+def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
+    def make(f: Any, options: Mapping[str, Any]) -> GradientFunction:
+        given = {"wrt": None, "closure": False, "held": 0} | dict(options)
+        return _in_code(f, with_value, **given)
+
+    numba_adapter.embed(function, make, ("wrt", "closure"))
+
+
+_embed(gradient, with_value=False)
+_embed(value_and_gradient, with_value=True)

@@ -26,7 +26,7 @@ from zygote_py.capture import Capture
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
 from zygote_py.requests import MoreCaptured, Request, Wrt, call_form, make_request, named_in_module
-from zygote_py.starred import expanded, names_of, star_of
+from zygote_py.starred import expanded, names_of, star_of, starred_dispatcher
 
 if TYPE_CHECKING:
     from zygote_py.compile import Compiled
@@ -42,12 +42,16 @@ class GradientFunction:
         primal: the function that was differentiated, as it was given.
     """
 
-    def __init__(self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False) -> None:
+    def __init__(
+        self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False, held: int = 0
+    ) -> None:
+        """The first `held` parameters are captured variables: they get a gradient only if `wrt` names them."""
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
         self._wrt = wrt
         self._with_value = with_value
         self._closure = closure
+        self._held = held
         self._star = star_of(primal)
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
@@ -229,8 +233,11 @@ class GradientFunction:
 
     def _entry_of(self, now: _Generation) -> Any:
         if now.entry is None:
-            stub = stub_of(self._request, [])
-            now.entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
+            if self._star:
+                now.entry = starred_dispatcher(self.primal, lambda count: self._of(count)._entry_dispatcher())
+            else:
+                stub = stub_of(self._request, [])
+                now.entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
@@ -251,7 +258,7 @@ class GradientFunction:
                 "derivatives of derivatives are not supported yet",
                 hint="write the first derivative out, for example from its source(), and differentiate that",
             )
-        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure)
+        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure, held=self._held)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, defaults filled in."""
@@ -287,7 +294,8 @@ class GradientFunction:
     def _expanded(self, count: int) -> GradientFunction:
         """The gradient function for so many arguments of a function that takes `*args`."""
         wrt = names_of(self._wrt, self.primal, count)
-        return GradientFunction(expanded(self.primal, count), wrt, with_value=self._with_value, closure=self._closure)
+        primal = expanded(self.primal, count)
+        return GradientFunction(primal, wrt, with_value=self._with_value, closure=self._closure, held=self._held)
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
         if self._star:

@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
+from zygote_py.numba_adapter.embedded import embed
 
 if TYPE_CHECKING:
     from numba.np.extensions import cross2d
@@ -69,6 +70,7 @@ __all__ = [
     "decorated",
     "default_of",
     "definition_line",
+    "embed",
     "entry_of_seed",
     "fields_of_object",
     "function_of",

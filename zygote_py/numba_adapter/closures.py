@@ -33,9 +33,10 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Callee, Same, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callees import Callee, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
+from zygote_py.numba_adapter.same import Same
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
 SELF = "closure_"

@@ -7,6 +7,7 @@ llvm_text(dispatcher, (types.float64,))
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -157,7 +158,26 @@ def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
 
     @typeof_impl.register(cls)
     def type_of_object(value: object, context: object) -> Type:
-        return types.Dispatcher(getter(value))
+        dispatcher = getter(value)
+        _made_for[dispatcher] = weakref.ref(value)
+        return types.Dispatcher(dispatcher)
+
+    _made_classes.append(cls)
+
+
+_made_classes: list[type] = []
+_made_for: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
+
+
+def is_made(value: object) -> bool:
+    """Whether a value is an object of a class that was registered as a dispatcher."""
+    return isinstance(value, tuple(_made_classes))
+
+
+def made_for(dispatcher: object) -> Any:
+    """The object whose dispatcher in compiled code this is; None for any other."""
+    found = _made_for.get(dispatcher) if isinstance(dispatcher, Dispatcher) else None
+    return None if found is None else found()
 
 
 def _function_text(text: str, name: str, start: str, end: str) -> str:

@@ -1,0 +1,299 @@
+"""Inner functions of a function that Numba compiles, as functions of what they capture and of their parameters.
+
+    def step(x, w):                             def lifted(w, x):
+        return gradient(lambda x: x * w)(x)         function = lambda x: x * w
+                                                    return function(x)
+
+What is constant in the function around, functions for example, is captured by the lifted function; inner functions
+that are captured are defined in it. The bodies are the user's own bytecode, so that errors name the user's lines. A variable
+is read where the derivative is made of the inner function; if it may be assigned to after that and before a call, Python
+would read another value, and that is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types as python_types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numba.core import ir
+from numba.core.ir_utils import get_definition, guard
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Loc
+from zygote_py.numba_adapter.places import Place, is_reached
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A function of the captured variables and of an inner function's parameters; where that is defined."""
+
+    function: Any
+    variables: tuple[Any, ...]
+    loc: Loc
+
+
+@dataclass
+class _Parts:
+    """What a lifted function is put together from."""
+
+    func_ir: Any
+    cells: dict[str, object] = field(default_factory=dict)  # what is constant, by name
+    variables: dict[str, Any] = field(default_factory=dict)  # captured variables of the function around, by name
+    codes: dict[str, Any] = field(default_factory=dict)  # inner functions, in the order in which they are to be defined
+    headers: dict[str, str] = field(default_factory=dict)  # their parameters
+
+    def take(self, name: str, made: Any, loc: Loc) -> None:
+        """Take an inner function in under a name, and what it captures before it."""
+        code = made.code
+        for captured, var in zip(code.co_freevars, _items(self.func_ir, made.closure), strict=True):
+            match guard(get_definition, self.func_ir, var):
+                case ir.Const() | ir.Global() | ir.FreeVar() as found:
+                    self._enter(self.cells, captured, found.value, loc)
+                case ir.Expr(op="make_function") as inner:
+                    if captured not in self.codes:
+                        self.take(captured, inner, loc)
+                    elif self.codes[captured] is not inner.code:
+                        raise _two_of(captured, loc)
+                case _:
+                    self._enter(self.variables, captured, var, loc)
+        self.codes[name] = code
+        self.headers[name] = _header(self.func_ir, made, loc)
+
+    def _enter(self, table: dict[str, Any], name: str, value: Any, loc: Loc) -> None:
+        others = [each for each in (self.cells, self.variables, self.codes) if each is not table]
+        if any(name in each for each in others) or (name in table and table[name] is not value):
+            if getattr(table.get(name), "name", name) != getattr(value, "name", ""):
+                raise _two_of(name, loc)
+        table[name] = value
+
+
+def _two_of(name: str, loc: Loc) -> Exception:
+    return refuse(f"two variables called `{name}` are captured", loc, "give one of them another name", name)
+
+
+def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lifted:
+    """The lifted form of the inner function that an expression of the IR makes."""
+    code = made.code
+    parts = _Parts(func_ir)
+    name = "function"
+    while name in {*code.co_varnames, *code.co_freevars, *code.co_cellvars}:
+        name += "_"
+    parts.take(name, made, asked)
+    own = _parameters(code)
+    held = [each for each in parts.variables if each in own]
+    assert not held
+    function = "lifted"
+    header = ", ".join([*parts.variables, *([parts.headers[name]] if parts.headers[name] else [])])
+    star = "*" if code.co_flags & inspect.CO_VARARGS else ""
+    passed = ", ".join([*own[: code.co_argcount], *([star + own[-1]] if star else [])])
+    lines = [f"def make({', '.join(parts.cells)}):", f" def {function}({header}):"]
+    for each, inner in parts.codes.items():
+        lines += [
+            f"  def {each}({parts.headers[each]}):",
+            f"   return ({''.join(f'{n}, ' for n in inner.co_freevars)})",
+        ]
+    lines += [f"  return {name}({passed})", f" return {function}"]
+    tree = ast.parse("\n".join(lines))
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            located: Any = node
+            located.lineno = located.end_lineno = code.co_firstlineno
+    (maker,) = (each for each in compile(tree, code.co_filename, "exec").co_consts if inspect.iscode(each))
+    (outer,) = (each for each in maker.co_consts if inspect.iscode(each))
+    consts = tuple(_real(each, parts.codes) if inspect.iscode(each) else each for each in outer.co_consts)
+    outer_name = code.co_name
+    real = outer.replace(co_consts=consts, co_name=outer_name)
+    maker = maker.replace(co_consts=tuple(real if each is outer else each for each in maker.co_consts))
+    result: Any = python_types.FunctionType(maker, namespace)(*parts.cells.values())
+    result.__name__ = result.__qualname__ = outer_name
+    return Lifted(result, tuple(parts.variables.values()), Loc(code.co_filename, code.co_firstlineno))
+
+
+def _real(placeholder: Any, codes: dict[str, Any]) -> Any:
+    code = codes[placeholder.co_name]
+    assert placeholder.co_freevars == code.co_freevars
+    return code
+
+
+def _parameters(code: Any) -> list[str]:
+    """The names of the parameters, the one that takes all further arguments at the end."""
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    return list(code.co_varnames[:count])
+
+
+def _header(func_ir: Any, made: Any, loc: Loc) -> str:
+    """The parameters of an inner function as they are written, with their defaults."""
+    code = made.code
+    if code.co_kwonlyargcount or code.co_flags & inspect.CO_VARKEYWORDS:
+        raise refuse(
+            f"the inner function `{code.co_name}` has parameters that are given by name only",
+            loc,
+            "give each parameter a place of its own",
+        )
+    names = list(code.co_varnames[: code.co_argcount])
+    defaults = []
+    for item in _items(func_ir, made.defaults):
+        value = guard(get_definition, func_ir, item) if isinstance(item, ir.Var) else ir.Const(item, made.loc)
+        held = value.value if isinstance(value, ir.Const | ir.Global | ir.FreeVar) else value
+        if not isinstance(held, int | float | complex | str | None):
+            raise refuse(
+                f"a default of the inner function `{code.co_name}` is not a constant number",
+                loc,
+                "capture the value, or make it a parameter",
+            )
+        defaults.append(f'float("{held}")' if isinstance(held, float) else repr(held))
+    without = len(names) - len(defaults)
+    written = [*names[:without], *(f"{name}={text}" for name, text in zip(names[without:], defaults, strict=True))]
+    if code.co_flags & inspect.CO_VARARGS:
+        written.append(f"*{_parameters(code)[-1]}")
+    return ", ".join(written)
+
+
+def _items(func_ir: Any, operand: Any) -> tuple[Any, ...]:
+    """The variables of a tuple, or the items of a constant one."""
+    if operand is None or isinstance(operand, tuple):
+        return operand or ()
+    made = get_definition(func_ir, operand)
+    return tuple(made.value) if isinstance(made, ir.Const) else tuple(made.items)
+
+
+# -------------------------------------------------------------------------------------------- the function around
+
+
+def check_assignments(
+    func_ir: Any, function: Any, asked: Any, applied: bool, variables: Sequence[Any], loc: Loc
+) -> None:
+    """Refuse a captured variable that may be assigned to between the making of an inner function and its last use.
+
+    `asked` is the statement that asks for the derivative of `function`. Raises DifferentiationError.
+    """
+    if not variables:
+        return
+    functions = _copies(func_ir, {function.name, *_originals(func_ir, function.name)})
+    derived = set() if applied else _copies(func_ir, {asked.target.name})
+    start, uses, escapes = None, [], False
+    for place, statement in _statements(func_ir):
+        match statement:
+            case ir.Assign(value=ir.Expr(op="make_function")) if statement.target.name in functions:
+                start = place
+            case ir.Assign(value=ir.Var() as source) if source.name in functions | derived:
+                pass
+            case ir.Del():
+                pass
+            case _ if statement is asked:
+                uses.append(place)
+            case ir.Assign(value=ir.Expr(op="call") as call):
+                if any(var.name in derived for var in call.list_vars()):
+                    uses.append(place)
+            case _:
+                escapes = escapes or any(var.name in derived for var in statement.list_vars())
+    assert start is not None
+    ends = [place for place, _ in _statements(func_ir)] if escapes else uses
+    for var in variables:
+        name = var.name.partition(".")[0]
+        through = [place for place in _assignments(func_ir, name) if place != start]
+        if is_reached(func_ir.blocks, start, through, ends):
+            raise refuse(
+                f"`{name}` is assigned after the inner function that uses it was made",
+                loc,
+                f"define the function again after the assignment, or give it a parameter for `{name}`",
+            )
+
+
+def _originals(func_ir: Any, name: str) -> Iterator[str]:
+    while len(func_ir._definitions.get(name, ())) == 1:
+        (made,) = func_ir._definitions[name]
+        if not isinstance(made, ir.Var):
+            return
+        name = made.name
+        yield name
+
+
+def _copies(func_ir: Any, names: set[str]) -> set[str]:
+    """Variables and those that they are copied to."""
+    found = set(names)
+    while True:
+        new = {
+            each.target.name
+            for _, each in _statements(func_ir)
+            if isinstance(each, ir.Assign) and isinstance(each.value, ir.Var) and each.value.name in found
+        }
+        if new <= found:
+            return found
+        found |= new
+
+
+def _assignments(func_ir: Any, name: str) -> list[Place]:
+    """Where a variable of this name in the source is assigned."""
+    return [
+        place
+        for place, each in _statements(func_ir)
+        if isinstance(each, ir.Assign) and each.target.name.partition(".")[0] == name
+    ]
+
+
+def _statements(func_ir: Any) -> Iterator[tuple[Place, Any]]:
+    for label, block in func_ir.blocks.items():
+        for number, statement in enumerate(block.body):
+            yield Place(label, number), statement
+
+
+def drop_unused(func_ir: Any) -> None:
+    """Drop functions that nothing uses any more.
+
+    Numba would refuse those of Python, and inner ones that capture variables.
+    """
+    made = {
+        each.target.name for _, each in _statements(func_ir) if isinstance(each, ir.Assign) and _is_function(each.value)
+    }
+    made = _copies(func_ir, made)
+    while True:
+        read = {var.name for _, each in _statements(func_ir) for var in _read(each)}
+        changed = False
+        for block in func_ir.blocks.values():
+            kept = [each for each in block.body if not _is_unused(each, read, made)]
+            changed = changed or len(kept) < len(block.body)
+            block.body = kept
+        if not changed:
+            return
+
+
+def _read(statement: Any) -> list[Any]:
+    """The variables that a statement reads."""
+    match statement:
+        case ir.Del():
+            return []
+        case ir.Assign(value=ir.Var() as source):
+            return [source]
+        case ir.Assign(value=ir.Expr() | ir.Yield() as value):
+            return list(value.list_vars())
+        case ir.Assign():
+            return []
+        case _:
+            return list(statement.list_vars())
+
+
+def _is_function(value: Any) -> bool:
+    match value:
+        case ir.Expr(op="make_function"):
+            return True
+        case ir.Global() | ir.FreeVar():
+            return callable(value.value)
+        case _:
+            return False
+
+
+def _is_unused(statement: Any, read: set[str], made: set[str]) -> bool:
+    if not isinstance(statement, ir.Assign) or statement.target.name in read:
+        return False
+    match statement.value:
+        case ir.Var() as source:
+            return source.name in made
+        case ir.Expr(op="build_tuple" | "getattr"):
+            return statement.target.name.startswith("$")
+        case value:
+            return _is_function(value)
