@@ -5,9 +5,9 @@
                                                     return function(x)
 
 What is constant in the function around, functions for example, is captured by the lifted function; inner functions
-that are captured are defined in it. The bodies are the user's own bytecode, so that errors name the user's lines. A variable
-is read where the derivative is made of the inner function; if it may be assigned to after that and before a call, Python
-would read another value, and that is refused.
+that are captured are defined in it. The bodies are the user's own bytecode, so that errors name the user's lines. A
+variable is read where the derivative is made of the inner function; if it may be assigned to after that and before a
+call, Python would read another value, and that is refused.
 """
 
 from __future__ import annotations
