@@ -28,11 +28,17 @@ from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.requests import Request
-from zygote_py.seeds import HINT, Seed, check_seeds
+from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds
 
 
-def entry_function(compiled: CompiledPullback, request: Request) -> Callable[..., object]:
-    """The function of the arguments that gives the value and the pullback; what is captured is constant in it."""
+def entry_function(
+    compiled: CompiledPullback, request: Request, restored: Callable[..., object], number: int
+) -> Callable[..., object]:
+    """The function of the arguments that gives the value and the pullback; what is captured is constant in it.
+
+    Python gets in the place of a pullback what `restored` makes of what is kept (sealed with `number`, if the pullback
+    is split) and of what is to be known of seeds.
+    """
     code = request.func.__code__
     parameters = code.co_varnames[: code.co_argcount]
     written = list(zip(compiled.written, _types_of_written(compiled), strict=True))
@@ -43,6 +49,8 @@ def entry_function(compiled: CompiledPullback, request: Request) -> Callable[...
         _back(compiled, request, captured=[source.namespace[name] for name in captured]),
         f"pullback of {request.func.__name__}",
         lambda args, words: check_seeds(compiled, len(args), words),
+        restored,
+        number if compiled.split else None,
     )
     bind, value, kept = source.add("bind", back), source.name("value"), source.name("kept")
     called = f"{forward}({', '.join((*parameters, *captured))})"
@@ -90,7 +98,7 @@ def _back(compiled: CompiledPullback, request: Request, captured: Sequence[objec
 
     defaults = (None,) * len(names)
     stub = _Source(()).function(f"{request.func.__name__}_back", (kept, like, *names), ["pass"], defaults)
-    return numba_adapter.make_dispatcher(stub, implement, request.options)
+    return numba_adapter.make_dispatcher(stub, implement, {**request.options, "no_cpython_wrapper": True})
 
 
 def _types_of_written(compiled: CompiledPullback) -> Iterator[Type]:
@@ -107,7 +115,7 @@ def _tuple(items: Sequence[str]) -> str:
 
 
 def _likes(type_: Type, text: str) -> Iterator[str]:
-    """What is to be known of the value `text` for a seed: of arrays the shape; what has no adjoint is itself passed on."""
+    """What is to be known of the value `text` for a seed: of arrays the shape; what has no adjoint is passed on."""
     if not carries_adjoint(type_):
         yield text
     elif isinstance(type_, types.BaseTuple):
@@ -115,6 +123,20 @@ def _likes(type_: Type, text: str) -> Iterator[str]:
             yield from _likes(kind, text + item)
     else:
         yield f"{text}.shape" if isinstance(type_, types.Array) else "None"
+
+
+def known_of(type_: Any, likes: Iterator[Any]) -> Any:
+    """What `like` gives for a value of a type, of what `_likes` says of it."""
+    if not carries_adjoint(type_):
+        return next(likes)
+    if isinstance(type_, types.BaseTuple):
+        items = tuple(known_of(kind, likes) for kind in components_of(type_))
+        cls = getattr(type_, "instance_class", None)
+        if cls is None:
+            return items
+        return structures.new(cls, items) if structures.is_structure(cls) else cls(*items)
+    known = next(likes)
+    return ArrayLike(known, np.dtype(str(type_.dtype))) if isinstance(type_, types.Array) else known
 
 
 class _Source:

@@ -40,18 +40,18 @@ class GradientFunction:
 
     Attributes:
         primal: the function that was differentiated, as it was given.
+        held: how many of the first parameters are captured variables, which get a gradient only if they are named.
     """
 
     def __init__(
         self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False, held: int = 0
     ) -> None:
-        """The first `held` parameters are captured variables: they get a gradient only if `wrt` names them."""
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
         self._wrt = wrt
         self._with_value = with_value
         self._closure = closure
-        self._held = held
+        self.held = held
         self._star = star_of(primal)
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
@@ -104,7 +104,7 @@ class GradientFunction:
             if numba_adapter.is_dispatcher(primal):
                 options = numba_adapter.options_of(primal)
             primal = named._under_own_name
-        return _restored, (primal, options, self._wrt, self._with_value, self._closure)
+        return _restored, (primal, options, self._wrt, self._with_value, self._closure, self.held)
 
     @functools.cached_property
     def _under_own_name(self) -> Callable[..., object]:
@@ -258,7 +258,7 @@ class GradientFunction:
                 "derivatives of derivatives are not supported yet",
                 hint="write the first derivative out, for example from its source(), and differentiate that",
             )
-        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure, held=self._held)
+        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure, held=self.held)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, defaults filled in."""
@@ -295,7 +295,7 @@ class GradientFunction:
         """The gradient function for so many arguments of a function that takes `*args`."""
         wrt = names_of(self._wrt, self.primal, count)
         primal = expanded(self.primal, count)
-        return GradientFunction(primal, wrt, with_value=self._with_value, closure=self._closure, held=self._held)
+        return GradientFunction(primal, wrt, with_value=self._with_value, closure=self._closure, held=self.held)
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
         if self._star:
@@ -350,7 +350,7 @@ _named: weakref.WeakKeyDictionary[Any, GradientFunction] = weakref.WeakKeyDictio
 
 
 def _restored(
-    primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool, closure: bool
+    primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool, closure: bool, held: int = 0
 ) -> GradientFunction:
     """The gradient function that was pickled; the one of the module if that is it."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
@@ -362,7 +362,7 @@ def _restored(
         primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
         if options is not None:
             primal = numba_adapter.decorated(primal, options)
-    return GradientFunction(primal, wrt, with_value=with_value, closure=closure)
+    return GradientFunction(primal, wrt, with_value=with_value, closure=closure, held=held)
 
 
 def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:

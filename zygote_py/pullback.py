@@ -22,7 +22,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.compile import CompiledPullback, compile_pullback
-from zygote_py.compiled_pullback import entry_function
+from zygote_py.compiled_pullback import entry_function, known_of
 from zygote_py.frontend import Capture, LoweredFunction
 from zygote_py.given import watch
 from zygote_py.gradient_function import GradientFunction, stub_of
@@ -68,12 +68,13 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
 
 
 @functools.lru_cache(maxsize=256)
-def _function(f: Callable[..., Any], count: int = -1) -> _PullbackFunction:
+def _function(f: Callable[..., Any], count: int = -1, held: int = 0) -> _PullbackFunction:
     """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up.
 
-    If it takes any number of arguments, `count` says how many it is called with.
+    If it takes any number of arguments, `count` says how many it is called with. The first `held` parameters are
+    captured variables.
     """
-    return _PullbackFunction(f if count < 0 else expanded(f, count))
+    return _PullbackFunction(f if count < 0 else expanded(f, count), held)
 
 
 class Pullback:
@@ -180,6 +181,17 @@ class _Made:
             _, quick = self._quick[id(kind)]
         return Pullback(self, likes, (), value, kept, quick)
 
+    def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
+        """A pullback that comes out of compiled code."""
+        compiled, items = self.compiled, iter(likes)
+        result = known_of(compiled.result_type, items) if carries_adjoint(compiled.result_type) else None
+        params = compiled.lowered.function.params[: compiled.lowered.argument_count]
+        known = tuple(known_of(param.type, items) if param.hint in compiled.written else None for param in params)
+        if compiled.split:
+            return self.pullback(known, result, kept)
+        captured = tuple(_copied(capture.read()) for capture in compiled.lowered.hidden)
+        return Pullback(self, kept, captured, result)
+
 
 _numbers = itertools.count()
 
@@ -273,9 +285,8 @@ class _PullbackFunction:
                     self._entry = starred_dispatcher(self._of.primal, self._entry_for)
                 else:
                     request = self._of._request
-                    self._entry = numba_adapter.make_dispatcher(
-                        stub_of(request, []), self._implement_entry, request.options
-                    )
+                    options = {**request.options, "no_cpython_wrapper": True}
+                    self._entry = numba_adapter.make_dispatcher(stub_of(request, []), self._implement_entry, options)
                 self._kept.append(self._entry)  # Numba refers to it weakly
             return self._entry
 
@@ -289,7 +300,8 @@ class _PullbackFunction:
         argument_types = tuple(
             numba_adapter.typeof(each.value) if isinstance(each, types.Omitted) else each for each in given
         )
-        return entry_function(self._compile(argument_types).compiled, self._of._request)
+        made = self._compile(argument_types)
+        return entry_function(made.compiled, self._of._request, made.restored, made.number)
 
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
         with numba_adapter.COMPILER_LOCK:
@@ -333,7 +345,7 @@ def _restored(
     kept: Any,
 ) -> Pullback:
     """A pullback that was pickled, its function by way of the gradient of it."""
-    made = _function(of.primal)._compile(argument_types)
+    made = _function(of.primal, held=of.held)._compile(argument_types)
     if made.native and made.compiled.split:
         kept = numba_adapter.put_back(*kept)
     return Pullback(made, args, captured, value, kept)

@@ -43,7 +43,7 @@ def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Array:
+class ArrayLike:
     """What is to be known of an array to check a seed."""
 
     shape: tuple[int, ...]
@@ -53,7 +53,7 @@ class _Array:
 def like(value: Any) -> Any:
     """What is to be known of a value to check a seed: of arrays no elements, in any structure."""
     if isinstance(value, np.ndarray):
-        return _Array(value.shape, value.dtype)
+        return ArrayLike(value.shape, value.dtype)
     held = parts(value)
     return value if held is None else with_parts(value, map(like, held))
 
@@ -116,7 +116,8 @@ HINT = "a seed has the form, the shapes and the dtypes of what it is the adjoint
 
 
 def described(value: Any) -> str:
-    if isinstance(value, np.ndarray | _Array):
+    """What a seed is, in messages."""
+    if isinstance(value, np.ndarray | ArrayLike):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple) and type(value) is tuple:
         return f"a tuple of {len(value)} items"

@@ -65,9 +65,10 @@ class _Parts:
 
     def _enter(self, table: dict[str, Any], name: str, value: Any, loc: Loc) -> None:
         others = [each for each in (self.cells, self.variables, self.codes) if each is not table]
-        if any(name in each for each in others) or (name in table and table[name] is not value):
-            if getattr(table.get(name), "name", name) != getattr(value, "name", ""):
-                raise _two_of(name, loc)
+        known = table.get(name, value)
+        same = known.name == value.name if isinstance(value, ir.Var) else known is value
+        if not same or any(name in each for each in others):
+            raise _two_of(name, loc)
         table[name] = value
 
 

@@ -17,9 +17,10 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_builtin, lower_constant
 from numba.core.typing.templates import signature
-from numba.extending import register_model, typeof_impl
+from numba.extending import box, register_model, typeof_impl
 
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.records import seal_as, sealed_type
 from zygote_py.numba_adapter.same import Same
 
 Check = Callable[[tuple[Type, ...], Mapping[str, Type]], None]
@@ -29,16 +30,22 @@ class Partial(Same):
     """What makes the values: called in compiled code with the first arguments, it holds them.
 
     `check` may refuse the further arguments of a call, before Numba does. `restored` makes of the first arguments what
-    Python is to get in the place of the value.
+    Python is to get in the place of the value; if `sealed` is a number, the first of them comes sealed with it.
     """
 
     def __init__(
-        self, dispatcher: Any, name: str, check: Check | None = None, restored: Callable[..., object] | None = None
+        self,
+        dispatcher: Any,
+        name: str,
+        check: Check | None = None,
+        restored: Callable[..., object] | None = None,
+        sealed: int | None = None,
     ) -> None:
         self.dispatcher = dispatcher
         self.name = name
         self.check = check
         self.restored = restored
+        self.sealed = sealed
 
 
 class PartialMakerType(Same, types.Callable, types.Opaque):
@@ -137,3 +144,26 @@ def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _held(context: Any, builder: Any, kind: PartialType, value: Any) -> list[Any]:
     made = cgutils.create_struct_proxy(kind)(context, builder, value=value)
     return [getattr(made, f"f{number}") for number in range(len(kind.held))]
+
+
+@box(PartialType)  # type: ignore[untyped-decorator]
+def _box(typ: Any, value: Any, c: Any) -> Any:
+    partial = typ.partial
+    if partial.restored is None:
+        c.pyapi.err_set_string("PyExc_TypeError", f"cannot give Python the {partial.name}, which holds variables")
+        c.context.nrt.decref(c.builder, typ, value)
+        return c.pyapi.get_null_object()
+    objects = []
+    for number, (kind, item) in enumerate(zip(typ.held, _held(c.context, c.builder, typ, value), strict=True)):
+        if number == 0 and partial.sealed is not None:
+            sealed, kept = sealed_type(kind, partial.sealed), item
+            _, item = c.pyapi.call_jit_code(seal_as(sealed).py_func, signature(sealed, kind), (kept,))
+            c.context.nrt.decref(c.builder, kind, kept)
+            kind = sealed
+        objects.append(c.box(kind, item))
+    address = c.context.add_dynamic_addr(c.builder, id(partial.restored), info=partial.name)
+    restored = c.builder.bitcast(address, c.pyapi.pyobj)
+    made = c.pyapi.call_function_objargs(restored, objects)
+    for each in objects:
+        c.pyapi.decref(each)
+    return made
