@@ -98,7 +98,8 @@ class _Calls(Rewrite):
 
     def match(self, func_ir: Any, block: Any, typemap: Any, calltypes: Any) -> bool:
         """Whether there is such a call in a block."""
-        if not _embedded or hasattr(self.state, "session"):
+        # Numba also rewrites the inside of comprehensions before it puts them into the function: that comes again.
+        if not _embedded or hasattr(self.state, "session") or not hasattr(self.state, "func_id"):
             return False
         self.func_ir, self.block = func_ir, block
         return any(

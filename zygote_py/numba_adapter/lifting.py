@@ -24,6 +24,7 @@ from numba.core.ir_utils import get_definition, guard
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
+from zygote_py.numba_adapter.embedded import held_by
 from zygote_py.numba_adapter.places import Place, is_reached
 
 
@@ -249,14 +250,17 @@ def drop_unused(func_ir: Any) -> None:
     Numba would refuse those of Python, and inner ones that capture variables.
     """
     made = {
-        each.target.name for _, each in _statements(func_ir) if isinstance(each, ir.Assign) and _is_function(each.value)
+        each.target.name
+        for _, each in _statements(func_ir)
+        if isinstance(each, ir.Assign)
+        and (_is_function(each.value) or any(map(callable, held_by(func_ir, each.target))))
     }
     made = _copies(func_ir, made)
     while True:
         read = {var.name for _, each in _statements(func_ir) for var in _read(each)}
         changed = False
         for block in func_ir.blocks.values():
-            kept = [each for each in block.body if not _is_unused(each, read, made)]
+            kept = [each for each in block.body if not _is_unused(func_ir, each, read, made)]
             changed = changed or len(kept) < len(block.body)
             block.body = kept
         if not changed:
@@ -288,13 +292,16 @@ def _is_function(value: Any) -> bool:
             return False
 
 
-def _is_unused(statement: Any, read: set[str], made: set[str]) -> bool:
+def _is_unused(func_ir: Any, statement: Any, read: set[str], made: set[str]) -> bool:
     if not isinstance(statement, ir.Assign) or statement.target.name in read:
         return False
+    held = held_by(func_ir, statement.target)
     match statement.value:
         case ir.Var() as source:
             return source.name in made
-        case ir.Expr(op="build_tuple" | "getattr"):
+        case ir.Expr(op="getattr"):
+            return any(map(callable, held))
+        case ir.Expr(op="build_tuple"):
             return statement.target.name.startswith("$")
         case value:
             return _is_function(value)
