@@ -25,7 +25,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.capture import Capture
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
-from zygote_py.requests import MoreCaptured, Request, Wrt, call_form, make_request, named_in_module
+from zygote_py.requests import MoreCaptured, Request, Wrt, make_request, misfit, named_in_module
 from zygote_py.starred import expanded, names_of, star_of, starred_dispatcher
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ class GradientFunction:
                 now.entry = starred_dispatcher(self.primal, lambda count: self._of(count)._entry_dispatcher())
             else:
                 stub = stub_of(self._request, [])
-                now.entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options)
+                wrong = functools.partial(misfit, self._request)
+                now.entry = numba_adapter.make_dispatcher(stub, self._implement_entry, self._request.options, wrong)
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
@@ -266,9 +267,7 @@ class GradientFunction:
         try:
             bound = inspect.signature(request.func).bind(*args, **kwargs)
         except TypeError as error:
-            raise refuse(
-                f"wrong arguments: {error}", request.loc, hint=f"call it as {call_form(request.func)}"
-            ) from None
+            raise misfit(request, error) from None
         bound.apply_defaults()
         return bound.args
 

@@ -28,12 +28,13 @@ from zygote_py.given import watch
 from zygote_py.gradient_function import GradientFunction, stub_of
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, with_components
+from zygote_py.requests import misfit
 from zygote_py.seeds import Seed, check_seeds, like
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
 
 
-def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
+def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
     Parameters:
@@ -41,9 +42,15 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
             arguments, and to arrays in them, and return a number, an array, a tuple, a NamedTuple or a frozen dataclass
             of these, or nothing.
         args: its arguments. Arrays that `f` writes to hold afterwards what `f` leaves there.
+        kwargs: arguments that are given by name.
 
     Returns:
         The value, None if `f` returns nothing, and a `Pullback`.
+
+        It may be called in a function that `numba.njit` compiles, for a function that is known there: a global, an
+        inner function or lambda, or a compiled function that is an argument. The pullback is then a value of compiled
+        code, which may be called, passed on, returned, and put into tuples and lists. Captured globals are constants
+        there, as everywhere in Numba; what an inner function captures is read when `pullback` is called.
 
     Raises:
         DifferentiationError: for what cannot be differentiated.
@@ -61,10 +68,19 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
         array([1., 9.])
         >>> back(out=np.array([1.0, 1.0]))
         (array([2., 6.]), array([0., 0.]))
+        >>> from numba import njit
+        >>> @njit
+        ... def slope(x, w):
+        ...     value, back = pullback(lambda x: x**2 * w, x)
+        ...     (dx,) = back(1.0)
+        ...     return value, dx
+        >>> slope(3.0, 2.0)
+        (18.0, 12.0)
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    return _function(f, len(args) if star_of(f) else -1)(*args)
+    function = _function(f, len(args) if star_of(f) else -1)
+    return function(*(function._of._bind(args, kwargs) if kwargs else args))
 
 
 @functools.lru_cache(maxsize=256)
@@ -286,7 +302,9 @@ class _PullbackFunction:
                 else:
                     request = self._of._request
                     options = {**request.options, "no_cpython_wrapper": True}
-                    self._entry = numba_adapter.make_dispatcher(stub_of(request, []), self._implement_entry, options)
+                    wrong = functools.partial(misfit, request)
+                    stub = stub_of(request, [])
+                    self._entry = numba_adapter.make_dispatcher(stub, self._implement_entry, options, wrong)
                 self._kept.append(self._entry)  # Numba refers to it weakly
             return self._entry
 

@@ -119,6 +119,11 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
     return tuple(found)
 
 
+def misfit(request: Request, error: TypeError) -> DifferentiationError:
+    """The error for arguments that do not fit the parameters."""
+    return refuse(f"wrong arguments: {error}", request.loc, hint=f"call it as {call_form(request.func)}")
+
+
 def call_form(func: Callable[..., object]) -> str:
     """How a function is to be called, such as `f(x, n=2)`."""
     return f"{func.__name__}{inspect.signature(func)}"

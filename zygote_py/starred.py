@@ -76,7 +76,7 @@ def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
     def made(namespace: dict[str, Any]) -> Callable[..., object]:
         exec(text, namespace)
         function: Callable[..., object] = namespace[name]
-        function.__defaults__ = func.__defaults__  # type: ignore[attr-defined]
+        function.__defaults__ = func.__defaults__
         return function
 
     def implement(argument_types: tuple[Any, ...]) -> Callable[..., object]:

@@ -7,6 +7,7 @@ llvm_text(dispatcher, (types.float64,))
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,13 +34,29 @@ COMPILER_LOCK: Any = global_compiler_lock
 
 
 def make_dispatcher(
-    stub: Callable[..., object], implement: Callable[[tuple[Type, ...]], Callable[..., object]], options: Options
+    stub: Callable[..., object],
+    implement: Callable[[tuple[Type, ...]], Callable[..., object]],
+    options: Options,
+    misfit: Callable[[TypeError], Exception] | None = None,
 ) -> Any:
     """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
 
-    Among the argument types may be `types.Omitted` for a default that was not given.
+    Among the argument types may be `types.Omitted` for a default that was not given. Where compiled code calls it with
+    arguments that do not fit the signature, it raises what `misfit` gives.
     """
     dispatcher = decorated(stub, options)
+    if misfit is not None:
+        fold = dispatcher._compiler.fold_argument_types
+        signature = inspect.signature(stub)
+
+        def checked(args: tuple[Type, ...], keywords: dict[str, Type]) -> object:
+            try:
+                signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise misfit(error) from None
+            return fold(args, keywords)
+
+        dispatcher._compiler.fold_argument_types = checked
 
     def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
         return implement(tuple(args))

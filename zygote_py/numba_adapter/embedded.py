@@ -14,6 +14,7 @@ which function it is. Functions that we type ourselves keep their calls as they 
 
 from __future__ import annotations
 
+import operator
 import types as python_types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from numba.core import ir
 from numba.core.datamodel import models
 from numba.core.imputils import lower_builtin, lower_constant
 from numba.core.ir_utils import get_definition, guard
-from numba.core.rewrites import Rewrite, register_rewrite
+from numba.core.rewrites.registry import Rewrite, register_rewrite
 from numba.core.typing.templates import signature
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import register_model, typeof_impl
@@ -103,7 +104,7 @@ class _Calls(Rewrite):
             return False
         self.func_ir, self.block = func_ir, block
         return any(
-            isinstance(each, ir.Assign) and (embedded_call(func_ir, each.value) or self._functions(each.value))
+            isinstance(each, ir.Assign) and (embedded_call(func_ir, each.value) or self._takes_functions(each.value))
             for each in block.body
         )
 
@@ -113,32 +114,34 @@ class _Calls(Rewrite):
 
         func_ir = self.func_ir
         body: list[Any] = []
+        replaced: set[str] = set()
         for statement in self.block.body:
             value = getattr(statement, "value", None)
             found = embedded_call(func_ir, value)
-            if isinstance(statement, ir.Assign) and (found or self._functions(value)):
+            if isinstance(statement, ir.Assign) and (found or self._takes_functions(value)):
                 made = _Call(func_ir, self.state, self.block.scope, statement)
                 if found:
                     made.replace(found)
                 else:
-                    made.wrap(self._functions(value))
+                    made.wrap()
                 body += made.body
+                replaced |= made.replaced
             body.append(statement)
         self.block.body = body
-        lifting.drop_unused(func_ir)
+        lifting.drop_unused(func_ir, replaced)
         return self.block
 
-    def _functions(self, value: Any) -> list[int]:
-        """The numbers of the arguments that are Python functions, in the call of something that was made of one."""
+    def _takes_functions(self, value: Any) -> bool:
+        """Whether there are Python functions among the arguments in the call of something that was made of one."""
         if not isinstance(value, ir.Expr) or value.op != "call":
-            return []
+            return False
         func_ir = self.func_ir
         known = held_by(func_ir, value.func)
         if not any(map(is_made, known)):
             made = guard(get_definition, func_ir, value.func)
             if not (embedded_call(func_ir, made) or _is_made(func_ir, made)):
-                return []
-        return _functions_among(func_ir, value.args)
+                return False
+        return bool(_functions_among(func_ir, value.args or _leading(func_ir, value.vararg)))
 
 
 def _is_made(func_ir: Any, value: Any) -> bool:
@@ -147,6 +150,18 @@ def _is_made(func_ir: Any, value: Any) -> bool:
 
     called = isinstance(value, ir.Expr) and value.op == "call"
     return called and any(isinstance(each, Chosen | Partial) for each in held_by(func_ir, value.func))
+
+
+def _leading(func_ir: Any, vararg: Any) -> list[Any]:
+    """The arguments that are written one by one before the first star, as Numba has them: in a tuple, others added."""
+    made = None if vararg is None else guard(get_definition, func_ir, vararg)
+    match made:
+        case ir.Expr(op="build_tuple"):
+            return list(made.items)
+        case ir.Expr(op="binop") if made.fn is operator.add:
+            return _leading(func_ir, made.lhs)
+        case _:
+            return []
 
 
 def _functions_among(func_ir: Any, args: Any) -> list[int]:
@@ -167,14 +182,18 @@ class _Call:
         self.statement = statement
         self.loc = Loc(statement.loc.filename, statement.loc.line)
         self.body: list[Any] = []
+        self.replaced: set[str] = set()  # variables that the call needed, and need not be any more
 
     def replace(self, found: Embedded) -> None:
         """Put what is made into the place of the call."""
         call = self.statement.value
         words = dict(call.kws)
         args = list(call.args)
-        if "f" in words and not args:
+        vararg = call.vararg
+        if "f" in words and not args and not found.applied:
             args = [words.pop("f")]
+        elif not args and found.applied and vararg is not None:
+            args, vararg = self._spread(vararg)
         if not args or (len(args) > 1 and not found.applied):
             raise refuse(
                 f"`{found.name}` without the function in compiled code"
@@ -188,24 +207,43 @@ class _Call:
         derived = self._made(found, args[0], options)
         if found.applied:
             target = self._new(derived)
-            value = ir.Expr.call(target, tuple(args[1:]), tuple(words.items()), self.statement.loc, call.vararg)
+            value = ir.Expr.call(target, args[1:], tuple(words.items()), self.statement.loc, vararg)
         else:
             value = derived
         self._define(self.statement, value)
         if found.applied:
-            self.wrap(_functions_among(self.func_ir, value.args))
+            self.wrap()
 
-    def wrap(self, numbers: list[int]) -> None:
+    def _spread(self, vararg: Any) -> tuple[list[Any], Any]:
+        """The arguments that are written one by one before the first star, and a tuple of the others."""
+        from zygote_py.numba_adapter import lifting
+
+        made = guard(get_definition, self.func_ir, vararg)
+        self.replaced |= {vararg.name, *lifting.originals(self.func_ir, vararg.name)}
+        match made:
+            case ir.Expr(op="build_tuple"):
+                return _leading(self.func_ir, vararg), None
+            case ir.Expr(op="binop") if made.fn is operator.add:
+                args, rest = self._spread(made.lhs)
+                if rest is not None:
+                    return args, self._new(ir.Expr.binop(operator.add, rest, made.rhs, self.statement.loc))
+                return args, made.rhs
+            case _:
+                return [], vararg
+
+    def wrap(self) -> None:
         """Pass Python functions as Numba takes them."""
         from zygote_py.numba_adapter.functions import with_functions
 
         call = self.statement.value
         args = list(call.args)
-        for number in numbers:
+        if not args and call.vararg is not None:
+            args, call.vararg = self._spread(call.vararg)
+        for number in _functions_among(self.func_ir, args):
             (held,) = held_by(self.func_ir, args[number])
             (wrapped,) = with_functions((held,))
             args[number] = self._new(ir.Global("function", wrapped, self.statement.loc))
-        call.args = tuple(args)
+        call.args = args
 
     def _options(self, found: Embedded, words: dict[str, Any]) -> dict[str, Any]:
         """The options, which are constants."""
@@ -245,7 +283,8 @@ class _Call:
             return ir.Global(found.name, _made_of(found, held, options, self.loc), loc)
         made = guard(get_definition, self.func_ir, function)
         if not isinstance(made, ir.Expr) or made.op != "make_function":
-            if len(self.func_ir._definitions.get(function.name, ())) > 1:
+            names = (function.name, *lifting.originals(self.func_ir, function.name))
+            if any(len(self.func_ir._definitions.get(name, ())) > 1 for name in names):
                 raise refuse(
                     f"which function this is the `{found.name}` of is not known while compiling",
                     self.loc,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types as python_types
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,7 +175,7 @@ def check_assignments(
     """
     if not variables:
         return
-    functions = _copies(func_ir, {function.name, *_originals(func_ir, function.name)})
+    functions = _copies(func_ir, {function.name, *originals(func_ir, function.name)})
     derived = set() if applied else _copies(func_ir, {asked.target.name})
     start, uses, escapes = None, [], False
     for place, statement in _statements(func_ir):
@@ -206,7 +206,8 @@ def check_assignments(
             )
 
 
-def _originals(func_ir: Any, name: str) -> Iterator[str]:
+def originals(func_ir: Any, name: str) -> Iterator[str]:
+    """The variables that one is a copy of."""
     while len(func_ir._definitions.get(name, ())) == 1:
         (made,) = func_ir._definitions[name]
         if not isinstance(made, ir.Var):
@@ -244,8 +245,8 @@ def _statements(func_ir: Any) -> Iterator[tuple[Place, Any]]:
             yield Place(label, number), statement
 
 
-def drop_unused(func_ir: Any) -> None:
-    """Drop functions that nothing uses any more.
+def drop_unused(func_ir: Any, replaced: Collection[str] = ()) -> None:
+    """Drop functions that nothing uses any more, and `replaced` variables if nothing does.
 
     Numba would refuse those of Python, and inner ones that capture variables.
     """
@@ -255,12 +256,17 @@ def drop_unused(func_ir: Any) -> None:
         if isinstance(each, ir.Assign)
         and (_is_function(each.value) or any(map(callable, held_by(func_ir, each.target))))
     }
-    made = _copies(func_ir, made)
+    made = _copies(func_ir, made | set(replaced))
     while True:
         read = {var.name for _, each in _statements(func_ir) for var in _read(each)}
         changed = False
         for block in func_ir.blocks.values():
-            kept = [each for each in block.body if not _is_unused(func_ir, each, read, made)]
+            kept = [
+                each
+                for each in block.body
+                if not _is_unused(func_ir, each, read, made)
+                and not (isinstance(each, ir.Assign) and each.target.name in replaced and each.target.name not in read)
+            ]
             changed = changed or len(kept) < len(block.body)
             block.body = kept
         if not changed:
@@ -279,7 +285,7 @@ def _read(statement: Any) -> list[Any]:
         case ir.Assign():
             return []
         case _:
-            return list(statement.list_vars())
+            return list(statement.list_vars())  # type: ignore[no-untyped-call]
 
 
 def _is_function(value: Any) -> bool:

@@ -82,7 +82,7 @@ class PartialType(Same, types.Callable):
         """What tells these types apart."""
         return self.partial, self.held
 
-    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
+    def get_call_type(self, context: Any, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
         if self.partial.check is not None:
             self.partial.check(args, dict(kws))
