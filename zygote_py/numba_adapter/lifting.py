@@ -281,7 +281,7 @@ def _read(statement: Any) -> list[Any]:
         case ir.Assign(value=ir.Var() as source):
             return [source]
         case ir.Assign(value=ir.Expr() | ir.Yield() as value):
-            return list(value.list_vars())
+            return list(value.list_vars())  # type: ignore[no-untyped-call]
         case ir.Assign():
             return []
         case _:
