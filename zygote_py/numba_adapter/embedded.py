@@ -165,10 +165,14 @@ def _leading(func_ir: Any, vararg: Any) -> list[Any]:
 
 
 def _functions_among(func_ir: Any, args: Any) -> list[int]:
+    """The numbers of the arguments that are Python functions, or inner functions that capture variables."""
+    from zygote_py.numba_adapter import lifting
+
     return [
         number
         for number, arg in enumerate(args)
         if any(isinstance(held, python_types.FunctionType) for held in held_by(func_ir, arg))
+        or lifting.captures(func_ir, guard(get_definition, func_ir, arg))
     ]
 
 
@@ -240,7 +244,13 @@ class _Call:
         if not args and call.vararg is not None:
             args, call.vararg = self._spread(call.vararg)
         for number in _functions_among(self.func_ir, args):
-            (held,) = held_by(self.func_ir, args[number])
+            held = next(iter(held_by(self.func_ir, args[number])), None)
+            if held is None:
+                raise refuse(
+                    "an inner function that captures variables and is an argument of what is differentiated",
+                    self.loc,
+                    "let an inner function make the call, and differentiate that: `gradient(lambda v: f(g, v))(x)`",
+                )
             (wrapped,) = with_functions((held,))
             args[number] = self._new(ir.Global("function", wrapped, self.statement.loc))
         call.args = args

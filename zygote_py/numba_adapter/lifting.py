@@ -77,6 +77,14 @@ def _two_of(name: str, loc: Loc) -> Exception:
     return refuse(f"two variables called `{name}` are captured", loc, "give one of them another name", name)
 
 
+def captures(func_ir: Any, made: Any) -> bool:
+    """Whether an expression makes an inner function that captures what is not constant."""
+    if not isinstance(made, ir.Expr) or made.op != "make_function":
+        return False
+    held = [guard(get_definition, func_ir, var) for var in _items(func_ir, made.closure)]
+    return not all(isinstance(each, ir.Const | ir.Global | ir.FreeVar) for each in held)
+
+
 def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lifted:
     """The lifted form of the inner function that an expression of the IR makes."""
     code = made.code
@@ -285,7 +293,7 @@ def _read(statement: Any) -> list[Any]:
         case ir.Assign():
             return []
         case _:
-            return list(statement.list_vars())  # type: ignore[no-untyped-call]
+            return list(statement.list_vars())
 
 
 def _is_function(value: Any) -> bool:
