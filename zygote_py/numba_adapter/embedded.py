@@ -115,6 +115,7 @@ class _Calls(Rewrite):
         func_ir = self.func_ir
         body: list[Any] = []
         replaced: set[str] = set()
+        held: list[tuple[str, Any, tuple[Any, ...]]] = []
         for statement in self.block.body:
             value = getattr(statement, "value", None)
             found = embedded_call(func_ir, value)
@@ -126,8 +127,12 @@ class _Calls(Rewrite):
                     made.wrap()
                 body += made.body
                 replaced |= made.replaced
+                if made.held:
+                    held.append((statement.target.name, *made.held))
             body.append(statement)
         self.block.body = body
+        for each in held:
+            lifting.read_again(func_ir, *each)
         lifting.drop_unused(func_ir, replaced)
         return self.block
 
@@ -187,6 +192,7 @@ class _Call:
         self.loc = Loc(statement.loc.filename, statement.loc.line)
         self.body: list[Any] = []
         self.replaced: set[str] = set()  # variables that the call needed, and need not be any more
+        self.held: tuple[Any, tuple[Any, ...]] | None = None  # what makes a derivative, and of which variables
 
     def replace(self, found: Embedded) -> None:
         """Put what is made into the place of the call."""
@@ -304,13 +310,15 @@ class _Call:
             chosen = self._new(ir.Global(found.name, Chosen(found, options, self.loc), loc))
             return ir.Expr.call(chosen, (function,), (), loc)
         lifted = lifting.lift(self.func_ir, made, self.globals, self.loc)
-        lifting.check_assignments(self.func_ir, function, self.statement, found.applied, lifted.variables, lifted.loc)
         if not lifted.variables:
             return ir.Global(found.name, _made_of(found, lifted.function, options, self.loc), loc)
         options = options | {"held": len(lifted.variables)}
         value = _made_of(found, lifted.function, options, self.loc)
         partial = Partial(numba_typeof(value).dispatcher, f"{found.name} of {lifted.function.__name__}")
         _kept.append((value, partial))
+        if not found.applied:
+            lifting.check_assignments(self.func_ir, self.statement, lifted.variables, lifted.loc)
+            self.held = partial, lifted.variables
         holder = self._new(ir.Global(found.name, partial, loc))
         return ir.Expr.call(holder, lifted.variables, (), loc)
 

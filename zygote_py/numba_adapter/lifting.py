@@ -6,8 +6,8 @@
 
 What is constant in the function around, functions for example, is captured by the lifted function; inner functions
 that are captured are defined in it. The bodies are the user's own bytecode, so that errors name the user's lines. A
-variable is read where the derivative is made of the inner function; if it may be assigned to after that and before a
-call, Python would read another value, and that is refused.
+variable is read where the derivative is called; if that is passed on or put into a tuple, where it was made: if the
+variable may be assigned to after that, Python might read another value, and that is refused.
 """
 
 from __future__ import annotations
@@ -174,44 +174,61 @@ def _items(func_ir: Any, operand: Any) -> tuple[Any, ...]:
 # -------------------------------------------------------------------------------------------- the function around
 
 
-def check_assignments(
-    func_ir: Any, function: Any, asked: Any, applied: bool, variables: Sequence[Any], loc: Loc
-) -> None:
-    """Refuse a captured variable that may be assigned to between the making of an inner function and its last use.
+def check_assignments(func_ir: Any, asked: Any, variables: Sequence[Any], loc: Loc) -> None:
+    """Refuse captured variables that may be assigned to while a derivative is held that is not only called.
 
-    `asked` is the statement that asks for the derivative of `function`. Raises DifferentiationError.
+    `asked` is the statement that makes the derivative. Raises DifferentiationError.
     """
-    if not variables:
-        return
-    functions = _copies(func_ir, {function.name, *originals(func_ir, function.name)})
-    derived = set() if applied else _copies(func_ir, {asked.target.name})
+    names = _copies(func_ir, {asked.target.name})
+    only = _is_only(func_ir, names)
     start, uses, escapes = None, [], False
     for place, statement in _statements(func_ir):
         match statement:
-            case ir.Assign(value=ir.Expr(op="make_function")) if statement.target.name in functions:
-                start = place
-            case ir.Assign(value=ir.Var() as source) if source.name in functions | derived:
-                pass
-            case ir.Del():
-                pass
             case _ if statement is asked:
-                uses.append(place)
+                start = place
+            case ir.Del() | ir.Assign(value=ir.Var()):
+                pass
             case ir.Assign(value=ir.Expr(op="call") as call):
-                if any(var.name in derived for var in call.list_vars()):
+                passed = [var.name for var in call.list_vars() if var is not call.func]
+                if names & set(passed) or (call.func.name in names and not only):
                     uses.append(place)
             case _:
-                escapes = escapes or any(var.name in derived for var in statement.list_vars())
+                escapes = escapes or any(var.name in names for var in statement.list_vars())
     assert start is not None
     ends = [place for place, _ in _statements(func_ir)] if escapes else uses
-    for var in variables:
-        name = var.name.partition(".")[0]
-        through = [place for place in _assignments(func_ir, name) if place != start]
-        if is_reached(func_ir.blocks, start, through, ends):
+    for name in {var.name for var in variables}:
+        if is_reached(func_ir.blocks, start, _assignments(func_ir, name), ends):
             raise refuse(
-                f"`{name}` is assigned after the inner function that uses it was made",
+                f"`{name.partition('.')[0]}` is assigned after the function that captures it was differentiated",
                 loc,
-                f"define the function again after the assignment, or give it a parameter for `{name}`",
+                "differentiate it after the assignment, or only call its derivative where that was made",
             )
+
+
+def read_again(func_ir: Any, name: str, partial: Any, variables: Sequence[Any]) -> None:
+    """Let each call of a derivative, the variable `name`, hold the captured variables as they are then."""
+    names = _copies(func_ir, {name})
+    if not _is_only(func_ir, names):
+        return
+    for block in func_ir.blocks.values():
+        body: list[Any] = []
+        for statement in block.body:
+            match statement:
+                case ir.Assign(value=ir.Expr(op="call") as call) if call.func.name in names:
+                    loc = statement.loc
+                    holder, derived = (block.scope.redefine("$embedded", loc) for _ in range(2))
+                    made = ir.Global("derivative", partial, loc), ir.Expr.call(holder, list(variables), (), loc)
+                    for target, value in zip((holder, derived), made, strict=True):
+                        body.append(ir.Assign(value, target, loc))
+                        func_ir._definitions[target.name] = [value]
+                    call.func = derived
+            body.append(statement)
+        block.body = body
+
+
+def _is_only(func_ir: Any, names: Collection[str]) -> bool:
+    """Whether each of these variables is assigned in one place only."""
+    return all(len(func_ir._definitions[name]) == 1 for name in names)
 
 
 def originals(func_ir: Any, name: str) -> Iterator[str]:
@@ -239,12 +256,8 @@ def _copies(func_ir: Any, names: set[str]) -> set[str]:
 
 
 def _assignments(func_ir: Any, name: str) -> list[Place]:
-    """Where a variable of this name in the source is assigned."""
-    return [
-        place
-        for place, each in _statements(func_ir)
-        if isinstance(each, ir.Assign) and each.target.name.partition(".")[0] == name
-    ]
+    """Where a variable is assigned; Numba gives those that are captured no new names."""
+    return [place for place, each in _statements(func_ir) if isinstance(each, ir.Assign) and each.target.name == name]
 
 
 def _statements(func_ir: Any) -> Iterator[tuple[Place, Any]]:
