@@ -459,6 +459,14 @@ def assigned_by_a_call_that_takes_it(x):
     return x
 
 
+def assigned_where_numba_drops_it(x):
+    w = x
+    g = lambda v: v * w
+    s = apply(g, 1.0) + len([2 * i for i in range(2)])  # inlined, and Numba drops what nothing else reads
+    w = 3.0 * x
+    return s + apply(g, 1.0)
+
+
 def escapes_by_another(x):
     w = x
     g = lambda v: v * w
@@ -475,6 +483,7 @@ def escapes_by_another(x):
         (escapes_and_is_assigned, "`w` is assigned after the lambda that uses it was made"),
         (assigned_by_the_call, "`x` is assigned after the lambda that uses it was made"),
         (assigned_by_a_call_that_takes_it, "`x` is assigned after the lambda that uses it was made"),
+        (assigned_where_numba_drops_it, "`w` is assigned after the lambda that uses it was made"),
         (escapes_by_another, "`w` is assigned after the lambda that uses it was made"),
     ],
 )

@@ -283,13 +283,34 @@ def test_captured_variables_that_are_assigned_later():
         return x
 
     def one_of_two(x):
+        f = gradient(lambda v: v * x)
         if x > 3.0:
-            f = gradient(lambda v: v * x)
-        else:
-            f = gradient(lambda v: v * x)
+            f = gradient(lambda v: 2.0 * v * x)
         x = x + 1.0
         return f(2.0)
 
+    def dropped(x):
+        def helper(t):
+            return t * 2.0
+
+        y = x
+        f = gradient(lambda v: v * y)
+        r = f(1.0) + helper(x)
+        y = 7.0
+        return r + f(1.0)
+
+    def dropped_in_what_is_inlined(x):
+        def helper(t):
+            y = t
+            f = gradient(lambda v: v * y)
+            r = f(1.0)
+            y = 7.0
+            return r + f(1.0)
+
+        return helper(x)
+
+    for program in (dropped, dropped_in_what_is_inlined):
+        assert "`y` is assigned after the function that captures it was made" in refused(program, 2.0)
     for program in (held, passed, one_of_two):
         assert "`x` is assigned after the function that captures it was differentiated" in refused(program, 2.0)
 

@@ -56,8 +56,8 @@ def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: b
 
         `gradient(f)` may also be written in a function that `numba.njit` compiles, if it is known there which function
         `f` is: a global, an inner function or a lambda, or a compiled function that is an argument. What an inner
-        function captures of the compiled function is read where `gradient` is called; if it may be assigned to between
-        that and the call of the gradient, it is refused.
+        function captures of the compiled function is read where the gradient is called. Where the gradient is passed on
+        instead, what it captures must not be assigned to afterwards.
 
     Raises:
         DifferentiationError: at the first call for the types of its arguments, for what cannot be differentiated.

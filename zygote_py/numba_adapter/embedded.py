@@ -186,7 +186,7 @@ class _Call:
 
     def __init__(self, func_ir: Any, state: Any, scope: Any, statement: Any) -> None:
         self.func_ir = func_ir
-        self.globals = state.func_id.func.__globals__
+        self.func = state.func_id.func
         self.scope = scope
         self.statement = statement
         self.loc = Loc(statement.loc.filename, statement.loc.line)
@@ -309,7 +309,8 @@ class _Call:
                 )
             chosen = self._new(ir.Global(found.name, Chosen(found, options, self.loc), loc))
             return ir.Expr.call(chosen, (function,), (), loc)
-        lifted = lifting.lift(self.func_ir, made, self.globals, self.loc)
+        lifted = lifting.lift(self.func_ir, made, self.func.__globals__, self.loc)
+        lifting.check_dropped(self.func_ir, self.func.__code__, lifted)
         if not lifted.variables:
             return ir.Global(found.name, _made_of(found, lifted.function, options, self.loc), loc)
         options = options | {"held": len(lifted.variables)}

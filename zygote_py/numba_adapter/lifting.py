@@ -26,6 +26,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
 from zygote_py.numba_adapter.embedded import held_by
 from zygote_py.numba_adapter.places import Place, is_reached
+from zygote_py.numba_adapter.stores import dropped_after
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Lifted:
 
     function: Any
     variables: tuple[Any, ...]
+    names: tuple[str, ...]
+    codes: tuple[Any, ...]
     loc: Loc
 
 
@@ -120,7 +123,8 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
     maker = maker.replace(co_consts=tuple(real if each is outer else each for each in maker.co_consts))
     result: Any = python_types.FunctionType(maker, namespace)(*parts.cells.values())
     result.__name__ = result.__qualname__ = outer_name
-    return Lifted(result, tuple(parts.variables.values()), Loc(code.co_filename, code.co_firstlineno))
+    where = Loc(code.co_filename, code.co_firstlineno)
+    return Lifted(result, tuple(parts.variables.values()), tuple(parts.variables), tuple(parts.codes.values()), where)
 
 
 def _real(placeholder: Any, codes: dict[str, Any]) -> Any:
@@ -203,6 +207,38 @@ def check_assignments(func_ir: Any, asked: Any, variables: Sequence[Any], loc: L
                 loc,
                 "differentiate it after the assignment, or only call its derivative where that was made",
             )
+
+
+def check_dropped(func_ir: Any, outermost: Any, lifted: Lifted) -> None:
+    """Refuse captured variables of which Numba has dropped an assignment that a later call has to see.
+
+    Where it inlines an inner function, Numba drops assignments to what nothing reads but inner functions that were made
+    before. The bytecode tells of them. Raises DifferentiationError.
+    """
+    for name, var in zip(lifted.names, lifted.variables, strict=True):
+        chains = [chain for code in lifted.codes for chain in _chains(outermost, code)]
+        for chain in chains:
+            owners = [number for number, each in enumerate(chain[:-1]) if name in each.co_cellvars]
+            if not owners:
+                continue
+            owner = owners[-1]
+            known = len(_assignments(func_ir, var.name))
+            if dropped_after(chain[owner], chain[owner + 1], name, known):
+                raise refuse(
+                    f"`{name}` is assigned after the function that captures it was made",
+                    lifted.loc,
+                    f"make the function again after that, or give it a parameter for `{name}`",
+                )
+
+
+def _chains(outer: Any, code: Any) -> Iterator[list[Any]]:
+    """The functions from the outermost to one in it, as their code."""
+    if outer is code or outer == code:
+        yield [outer]
+    for inner in outer.co_consts:
+        if inspect.iscode(inner):
+            for chain in _chains(inner, code):
+                yield [outer, *chain]
 
 
 def read_again(func_ir: Any, name: str, partial: Any, variables: Sequence[Any]) -> None:
