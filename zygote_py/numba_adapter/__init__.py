@@ -31,6 +31,7 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
+from zygote_py.numba_adapter.embedded import embed
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.inference import typed_function, typed_implementation
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
     from zygote_py.numba_adapter.messages import definition_line
+    from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
     from zygote_py.numba_adapter.supported import array_members, supported_callables
 
@@ -64,6 +66,7 @@ __all__ = [
     "LENGTH_OF_ITERATOR",
     "DataclassType",
     "GivenType",
+    "Partial",
     "array_members",
     "asm_text",
     "can_call",
@@ -72,6 +75,7 @@ __all__ = [
     "decorated",
     "default_of",
     "definition_line",
+    "embed",
     "entry_of_seed",
     "fields_of_object",
     "function_of",
@@ -121,6 +125,7 @@ _LATER = {
     "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
     "GivenType": "zygote_py.numba_adapter.given.GivenType",
     "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.arrays.LENGTH_OF_ITERATOR",
+    "Partial": "zygote_py.numba_adapter.partials.Partial",
     "array_members": "zygote_py.numba_adapter.supported.array_members",
     "can_call": "zygote_py.numba_adapter.given.can_call",
     "constructed_by": "zygote_py.numba_adapter.dataclasses.constructed_by",

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, Self
+from typing import Any
 
 from numba import types
 from numba.core import dispatcher as numba_dispatcher
@@ -33,17 +33,11 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
 from zygote_py.numba_adapter.messages import definition_of, note_calls
+from zygote_py.numba_adapter.same import Same
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
 _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 _numbers = itertools.count()
-
-
-class Same:
-    """What is itself when Numba copies what it is in."""
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
 
 class Session(Same):

@@ -33,9 +33,11 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Callee, Same, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callees import Callee, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
+from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.stores import dropped_after
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
 SELF = "closure_"
@@ -409,7 +411,11 @@ def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
             for place, each in _statements(func_ir)
             if any(_holds(typemap[var.name], maker) for var in _used(each))
         ]
+        code = func_ir.func_id.func.__code__
         for name in sorted(maker.variables):
+            known = len(_assignments(func_ir, [name]))
+            if name in code.co_cellvars and uses and dropped_after(code, maker.func.__code__, name, known):
+                raise _assigned_later(name, maker.func.__name__, maker.loc)
             if is_reached(func_ir.blocks, where, _assignments(func_ir, [name]), uses):
                 raise _assigned_later(name, maker.func.__name__, maker.loc)
 

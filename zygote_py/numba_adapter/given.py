@@ -30,8 +30,9 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.numba_adapter.callees import Callee, Same, Session, fold
+from zygote_py.numba_adapter.callees import Callee, Session, fold
 from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh
+from zygote_py.numba_adapter.same import Same
 
 
 class GivenCallee(Callee):
