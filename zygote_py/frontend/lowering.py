@@ -19,7 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import arrays, calls, expressions, lists, objects, values
+from zygote_py.frontend import arrays, calls, choices, expressions, lists, objects, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
@@ -444,6 +444,8 @@ class Lowering:
         """A value as one of another type: numbers are converted, also those in tuples."""
         if bundle.type == type:
             return bundle
+        if numba_adapter.is_choice(type):
+            return choices.chosen(self, bundle, type)
         if values.is_tuple(type) and values.is_tuple(bundle.type):
             parts = zip(values.components(bundle), components_of(type), strict=True)
             cast = [self.cast_bundle(part, to) for part, to in parts]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.callees import default_of
+    from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         make_ignored_known,
         parameters_of,
         signature_of_given,
+        spread,
     )
     from zygote_py.numba_adapter.inference import typed_function, typed_implementation
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
@@ -73,6 +75,7 @@ __all__ = [
     "fields_of_object",
     "function_of",
     "holds_functions",
+    "is_choice",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
@@ -86,6 +89,7 @@ __all__ = [
     "make_dispatcher",
     "make_identities",
     "make_ignored_known",
+    "number_in",
     "object_of",
     "opened",
     "options_of",
@@ -97,6 +101,7 @@ __all__ = [
     "result_type",
     "sealed",
     "signature_of_given",
+    "spread",
     "supported_callables",
     "taken_out",
     "takes_functions",
@@ -123,6 +128,7 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.records.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
+    "is_choice": "zygote_py.numba_adapter.choices.is_choice",
     "is_closure": "zygote_py.numba_adapter.closures.is_closure",
     "is_object": "zygote_py.numba_adapter.jitclasses.is_object",
     "is_python": "zygote_py.numba_adapter.given.is_python",
@@ -130,6 +136,7 @@ _LATER = {
     "made_by": "zygote_py.numba_adapter.jitclasses.made_by",
     "make_identities": "zygote_py.numba_adapter.given.make_identities",
     "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
+    "number_in": "zygote_py.numba_adapter.choices.number_in",
     "opened": "zygote_py.numba_adapter.records.opened",
     "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
     "put_back": "zygote_py.numba_adapter.records.put_back",
@@ -137,6 +144,7 @@ _LATER = {
     "result_type": "zygote_py.numba_adapter.arrays.result_type",
     "sealed": "zygote_py.numba_adapter.records.sealed",
     "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
+    "spread": "zygote_py.numba_adapter.given.spread",
     "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
     "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
     "taken_out": "zygote_py.numba_adapter.records.taken_out",

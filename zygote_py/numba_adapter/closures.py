@@ -111,6 +111,10 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """What tells closures apart."""
         return self.maker, self.types
 
+    def unify(self, context: object, other: Type) -> Type | None:
+        """Numba asks for a type that holds values of both."""
+        return self.maker.session.united(self, other)
+
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
         pysig = inspect.signature(self.maker.func)
