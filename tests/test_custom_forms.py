@@ -120,6 +120,50 @@ def test_a_pullback_for_each_path():
     zg.check_adjoint(kinked, -2.0)
 
 
+def rungs(x, n):
+    return x * n if n < 3 else math.sin(x) if n == 3 else x * x
+
+
+@zg.adjoint(rungs)
+def rule_of_rungs(x, n):
+    if n == 3:
+        back = (lambda dy: (dy * math.cos(x), None)) if x > 0.0 else (lambda dy: (math.cos(x) * dy, None))
+        return math.sin(x), back
+    if n > 3:
+        return x * x, lambda dy: (2.0 * dy * x, None)
+
+    def back_of_product(dy):
+        return dy * n, None
+
+    return x * n, back_of_product
+
+
+def in_order(x, n):
+    return rungs(x, n)
+
+
+@zg.adjoint(in_order)
+def rule_in_order(x, n):
+    if n == 3:
+        c = math.cos(x)
+        back = lambda dy: (dy * c, None)
+    elif n > 3:
+        back = (lambda dy: (2.0 * dy * x, None)) if n > 4 else (lambda dy: (dy * x * 2.0, None))
+    elif n > 1:
+        back = lambda dy: (dy * n, None)
+    else:
+        back = lambda dy: (n * dy, None)
+    return rungs(x, n), back
+
+
+@pytest.mark.parametrize("n", range(6))
+@pytest.mark.parametrize("function", [rungs, in_order])
+def test_many_pullbacks(function, n):
+    own = without_rule(rungs)
+    check(lambda x, n: function(x * x, n) * x, lambda x, n: own(x * x, n) * x, 0.7, n)
+    zg.check_adjoint(function, -0.7, n)
+
+
 def test_a_rule_calls_functions_with_rules():
     def f(x):
         return kinked(x) * x

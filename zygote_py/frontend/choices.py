@@ -9,6 +9,7 @@ Only the pullback of a rule may be such a value; see `zygote_py.numba_adapter.ch
 from __future__ import annotations
 
 import builtins
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,10 +35,13 @@ def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
     else:
         number, *parts = components(value)
         held = {part.type: part.leaves for part in parts}
-        which = number.leaves[0]
-        for old, part in enumerate(parts):  # they may stand in another order
-            if (new := numba_adapter.number_in(type_, part.type)) != old:
-                raise at.refuse("these functions are chosen from in several steps", "choose the pullback once")
+        which = old = number.leaves[0]
+        numbers = [numba_adapter.number_in(type_, part.type) for part in parts]
+        if numbers != list(range(len(parts))):  # they stand in another order
+            which = Const(numbers[-1], INT)
+            for place, new in enumerate(numbers[:-1]):
+                is_it = at.emit(operator.eq, (old, Const(place, INT)), types.boolean)
+                which = at.emit(ops.select, (is_it, Const(new, INT), which), INT)
     leaves = [which]
     for function in functions:
         leaves += held.get(function) or [_nothing(at, leaf) for leaf in leaves_of(function)]
