@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import subprocess
 import sys
 import textwrap
@@ -60,3 +61,10 @@ def test_everything_that_is_named_is_there():
             assert name in module.__all__
             assert importlib.import_module(place.rpartition(".")[0])
     assert set(zygote_py.__all__) <= set(dir(zygote_py))
+
+
+def test_no_module_has_the_name_of_a_function():
+    """Importing it, which `check_adjoint` or reading a pickle may do, would put the module into the function's place."""
+    for module in (zygote_py, numba_adapter):
+        for name in module.__all__:
+            assert importlib.util.find_spec(f"{module.__name__}.{name}") is None

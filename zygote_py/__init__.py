@@ -17,7 +17,7 @@ from zygote_py.api import GradientFunction, gradient, value_and_gradient
 if TYPE_CHECKING:
     from zygote_py.checkpoints import checkpoint
     from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
-    from zygote_py.pullback import Pullback, pullback
+    from zygote_py.pullbacks import Pullback, pullback
 
 __all__ = [
     "DifferentiationError",
@@ -38,13 +38,13 @@ __version__ = "0.1.0"
 
 # Imported when they are asked for, as they need the compiler: a gradient out of the cache does not.
 _LATER = {
-    "Pullback": "zygote_py.pullback",
+    "Pullback": "zygote_py.pullbacks",
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
     "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
     "hook": "zygote_py.custom",
     "ignore": "zygote_py.custom",
-    "pullback": "zygote_py.pullback",
+    "pullback": "zygote_py.pullbacks",
     "stop_gradient": "zygote_py.custom",
 }
 

@@ -31,7 +31,7 @@ from zygote_py.structures import parts, with_parts
 
 def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
     """Compare what a rule gives with differences. Raises DifferentiationError."""
-    from zygote_py.pullback import pullback
+    from zygote_py.pullbacks import pullback
 
     args = _with_defaults(given, args)
     call = _call_of(given, len(args))
