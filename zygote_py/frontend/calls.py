@@ -80,6 +80,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
+    if numba_adapter.is_checkpoint(callee_type):
+        return Bundle(type_, (args or list(keywords.values()))[0].leaves)
     if numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_):
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):

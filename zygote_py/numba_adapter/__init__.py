@@ -33,6 +33,7 @@ from zygote_py.numba_adapter.dispatch import (
 if TYPE_CHECKING:
     from numba.np.extensions import cross2d
 
+    from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.callees import default_of
     from zygote_py.numba_adapter.choices import is_choice, number_in
@@ -75,6 +76,7 @@ __all__ = [
     "fields_of_object",
     "function_of",
     "holds_functions",
+    "is_checkpoint",
     "is_choice",
     "is_closure",
     "is_compile_time",
@@ -128,6 +130,7 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.records.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
+    "is_checkpoint": "zygote_py.numba_adapter.again.is_checkpoint",
     "is_choice": "zygote_py.numba_adapter.choices.is_choice",
     "is_closure": "zygote_py.numba_adapter.closures.is_closure",
     "is_object": "zygote_py.numba_adapter.jitclasses.is_object",

@@ -336,8 +336,8 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
         return None if is_helper(type.func) else type.typed(argument_types)
     if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
         return session.typed(type.dispatcher.py_func, argument_types)
-    maker: Any = getattr(type, "maker", None)  # of a closure
-    return None if maker is None or not isinstance(type, types.BaseTuple) else session.typed(maker.func, argument_types)
+    closure: Any = type
+    return closure.typed(argument_types) if hasattr(type, "maker") and isinstance(type, types.BaseTuple) else None
 
 
 def signature_of(type: Any) -> inspect.Signature:
