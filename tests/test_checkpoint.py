@@ -123,7 +123,7 @@ def in_a_loop_with_its_variables(w, x):
     s = w
     for i in range(3):
         c = s * i
-        s = s + zg.checkpoint(lambda t, k=2.0: t * c * k + s)(x)  # noqa: B023 (called at once)
+        s = s + zg.checkpoint(lambda t, k=2.0: t * c * k + s)(x)
     return s
 
 

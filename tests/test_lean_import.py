@@ -64,7 +64,7 @@ def test_everything_that_is_named_is_there():
 
 
 def test_no_module_has_the_name_of_a_function():
-    """Importing it, as `check_adjoint` may, or reading a pickle, would put the module into the place of the function."""
+    """Importing it, as `check_adjoint` does, would put the module into the place of the function."""
     for module in (zygote_py, numba_adapter):
         for name in module.__all__:
             assert importlib.util.find_spec(f"{module.__name__}.{name}") is None

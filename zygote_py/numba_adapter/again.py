@@ -1,4 +1,4 @@
-"""`checkpoint(f)` in a function that is typed for us: a function of the same arguments, whose calls are told from others.
+"""`checkpoint(f)` in a function that is typed for us: a function of the same arguments, one whose calls are known.
 
     $1 = call $checkpoint($f)           CalleeType(f)                   AgainType(f)
                                         ClosureType(g: w: float64)      AgainClosureType(g: w: float64)
