@@ -44,11 +44,12 @@ def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
                 which = at.emit(ops.select, (is_it, Const(new, INT), which), INT)
     leaves = [which]
     for function in functions:
-        leaves += held.get(function) or [_nothing(at, leaf) for leaf in leaves_of(function)]
+        leaves += held.get(function) or [nothing(at, leaf) for leaf in leaves_of(function)]
     return Bundle(type_, tuple(leaves))
 
 
-def _nothing(at: Lowering, leaf: Type) -> Operand:
+def nothing(at: Lowering, leaf: Type) -> Operand:
+    """What stands for a value of this type where there is none."""
     own = plain(leaf)
     if isinstance(own, types.NoneType):
         return Const(None, types.none)
@@ -57,8 +58,8 @@ def _nothing(at: Lowering, leaf: Type) -> Operand:
     if isinstance(own, types.Array) and is_scalar(own.dtype):
         return empty_array(at, own)
     raise at.refuse(
-        f"a pullback of one path of a rule captures a value of type {leaf}",
-        "let it capture numbers, arrays and tuples; or make one pullback, with the `if` in it",
+        f"a value of type {leaf} that there is on one path only is not supported",
+        "let there be one on all paths; or use numbers, arrays and tuples",
     )
 
 
