@@ -493,6 +493,19 @@ def test_refusals(f, message):
     assert value_and_gradient(apply)(square, 2.0) == (4.0, (None, 4.0))
 
 
+def named_as_a_global(x):
+    def square(v):  # not the function of the module
+        return v * x
+
+    return apply(square, x) + square(x)
+
+
+def test_an_inner_function_with_the_name_of_a_global():
+    derivative = gradient(named_as_a_global)
+    assert derivative(1.5) == 6.0
+    assert not derivative._now.is_outdated()  # else it would be compiled again at each call
+
+
 def test_no_gradient_with_respect_to_a_function():
     with pytest.raises(DifferentiationError, match="no gradient with respect to `f`"):
         gradient(apply, wrt="f")(square, 1.0)

@@ -37,8 +37,10 @@ from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_fol
 if TYPE_CHECKING:
     from numba.np.extensions import cross2d
 
+    from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.callees import default_of
+    from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         make_ignored_known,
         parameters_of,
         signature_of_given,
+        spread,
     )
     from zygote_py.numba_adapter.inference import typed_function, typed_implementation
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
@@ -80,6 +83,8 @@ __all__ = [
     "fields_of_object",
     "function_of",
     "holds_functions",
+    "is_checkpoint",
+    "is_choice",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
@@ -96,6 +101,7 @@ __all__ = [
     "make_dispatcher",
     "make_identities",
     "make_ignored_known",
+    "number_in",
     "object_of",
     "opened",
     "options_of",
@@ -108,6 +114,7 @@ __all__ = [
     "sealed",
     "settings",
     "signature_of_given",
+    "spread",
     "supported_callables",
     "taken_out",
     "takes_functions",
@@ -136,6 +143,8 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.records.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
+    "is_checkpoint": "zygote_py.numba_adapter.again.is_checkpoint",
+    "is_choice": "zygote_py.numba_adapter.choices.is_choice",
     "is_closure": "zygote_py.numba_adapter.closures.is_closure",
     "is_object": "zygote_py.numba_adapter.jitclasses.is_object",
     "is_python": "zygote_py.numba_adapter.given.is_python",
@@ -143,6 +152,7 @@ _LATER = {
     "made_by": "zygote_py.numba_adapter.jitclasses.made_by",
     "make_identities": "zygote_py.numba_adapter.given.make_identities",
     "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
+    "number_in": "zygote_py.numba_adapter.choices.number_in",
     "opened": "zygote_py.numba_adapter.records.opened",
     "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
     "put_back": "zygote_py.numba_adapter.records.put_back",
@@ -150,6 +160,7 @@ _LATER = {
     "result_type": "zygote_py.numba_adapter.arrays.result_type",
     "sealed": "zygote_py.numba_adapter.records.sealed",
     "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
+    "spread": "zygote_py.numba_adapter.given.spread",
     "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
     "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
     "taken_out": "zygote_py.numba_adapter.records.taken_out",

@@ -29,6 +29,7 @@ from numba.core.typing.templates import signature
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import register_model, typeof_impl
 
+from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
@@ -113,6 +114,18 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """What tells closures apart."""
         return self.maker, self.types
 
+    def unify(self, context: object, other: Type) -> Type | None:
+        """Numba asks for a type that holds values of both."""
+        return self.maker.session.united(self, other)
+
+    def held(self) -> ClosureType:
+        """The type as that the function itself gets the closure."""
+        return self
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """The function for these argument types, the closure's behind them."""
+        return self.maker.session.typed(self.maker.func, argument_types)
+
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
         pysig = inspect.signature(self.maker.func)
@@ -123,7 +136,7 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """Numba asks for the signature of a call."""
         func = self.maker.func
         pysig, folded = fold(func, args, kws, dict(zip(self.fields, self.types, strict=True)))
-        return signature(self.maker.session.result_type(func, (*folded, self)), *folded).replace(pysig=pysig)
+        return signature(self.maker.session.result_type(func, (*folded, self.held())), *folded).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
