@@ -78,7 +78,7 @@ def _written_by(reverse: Function, count: int) -> set[Param] | None:
     memory = Memory(reverse)
     found: set[Param] = set()
     for param in reverse.params[:count]:
-        writers = memory.writers(param)
+        writers = memory.writers_to(param) if isinstance(param.type, types.Array) else memory.writers(param)
         if not writers:
             continue
         found.add(param)

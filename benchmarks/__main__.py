@@ -3,6 +3,7 @@
 python -m benchmarks                          everything, with fastmath off and on
 python -m benchmarks loop rk4 --json out.json these two, and a file for pyperf
 python -m benchmarks compile code             compile time and code size only
+python -m benchmarks split                    what `pullback` costs, beside a gradient
 python -m benchmarks --quick                  a rough answer within two minutes
 """
 
@@ -22,11 +23,12 @@ from benchmarks.code_size import code_sizes
 from benchmarks.compile_time import compile_times
 from benchmarks.measure import Times, time_in_processes
 from benchmarks.memory import peak_in_process
+from benchmarks.split import split_times
 
 
 def main() -> None:
     """Run what the command line names and print the tables."""
-    names = [*CASES, "compile", "code"]
+    names = [*CASES, "split", "compile", "code"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Time gradients against gradients by hand."
     )
@@ -51,6 +53,9 @@ def main() -> None:
         print(report.speed_table(results), *report.notes(results), sep="\n", end="\n\n", flush=True)
     if peaks:
         print(report.memory_table(peaks), end="\n\n", flush=True)
+    if "split" in wanted:
+        rows = {name: split_times(name, rounds, seconds) for name in CASES}
+        print(report.split_table(rows), end="\n\n", flush=True)
     compiled = sizes = None
     if "compile" in wanted:
         compiled = compile_times(3 if options.quick else 7)

@@ -92,6 +92,22 @@ def per_value(times: Times, variant: str) -> float:
     return (min(times[variant]) - min(times["no record"])) / STACK_VALUES * 1e9
 
 
+def split_table(rows: Mapping[str, Times]) -> str:
+    """A gradient with its value in one call, against `pullback` and a call of what it gives, all from Python."""
+    return _table(
+        ("split", "value and gradient", "pullback, back", "ratio", "more"),
+        (
+            (
+                name,
+                *(duration(min(times[variant])) for variant in ("joint", "split")),
+                f"{ratio(times, 'split', 'joint'):.2f}",
+                f"{(min(times['split']) - min(times['joint'])) * 1e6:.1f} us",
+            )
+            for name, times in rows.items()
+        ),
+    )
+
+
 def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
     """The most bytes that a gradient takes at any time, its result included."""
     rows = (

@@ -187,6 +187,18 @@ class Memory:
         root = self.root(operand)
         return [] if root is None else self._writers.get(root, [])
 
+    def writers_to(self, param: Param) -> list[Instr]:
+        """The instructions that may write to a parameter, not only to others that its root stands for: new arrays."""
+
+        def may_be(base: Operand) -> bool:
+            return base is param or not (isinstance(base, Param) or (isinstance(base, Instr) and is_fresh(base)))
+
+        return [
+            writer
+            for writer in self.writers(param)
+            if any(self.may_share(target, param) and any(map(may_be, bases(target))) for target in writes(writer))
+        ]
+
     def is_written(self, operand: Operand) -> bool:
         """Whether anything writes to what a value may reach."""
         return bool(self.writers(operand))

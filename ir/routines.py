@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from zygote_py.ir.core import Function, Instr, Param, Raise, Return, Routine, operands
-from zygote_py.ir.memory import Memory, bases, effect, has_memory, is_fresh, writes
+from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ops import Effect
 
 
@@ -91,20 +91,9 @@ def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
 
     given = [param for param in function.params if has_memory(param.type)]
     return (
-        numbers([param for param in given if _is_written(param, memory)]),
+        numbers([param for param in given if memory.writers_to(param)]),
         numbers([param for param in given if memory.root(param) in results]),
         any(map(_acts, instrs)) or any(isinstance(block.terminator, Raise) for block in function.blocks),
-    )
-
-
-def _is_written(param: Param, memory: Memory) -> bool:
-    """Whether anything writes to a parameter; what writes to new arrays, of which it is one of many, does not."""
-    return any(
-        base is param or not (isinstance(base, Param) or (isinstance(base, Instr) and is_fresh(base)))
-        for writer in memory.writers(param)
-        for target in writes(writer)
-        if memory.may_share(target, param)
-        for base in bases(target)
     )
 
 

@@ -1,6 +1,9 @@
 """`checkpoint`: what it computes is that of the function, what is kept are the arguments."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -98,6 +101,16 @@ def of_one_that_writes(x, w):
     return s * a[1]
 
 
+def writes_to_captured(x):
+    y = x * 1.0
+
+    def inner(t):
+        y[0] = t
+        return y[1]
+
+    return zg.checkpoint(inner)(x[0]) + y[0]
+
+
 def to_the_argument(x, w):
     b = np.empty(len(x))
     return zg.checkpoint(smooth)(x, b, w) + x[1] * b[2]
@@ -115,15 +128,105 @@ def nested(x):
     return zg.checkpoint(outer)(x) + zg.checkpoint(outer)(2.0 * x)
 
 
+# Functions that capture variables, of which the gradient flows to these too.
+
+
+def captures_a_number(w, x):
+    return zg.checkpoint(lambda t: w * t * math.sin(w))(x) * w
+
+
+def captures_an_array(w, x):
+    u = w * 2.0
+    weighted = zg.checkpoint(lambda t: np.tanh(u * t))
+    y = weighted(x)
+    s = 0.0
+    for _ in range(2):
+        y = weighted(y) + np.sum(u)
+        s += y[0] * y[1]
+    return s
+
+
+def captured_and_overwritten_after(w, x):
+    u = w * 1.0
+    s = 0.0
+    for k in range(3):
+        s += zg.checkpoint(lambda t: np.sum(np.sin(u) * t))(x) * u[0]
+        u[k] *= s
+    return s + np.sum(u)
+
+
+def in_a_loop_with_its_variables(w, x):
+    s = w
+    for i in range(3):
+        c = s * i
+        s = s + zg.checkpoint(lambda t, k=2.0: t * c * k + s)(x)
+    return s
+
+
+def through(f, x):
+    return zg.checkpoint(f)(x) + f(x)
+
+
+def passed_on(w, x):
+    return through(lambda t: math.sin(t * w), x) + through(steps_of_two, w)
+
+
+def steps_of_two(x):
+    return steps(x, 2)
+
+
+def apply(f, x):
+    return f(x) * f(2.0 * x)
+
+
+def passed_on_with_its_checkpoint(w, x):
+    functions = (zg.checkpoint(lambda t: t * t * w), zg.checkpoint(steps_of_two))
+    return apply(zg.checkpoint(lambda t: math.sin(t * w)), x) + functions[0](x) * functions[1](w)
+
+
+def captures_functions(w, x):
+    def inner(t):
+        return t * w
+
+    def outer(t):
+        return inner(t) * inner(w) + zg.checkpoint(inner)(t)
+
+    return zg.checkpoint(outer)(x)
+
+
+def calls_itself(w, x):
+    u = w * 2.0
+
+    def power(n):
+        return u if n == 0 else power(n - 1) * x + u
+
+    return zg.checkpoint(power)(4)
+
+
+def twice_over(w, x):
+    once = zg.checkpoint(lambda t: t * t * w)
+    return zg.checkpoint(once)(x)
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
     [
+        (captures_a_number, (0.4, 0.7)),
+        (captures_an_array, (normal(3), normal(3))),
+        (captured_and_overwritten_after, (normal(3), normal(3))),
+        (in_a_loop_with_its_variables, (0.4, 0.7)),
+        (passed_on, (0.4, 0.7)),
+        (passed_on_with_its_checkpoint, (0.4, 0.7)),
+        (captures_functions, (0.4, 0.7)),
+        (calls_itself, (0.4, 0.7)),
+        (twice_over, (0.4, 0.7)),
         (twice, (0.4, 3)),
         (in_a_loop, (0.4, 3)),
         (layers, (normal(2, 2), normal(2))),
         (overwritten_after, (normal(4),)),
         (of_a_recursion, (0.3, 3)),
         (of_one_that_writes, (normal(5), 0.7)),
+        (writes_to_captured, (normal(2),)),
         (of_a_pair, (0.3, 0.4)),
         (of_a_lambda, (0.4,)),
         (nested, (0.3,)),
@@ -188,6 +291,8 @@ def draws(x):
     [
         (lambda x: zg.checkpoint(gives_back)(x)[0], "may return one of its arguments"),
         (lambda x: zg.checkpoint(draws)(x[0]), "draws random numbers"),
+        (lambda x: zg.checkpoint(math.sin)(x[0]), "`checkpoint` of a value of type .* is not supported"),
+        (lambda x: zg.checkpoint(x)(x[0]), "`checkpoint` of a value of type .* is not supported"),
     ],
 )
 def test_refused(function, says):
@@ -195,10 +300,27 @@ def test_refused(function, says):
         zg.gradient(function)(np.array([1.0, 3.0]))
 
 
-def test_a_function_that_captures_is_refused():
-    def f(x):
-        w = 2.0 * x
-        return zg.checkpoint(lambda t: t * w)(x)
+def test_captured_from_outside():
+    w = np.array([0.5, 2.0])
+    scale = 3.0
 
-    with pytest.raises(DifferentiationError, match="captures variables"):
-        zg.gradient(f)(1.0)
+    def f(x):
+        return zg.checkpoint(lambda t: np.sum(t * w) * scale)(x) * scale
+
+    derivative = zg.gradient(f, closure=True)
+    for _ in range(2):
+        dx, captured = derivative(np.array([1.0, 4.0]))
+        np.testing.assert_allclose(dx, w * scale**2)
+        np.testing.assert_allclose(captured.w, np.array([1.0, 4.0]) * scale**2)
+        assert captured.scale == pytest.approx(2.0 * scale * (w[0] + 4.0 * w[1]))
+        w[0], scale = 1.5, 2.0  # read at each call
+
+
+def test_without_compilation():
+    """The same with Numba disabled, where the gradients run in plain Python."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("it is disabled")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

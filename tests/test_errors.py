@@ -177,14 +177,6 @@ def no_result_on_a_path(x):
         return x
 
 
-@refused(F8, says="`None` on one path", hint="flag", at="")
-def none_or_a_number(x):
-    y = None
-    if x > 0:
-        y = x
-    return x * 2 if y is None else x + y
-
-
 @refused(F8, says="`import`", hint="top of the module", at="import cmath")
 def import_inside(x):
     import cmath

@@ -292,6 +292,17 @@ def test_inner_functions(f):
     check_functions(f, 0.8, 1.2)
 
 
+def test_a_variable_that_is_assigned_by_the_call_of_what_captures_it():
+    def f(x):
+        g = lambda v: v * x
+        for _ in range(3):
+            x = g(2.0)
+        return x
+
+    check_functions(f, 1.3)
+    assert gradient(f)(1.3) == 8.0
+
+
 def test_closures_over_arrays_and_lists():
     def f(x, w):
         def item(i):
@@ -434,6 +445,28 @@ def escapes_and_is_assigned(x):
     return s + apply(g, x)
 
 
+def assigned_by_the_call(x):
+    g = lambda v: v * x
+    for _ in range(3):
+        x = g(v=2.0)
+    return x
+
+
+def assigned_by_a_call_that_takes_it(x):
+    g = lambda v: v * x
+    for _ in range(3):
+        x = apply(g, 2.0)
+    return x
+
+
+def assigned_where_numba_drops_it(x):
+    w = x
+    g = lambda v: v * w
+    s = apply(g, 1.0) + len([2 * i for i in range(2)])  # inlined, and Numba drops what nothing else reads
+    w = 3.0 * x
+    return s + apply(g, 1.0)
+
+
 def escapes_by_another(x):
     w = x
     g = lambda v: v * w
@@ -448,6 +481,9 @@ def escapes_by_another(x):
         (choice, "function square in one place and the function cube in another"),
         (assigned_later, "`w` is assigned after the inner function `g` that uses it was made"),
         (escapes_and_is_assigned, "`w` is assigned after the lambda that uses it was made"),
+        (assigned_by_the_call, "`x` is assigned after the lambda that uses it was made"),
+        (assigned_by_a_call_that_takes_it, "`x` is assigned after the lambda that uses it was made"),
+        (assigned_where_numba_drops_it, "`w` is assigned after the lambda that uses it was made"),
         (escapes_by_another, "`w` is assigned after the lambda that uses it was made"),
     ],
 )
@@ -455,6 +491,19 @@ def test_refusals(f, message):
     with pytest.raises(DifferentiationError, match=message):
         gradient(f)(1.3)
     assert value_and_gradient(apply)(square, 2.0) == (4.0, (None, 4.0))
+
+
+def named_as_a_global(x):
+    def square(v):  # not the function of the module
+        return v * x
+
+    return apply(square, x) + square(x)
+
+
+def test_an_inner_function_with_the_name_of_a_global():
+    derivative = gradient(named_as_a_global)
+    assert derivative(1.5) == 6.0
+    assert not derivative._now.is_outdated()  # else it would be compiled again at each call
 
 
 def test_no_gradient_with_respect_to_a_function():

@@ -6,6 +6,8 @@ What is expected stands beside each as a formula.
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -522,3 +524,9 @@ def test_a_tuple_is_returned_on_several_paths():
     value, back = pullback(f, -2.0)
     assert value == (2.0, (-6.0, 4))
     assert back((1.0, (1.0, None))) == (2.0,)
+
+
+def test_the_name_is_the_function_whatever_was_imported_before():
+    program = "from zygote_py import Pullback, check_adjoint, pullback; print(pullback(lambda x: x * x, 3.0)[1](1.0))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "(6.0,)\n", done.stderr

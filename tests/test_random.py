@@ -77,6 +77,13 @@ def test_programs_have_what_they_are_to_have():
         assert form in text, form
 
 
+def test_programs_with_functions_have_what_they_are_to_have():
+    programs = [generate(random.Random(seed), True, functions=True).text for seed in range(200)]
+    text = "".join(program.partition("def g1(")[2] for program in programs)
+    for form in ("= lambda q", "def h", "apply(h", "in_turn((h", "zg.checkpoint(h", "ruled(h", "[0](", "n - 1)"):
+        assert form in text, form
+
+
 def test_programs_that_write_have_what_they_are_to_have():
     text = "".join(generate(random.Random(seed), True, writes=True).text for seed in range(400))
     forms = "] =|] *=|] +=|[:] =|[:, |[::-1]|.T|np.empty(|np.zeros(|.copy()|_like(| @ |np.dot(|np.where(|np.sum(|[0]["

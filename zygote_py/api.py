@@ -13,9 +13,11 @@ and is callable from compiled code (see `zygote_py.gradient_function`).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.gradient_function import GradientFunction
 from zygote_py.requests import Wrt
 
@@ -51,6 +53,11 @@ def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: b
 
         Captured variables are read at each call. In compiled code they are constants, as everywhere in Numba, and their
         gradients are those for the values they had when it was compiled.
+
+        `gradient(f)` may also be written in a function that `numba.njit` compiles, if it is known there which function
+        `f` is: a global, an inner function or a lambda, or a compiled function that is an argument. What an inner
+        function captures of the compiled function is read where the gradient is called. Where the gradient is passed on
+        instead, what it captures must not be assigned to afterwards.
 
     Raises:
         DifferentiationError: at the first call for the types of its arguments, for what cannot be differentiated.
@@ -101,3 +108,26 @@ def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, 
     if f is None:
         return functools.partial(value_and_gradient, wrt=wrt, closure=closure)
     return GradientFunction(f, wrt, with_value=True, closure=closure)
+
+
+@functools.cache
+def _in_code(f: Callable[..., Any], with_value: bool, wrt: Wrt, closure: bool, held: int) -> GradientFunction:
+    """What compiled code calls for the gradient of a function; it is kept, as Numba does not."""
+    if closure and held:
+        raise DifferentiationError(
+            "`closure=True` of a function that captures variables of a compiled function",
+            hint="name what it captures: `wrt=('x', 'w')`",
+        )
+    return GradientFunction(f, wrt, with_value=with_value, closure=closure, held=held)
+
+
+def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
+    def make(f: Any, options: Mapping[str, Any]) -> GradientFunction:
+        given = {"wrt": None, "closure": False, "held": 0} | dict(options)
+        return _in_code(f, with_value, **given)
+
+    numba_adapter.embed(function, make, ("wrt", "closure"))
+
+
+_embed(gradient, with_value=False)
+_embed(value_and_gradient, with_value=True)

@@ -46,10 +46,18 @@ def is_captured_type(value: object) -> bool:
 
 
 def numbers_asked_for(
-    wrt: Sequence[int | str] | None, closure: bool, parameters: Sequence[str], lowered: LoweredFunction, loc: Loc
+    wrt: Sequence[int | str] | None,
+    closure: bool,
+    parameters: Sequence[str],
+    lowered: LoweredFunction,
+    loc: Loc,
+    held: int = 0,
 ) -> tuple[int, ...]:
-    """The numbers of the parameters that are asked for, hidden ones too; with `closure` all hidden ones behind them."""
-    given = range(lowered.argument_count) if wrt is None else wrt
+    """The numbers of the parameters that are asked for, hidden ones too; with `closure` all hidden ones behind them.
+
+    If it is not said which, these are all but the first `held` ones.
+    """
+    given = range(held, lowered.argument_count) if wrt is None else wrt
     numbers = [one if isinstance(one, int) else _number(one, parameters, lowered, loc) for one in given]
     return (*numbers, *(_differentiable(lowered) if closure else ()))
 

@@ -8,6 +8,7 @@ Python, else compiled. The differences are central, with three steps and two of 
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
+from zygote_py.frontend.given import names_of
 from zygote_py.given import Given, python_function
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
@@ -31,11 +33,12 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
     """Compare what a rule gives with differences. Raises DifferentiationError."""
     from zygote_py.pullbacks import pullback
 
+    args = _with_defaults(given, args)
     call = _call_of(given, len(args))
     reached = _reached(given, call, args)
     single = any(leaf.dtype in (np.float32, np.complex64) for leaf in map(np.asarray, _leaves(args)))
     rtol = (1e-2 if single else 1e-6) if rtol is None else rtol
-    function = _function(given, call)
+    function = _function(given, len(args), call)
     _, back = pullback(call, *_copied(args))
     expected = function(*_copied(args))
     value = _value_of_rule(given, args)(*_copied(args))
@@ -50,7 +53,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
         pairs = zip(weights, map(np.asarray, found), strict=True)
         return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
 
-    names = list(numba_adapter.signature_of_given(given, len(args)).parameters)[: len(args)]
+    names = names_of(given, list(numba_adapter.signature_of_given(given, len(args)).parameters), len(args))
     for number, (path, leaf, gradient) in enumerate(_paths(args, gradients, names)):
         if number not in reached or np.asarray(leaf).dtype.kind not in "fc":
             continue
@@ -62,11 +65,36 @@ def _of_leaf(loss: Callable[[tuple[Any, ...]], float], args: tuple[Any, ...], nu
     return lambda moved: loss(_with_leaf(args, number, moved))
 
 
+def _with_defaults(given: Given, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with the defaults of those that are missing."""
+    if not numba_adapter.is_python(given.target):
+        return args
+    function = python_function(given.target)
+    try:
+        bound = inspect.signature(function).bind(*args)
+    except TypeError as error:
+        raise refuse(f"`{given.name}` cannot be called with these arguments: {error}", None, "") from None
+    bound.apply_defaults()
+    return (*bound.args, *bound.kwargs.values())
+
+
 def _call_of(given: Given, count: int) -> Callable[..., Any]:
     """A Python function of that many parameters that calls the function that has the rule."""
-    names = ", ".join(f"x{number}" for number in range(count))
-    namespace: dict[str, Any] = {"function": given.target}
-    exec(f"def call({names}): return function({names})", namespace)
+    return _calling(given.target, count)
+
+
+def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callable[..., Any]:
+    """A Python function of that many parameters that calls another, those with a keyword only by their names."""
+    names = [f"x{number}" for number in range(count)]
+    python = python_function(function)
+    keywords = []
+    if inspect.isfunction(python):
+        parameters = inspect.signature(python).parameters.values()
+        keywords = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    first = count - len(keywords)
+    passed = [*names[:first], *(f"{word}={name}" for word, name in zip(keywords, names[first:], strict=True))]
+    namespace: dict[str, Any] = {"function": function}
+    exec(f"def call({', '.join(names)}): return function({', '.join(passed)}){read}", namespace)
     made: Callable[..., Any] = namespace["call"]
     return made
 
@@ -82,10 +110,8 @@ def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> f
 
 def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
     """The function of the value that the rule gives."""
-    names = ", ".join(f"x{number}" for number in range(len(args)))
-    namespace: dict[str, Any] = {"rule": python_function(given.rule)}
-    exec(f"def value({names}): return rule({names})[0]", namespace)
-    lowered = lower(namespace["value"], [numba_adapter.typeof(arg) for arg in args])
+    value = _calling(python_function(given.rule), len(args), "[0]")
+    lowered = lower(value, [numba_adapter.typeof(arg) for arg in args])
     for function in (lowered.function, *(routine.function for routine in lowered.routines)):
         passes.run(function, passes.CLEAN_UP)
         expand_arrays(function)
@@ -95,11 +121,10 @@ def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
     return lambda *given_args: loaded(*given_args, *captured)
 
 
-def _function(given: Given, call: Callable[..., Any]) -> Callable[..., Any]:
+def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..., Any]:
     """The function without its rule."""
     if numba_adapter.is_python(given.target):
-        plain: Callable[..., Any] = python_function(given.target)
-        return plain
+        return _calling(python_function(given.target), count)
     if numba_adapter.jit_is_disabled():
         return given.target
     decorate: Any = numba.njit

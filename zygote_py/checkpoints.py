@@ -35,8 +35,9 @@ def checkpoint(f: Callable[..., Any]) -> Checkpointed:
     variable of it outside.
 
     Parameters:
-        f: a plain Python function, or one decorated with `numba.njit`. It must not return one of its arguments, or draw
-            random numbers. Arrays that it writes to are copied. What it prints, it prints in both sweeps.
+        f: a plain Python function, or one decorated with `numba.njit`; in a differentiated function an inner function
+            or a lambda too, and what it captures is kept like its arguments. It must not return one of its arguments,
+            or draw random numbers. Arrays that it writes to are copied. What it prints, it prints in both sweeps.
 
     Returns:
         A function of the same arguments.

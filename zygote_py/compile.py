@@ -209,7 +209,7 @@ def _lowered(
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
     parameters = request.func.__code__.co_varnames[: len(given)]
-    wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc)
+    wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
     functions = [lowered.function, *(routine.function for routine in lowered.routines)]
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
     for function in functions:
@@ -271,7 +271,8 @@ def _taken_as(request: Request, number: int, type: Type) -> Type:
     name = request.func.__code__.co_varnames[number]
     _check_argument(request, name, type)
     named = request.wrt is not None and number in request.wrt
-    if isinstance(type, types.Integer) and (named or request.func.__code__.co_argcount == 1):
+    single = request.func.__code__.co_argcount - request.held == 1
+    if isinstance(type, types.Integer) and number >= request.held and (named or single):
         return types.float64
     if named and not carries_adjoint(type):
         raise refuse(

@@ -106,19 +106,20 @@ def _check_rule(made: given.Given) -> None:
         raise refuse(f"the rule of `{made.name}`, {rule!r}, is no Python function", None, "write one")
     parameters = list(inspect.signature(rule).parameters.values())
     for parameter in parameters:
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+        if parameter.kind is parameter.VAR_KEYWORD:
             raise refuse(
                 f"{made} has the parameter `{parameter}`", made.loc, "give each parameter a place of its own", "def"
             )
+    any_number = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
     taken = numba_adapter.parameters_of(given.python_function(made.target))
-    if taken is None and numba_adapter.is_python(made.target):
+    if taken is None and numba_adapter.is_python(made.target) and not any_number:
         raise refuse(
-            f"`{made.name}` takes any number of arguments, and a rule is for a function that does not",
+            f"`{made.name}` takes any number of arguments, and {made} does not",
             made.loc,
-            "give a rule to a function with a parameter for each",
+            "let it take what the function takes",
             "def",
         )
-    if taken is not None:
+    if taken is not None and not any_number:
         most, least = len(taken), len([each for each in taken if each.default is each.empty])
         if numba_adapter.is_python(made.target):
             least = most
@@ -138,12 +139,13 @@ def _check_rule(made: given.Given) -> None:
                     "leave it out, or give it the function's",
                     "def",
                 )
-    _check_returns(made, rule.__code__, len(parameters))
+    _check_returns(made, rule.__code__, None if any_number else len(parameters))
 
 
-def _check_returns(made: given.Given, code: CodeType, count: int) -> None:
+def _check_returns(made: given.Given, code: CodeType, count: int | None) -> None:
     """A rule makes an inner function of one parameter, and returns pairs; the inner function returns as many gradients.
 
+    `count` is how many, None if that is not known.
     What the bytecode does not show plainly is found when types are known.
     """
     inner = [each for each in code.co_consts if isinstance(each, CodeType) and not each.co_name.endswith("comp>")]
@@ -179,7 +181,7 @@ def _check_returns(made: given.Given, code: CodeType, count: int) -> None:
                 "def",
             )
         for returned_count, line in _tuples_returned(each):
-            if returned_count != count:
+            if count is not None and returned_count != count:
                 raise refuse(
                     f"the pullback of {made} returns {returned_count} gradient{'s' * (returned_count != 1)}, and "
                     f"`{made.name}` has {count} parameter{'s' * (count != 1)}",

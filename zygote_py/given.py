@@ -87,6 +87,7 @@ class Ignored:
         return Ignored, (self.function,)
 
 
+_rules: weakref.WeakSet[Any] = weakref.WeakSet()
 _watchers: weakref.WeakSet[Any] = weakref.WeakSet()
 _given: dict[int, Given] = {}  # by the identity of the callable: not all can be hashed
 _versions = itertools.count(1)
@@ -97,6 +98,8 @@ def give(given: Given) -> None:
     """Take down what is given for a callable, in the place of what was given before."""
     global _version
     _given[id(python_function(given.target))] = given
+    if given.kind == "rule":
+        _rules.add(python_function(given.rule))
     _version = next(_versions)
     for watcher in list(_watchers):
         watcher.rules_have_changed()
@@ -120,6 +123,11 @@ def given_for(value: object) -> Given | None:
 def all_given() -> list[Given]:
     """All that is given at present."""
     return list(_given.values())
+
+
+def is_rule(function: object) -> bool:
+    """Whether a function is a rule, or was one."""
+    return function in _rules
 
 
 def version() -> int:

@@ -26,8 +26,8 @@ from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, re
 from zygote_py.capture import Capture
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
-from zygote_py.requests import MoreCaptured, Request, Wrt, call_form, make_request, named_in_module
-from zygote_py.starred import expanded, names_of, star_of
+from zygote_py.requests import MoreCaptured, Request, Wrt, make_request, misfit, named_in_module
+from zygote_py.starred import expanded, names_of, star_of, starred_dispatcher
 
 if TYPE_CHECKING:
     from zygote_py.compile import Compiled
@@ -41,14 +41,18 @@ class GradientFunction:
 
     Attributes:
         primal: the function that was differentiated, as it was given.
+        held: how many of the first parameters are captured variables, which get a gradient only if they are named.
     """
 
-    def __init__(self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False) -> None:
+    def __init__(
+        self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False, held: int = 0
+    ) -> None:
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
         self._wrt = wrt
         self._with_value = with_value
         self._closure = closure
+        self.held = held
         self._star = star_of(primal)
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
@@ -101,7 +105,7 @@ class GradientFunction:
             if numba_adapter.is_dispatcher(primal):
                 options = numba_adapter.options_of(primal)
             primal = named._under_own_name
-        return _restored, (primal, options, self._wrt, self._with_value, self._closure)
+        return _restored, (primal, options, self._wrt, self._with_value, self._closure, self.held)
 
     @functools.cached_property
     def _under_own_name(self) -> Callable[..., object]:
@@ -250,14 +254,19 @@ class GradientFunction:
 
     def _entry_of(self, now: _Generation) -> Any:
         if now.entry is None:
+            if self._star:
+                now.entry = starred_dispatcher(self.primal, lambda count: self._of(count)._entry_dispatcher())
+            else:
+                stub = stub_of(self._request, [])
+                wrong = functools.partial(misfit, self._request)
 
-            def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
-                present, kernel = self._compile(given)
-                return None if present.hidden else kernel  # with constants, it is not what the kernel says
+                def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                    present, kernel = self._compile(given)
+                    return None if present.hidden else kernel  # with constants, it is not what the kernel says
 
-            now.entry = numba_adapter.make_dispatcher(
-                stub_of(self._request, []), self._implement_entry, self._request.options, MachineCode(kernel_of)
-            )
+                now.entry = numba_adapter.make_dispatcher(
+                    stub, self._implement_entry, self._request.options, MachineCode(kernel_of), misfit=wrong
+                )
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
@@ -276,7 +285,7 @@ class GradientFunction:
                 "derivatives of derivatives are not supported yet",
                 hint="write the first derivative out, for example from its source(), and differentiate that",
             )
-        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure)
+        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure, held=self.held)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, defaults filled in."""
@@ -284,9 +293,7 @@ class GradientFunction:
         try:
             bound = inspect.signature(request.func).bind(*args, **kwargs)
         except TypeError as error:
-            raise refuse(
-                f"wrong arguments: {error}", request.loc, hint=f"call it as {call_form(request.func)}"
-            ) from None
+            raise misfit(request, error) from None
         bound.apply_defaults()
         return bound.args
 
@@ -312,7 +319,8 @@ class GradientFunction:
     def _expanded(self, count: int) -> GradientFunction:
         """The gradient function for so many arguments of a function that takes `*args`."""
         wrt = names_of(self._wrt, self.primal, count)
-        return GradientFunction(expanded(self.primal, count), wrt, with_value=self._with_value, closure=self._closure)
+        primal = expanded(self.primal, count)
+        return GradientFunction(primal, wrt, with_value=self._with_value, closure=self._closure, held=self.held)
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
         if self._star:
@@ -387,7 +395,7 @@ _named: weakref.WeakKeyDictionary[Any, GradientFunction] = weakref.WeakKeyDictio
 
 
 def _restored(
-    primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool, closure: bool
+    primal: Any, options: dict[str, object] | None, wrt: Wrt, with_value: bool, closure: bool, held: int = 0
 ) -> GradientFunction:
     """The gradient function that was pickled; the one of the module if that is it."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
@@ -399,7 +407,7 @@ def _restored(
         primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
         if options is not None:
             primal = numba_adapter.decorated(primal, options)
-    return GradientFunction(primal, wrt, with_value=with_value, closure=closure)
+    return GradientFunction(primal, wrt, with_value=with_value, closure=closure, held=held)
 
 
 def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:

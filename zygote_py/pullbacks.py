@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -21,19 +20,21 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.compile import CompiledPullback, compile_pullback
+from zygote_py.compiled_pullback import entry_function, known_of
 from zygote_py.frontend import Capture, LoweredFunction
 from zygote_py.given import watch
 from zygote_py.gradient_function import GradientFunction, stub_of
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of, item_texts, with_components
-from zygote_py.starred import expanded, star_of
+from zygote_py.ir.types import components_of, with_components
+from zygote_py.requests import misfit
+from zygote_py.seeds import Seed, check_seeds, like
+from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
 
 
-def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
+def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
     Parameters:
@@ -41,9 +42,15 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
             arguments, and to arrays in them, and return a number, an array, a tuple, a NamedTuple or a frozen dataclass
             of these, or nothing.
         args: its arguments. Arrays that `f` writes to hold afterwards what `f` leaves there.
+        kwargs: arguments that are given by name.
 
     Returns:
         The value, None if `f` returns nothing, and a `Pullback`.
+
+        It may be called in a function that `numba.njit` compiles, for a function that is known there: a global, an
+        inner function or lambda, or a compiled function that is an argument. The pullback is then a value of compiled
+        code, which may be called, passed on, returned, and put into tuples and lists. Captured globals are constants
+        there, as everywhere in Numba; what an inner function captures is read when `pullback` is called.
 
     Raises:
         DifferentiationError: for what cannot be differentiated.
@@ -61,19 +68,29 @@ def pullback(f: Callable[..., Any], *args: Any) -> tuple[Any, Pullback]:
         array([1., 9.])
         >>> back(out=np.array([1.0, 1.0]))
         (array([2., 6.]), array([0., 0.]))
+        >>> from numba import njit
+        >>> @njit
+        ... def slope(x, w):
+        ...     value, back = pullback(lambda x: x**2 * w, x)
+        ...     (dx,) = back(1.0)
+        ...     return value, dx
+        >>> slope(3.0, 2.0)
+        (18.0, 12.0)
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    return _function(f, len(args) if star_of(f) else -1)(*args)
+    function = _function(f, len(args) if star_of(f) else -1)
+    return function(*(function._of._bind(args, kwargs) if kwargs else args))
 
 
 @functools.lru_cache(maxsize=256)
-def _function(f: Callable[..., Any], count: int = -1) -> _PullbackFunction:
+def _function(f: Callable[..., Any], count: int = -1, held: int = 0) -> _PullbackFunction:
     """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up.
 
-    If it takes any number of arguments, `count` says how many it is called with.
+    If it takes any number of arguments, `count` says how many it is called with. The first `held` parameters are
+    captured variables.
     """
-    return _PullbackFunction(f if count < 0 else expanded(f, count))
+    return _PullbackFunction(f if count < 0 else expanded(f, count), held)
 
 
 class Pullback:
@@ -97,13 +114,13 @@ class Pullback:
         kept: Any = None,
         quick: Any = None,
     ) -> None:
-        """`value` is what the function returned, or what `_like` makes of it."""
+        """`value` is what the function returned, or what `like` makes of it."""
         self._made = made
         self._args = args
         self._captured = captured
         self._kept = kept
         self._quick = quick  # what may be called with one float for a seed
-        self._value = value if type(value) is float else _like(value)
+        self._value = value if type(value) is float else like(value)
 
     def __reduce__(self) -> Any:
         """Pickled as the function and what it keeps; the code is made anew where it is unpickled."""
@@ -125,28 +142,15 @@ class Pullback:
 
     def _seeds(self, compiled: CompiledPullback, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> list[Any]:
         """What is passed on for the seeds as they were given."""
+        check_seeds(compiled, len(seed), seeds)
         given: list[Any] = []
-        if len(seed) > 1:
-            raise DifferentiationError(f"{len(seed)} seeds for one returned value", hint="call it as back(seed)")
         if carries_adjoint(compiled.result_type):
-            given.append(_Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else None))
-        elif seed:
-            raise DifferentiationError(
-                f"a seed for the returned value, which is of type {compiled.result_type}",
-                hint=f"name the seed: {', '.join(f'back({name}=...)' for name in compiled.written) or 'there is none'}",
-            )
+            given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else None))
         params = compiled.lowered.function.params
         names = [param.hint for param in params]
-        for name in seeds:
-            if name not in compiled.written:
-                what = "the function does not write to" if name in names else "is no parameter of the function"
-                written = ", ".join(f"`{each}`" for each in compiled.written)
-                raise DifferentiationError(
-                    f"a seed for `{name}`, which {what}", hint=f"it writes to {written or 'none of its arguments'}"
-                )
         for name in compiled.written:
             number = names.index(name)
-            given.append(_Seed(name, "", params[number].type, _like(self._args[number])).of(seeds.get(name)))
+            given.append(Seed(name, "", params[number].type, like(self._args[number])).of(seeds.get(name)))
         return given
 
 
@@ -184,7 +188,7 @@ class _Made:
 
     def pullback(self, args: tuple[Any, ...], value: Any, kept: Any) -> Pullback:
         """The pullback of a split function."""
-        likes = tuple(map(_like, args)) if self.compiled.written else ()
+        likes = tuple(map(like, args)) if self.compiled.written else ()
         quick = None
         if self.native and self.compiled.result_type == types.float64 and not self.compiled.written:
             kind = kept._type
@@ -192,6 +196,17 @@ class _Made:
                 self._quick[id(kind)] = kind, numba_adapter.entry_of_seed(self.back, kept)
             _, quick = self._quick[id(kind)]
         return Pullback(self, likes, (), value, kept, quick)
+
+    def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
+        """A pullback that comes out of compiled code."""
+        compiled, items = self.compiled, iter(likes)
+        result = known_of(compiled.result_type, items) if carries_adjoint(compiled.result_type) else None
+        params = compiled.lowered.function.params[: compiled.lowered.argument_count]
+        known = tuple(known_of(param.type, items) if param.hint in compiled.written else None for param in params)
+        if compiled.split:
+            return self.pullback(known, result, kept)
+        captured = tuple(_copied(capture.read()) for capture in compiled.lowered.hidden)
+        return Pullback(self, kept, captured, result)
 
 
 _numbers = itertools.count()
@@ -204,8 +219,12 @@ class _NotSplit(Exception):
 class _PullbackFunction:
     """The pullbacks of one function, compiled for each signature that it is called with."""
 
-    def __init__(self, primal: Callable[..., Any]) -> None:
-        self._of = GradientFunction(primal, None, with_value=False)
+    def __init__(self, primal: Callable[..., Any], held: int = 0) -> None:
+        """The first `held` parameters are captured variables: they get no gradient."""
+        self._of = GradientFunction(primal, None, with_value=False, held=held)
+        self._held = held
+        self._entry: Any = None  # for calls from compiled code
+        self._kept: list[Any] = []
         self._made: dict[tuple[Type, ...], _Made] = {}
         self._by_number: dict[int, _Made] = {}
         self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
@@ -216,7 +235,7 @@ class _PullbackFunction:
     def rules_have_changed(self) -> None:
         """Compile again at the next call: a function may have got a rule."""
         with numba_adapter.COMPILER_LOCK:
-            self._made, self._quick = {}, None
+            self._made, self._quick, self._entry = {}, None, None
 
     def __call__(self, *args: Any) -> tuple[Any, Pullback]:
         quick = self._quick
@@ -274,6 +293,34 @@ class _PullbackFunction:
         function: Callable[..., object] = made.value
         return function
 
+    def _entry_dispatcher(self) -> Any:
+        """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
+        with numba_adapter.COMPILER_LOCK:
+            if self._entry is None:
+                if star_of(self._of.primal):
+                    self._entry = starred_dispatcher(self._of.primal, self._entry_for)
+                else:
+                    request = self._of._request
+                    options = {**request.options, "no_cpython_wrapper": True}
+                    wrong = functools.partial(misfit, request)
+                    stub = stub_of(request, [])
+                    self._entry = numba_adapter.make_dispatcher(stub, self._implement_entry, options, misfit=wrong)
+                self._kept.append(self._entry)  # Numba refers to it weakly
+            return self._entry
+
+    def _entry_for(self, count: int) -> Any:
+        """The same for so many arguments of a function that takes any number of them."""
+        made = _PullbackFunction(expanded(self._of.primal, count), self._held)
+        self._kept.append(made)
+        return made._entry_dispatcher()
+
+    def _implement_entry(self, given: tuple[Type, ...]) -> Callable[..., object]:
+        argument_types = tuple(
+            numba_adapter.typeof(each.value) if isinstance(each, types.Omitted) else each for each in given
+        )
+        made = self._compile(argument_types)
+        return entry_function(made.compiled, self._of._request, made.restored, made.number)
+
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
         with numba_adapter.COMPILER_LOCK:
             made = self._made.get(argument_types)
@@ -316,7 +363,7 @@ def _restored(
     kept: Any,
 ) -> Pullback:
     """A pullback that was pickled, its function by way of the gradient of it."""
-    made = _function(of.primal)._compile(argument_types)
+    made = _function(of.primal, held=of.held)._compile(argument_types)
     if made.native and made.compiled.split:
         kept = numba_adapter.put_back(*kept)
     return Pullback(made, args, captured, value, kept)
@@ -333,82 +380,11 @@ def _copied(value: Any) -> Any:
     return value if held is None else with_parts(value, map(_copied, held))
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
-    """What is to be known of an array to check a seed."""
-
-    shape: tuple[int, ...]
-    dtype: Any
+@functools.cache
+def _in_code(f: Callable[..., Any], held: int) -> _PullbackFunction:
+    """What compiled code calls for the pullback of a function; it is kept, as Numba does not."""
+    return _PullbackFunction(f, held)
 
 
-def _like(value: Any) -> Any:
-    """What is to be known of a value to check a seed: of arrays no elements, in any structure."""
-    if isinstance(value, np.ndarray):
-        return _Array(value.shape, value.dtype)
-    held = parts(value)
-    return value if held is None else with_parts(value, map(_like, held))
-
-
-@dataclass(frozen=True)
-class _Seed:
-    """What a seed is for: a result, by its name (empty: the returned value), or an item of it, and what it was."""
-
-    name: str
-    path: str
-    type: Type
-    value: Any
-
-    def __str__(self) -> str:
-        if self.name:
-            return f"the seed for `{self.name}{self.path}`"
-        return f"the seed for {f'`{self.path}` of ' if self.path else ''}the returned value"
-
-    def of(self, given: Any) -> Any:
-        """What is passed on for a seed as it was given; None is zero. What does not fit is refused."""
-        if not carries_adjoint(self.type):
-            return self.value  # nothing looks at it
-        if isinstance(self.type, types.BaseTuple):
-            return self._structure(given)
-        return self._array(given) if isinstance(self.type, types.Array) else self._number(given)
-
-    def _structure(self, given: Any) -> Any:
-        held = parts(self.value)
-        assert held is not None
-        if given is None:
-            given = with_parts(self.value, (None,) * len(held))
-        seeds = parts(given) if type(given) is type(self.value) else None
-        if seeds is None or len(seeds) != len(held):
-            kind = type(self.value)
-            needed = f"a tuple of {len(held)} items" if kind is tuple else f"a `{kind.__name__}`"
-            raise DifferentiationError(f"{self} is {_described(given)}; it needs {needed}", hint=_HINT)
-        items = zip(item_texts(self.type), components_of(self.type), held, seeds, strict=True)
-        made = [_Seed(self.name, self.path + text, kind, old).of(seed) for text, kind, old, seed in items]
-        return with_parts(self.value, made)
-
-    def _array(self, given: Any) -> Any:
-        if given is None:
-            return np.zeros(self.value.shape, self.value.dtype)
-        fits = isinstance(given, np.ndarray) and (given.shape, given.dtype) == (self.value.shape, self.value.dtype)
-        if not fits:
-            raise DifferentiationError(f"{self} is {_described(given)}; it needs {_described(self.value)}", hint=_HINT)
-        return given
-
-    def _number(self, given: Any) -> Any:
-        given = 0 if given is None else given
-        is_complex = isinstance(given, complex | np.complexfloating) and isinstance(self.type, types.Complex)
-        is_real = isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool)
-        if not is_complex and not is_real:
-            raise DifferentiationError(f"{self} is {_described(given)}; it needs a {self.type}", hint=_HINT)
-        number: Any = getattr(np, str(self.type))(given)
-        return float(number) if self.type == types.float64 else number
-
-
-_HINT = "a seed has the form, the shapes and the dtypes of what it is the adjoint of; None is zero"
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, np.ndarray | _Array):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
-    if isinstance(value, tuple) and type(value) is tuple:
-        return f"a tuple of {len(value)} items"
-    return f"{value!r} of type `{type(value).__name__}`"
+numba_adapter.register_as_dispatcher(_PullbackFunction, _PullbackFunction._entry_dispatcher)
+numba_adapter.embed(pullback, lambda f, options: _in_code(f, options.get("held", 0)), applied=True)

@@ -27,8 +27,9 @@ Wrt = str | int | Sequence[str | int] | None
 class Request:
     """What to differentiate: the function, the parameters asked for (None: all), by number, the form.
 
-    Captured variables are asked for by name. With `bare`, the answer is the one gradient asked for and no tuple;
-    `closure` puts the gradients of all captured variables behind it, `with_value` the value before.
+    Captured variables are asked for by name; the first `held` parameters are such variables too. With `bare`, the
+    answer is the one gradient asked for and no tuple; `closure` puts the gradients of all captured variables behind it,
+    `with_value` the value before.
     """
 
     func: Callable[..., object]
@@ -39,6 +40,7 @@ class Request:
     options: Mapping[str, object]
     defaults: Mapping[str, object]
     closure: bool = False
+    held: int = 0
 
     @property
     def numbers_vary(self) -> bool:
@@ -60,7 +62,9 @@ class MoreCaptured(Exception):
         self.hidden = hidden
 
 
-def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False) -> Request:
+def make_request(
+    primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False, held: int = 0
+) -> Request:
     """What is to be differentiated. Raises DifferentiationError for what is no function, or not of a supported form."""
     func = numba_adapter.py_func_of(primal)
     if not inspect.isfunction(func):
@@ -75,8 +79,8 @@ def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, clos
             raise refuse(
                 f"the parameter `{parameter}` is not supported", loc, hint="give each parameter a place of its own"
             )
-    numbers = None if wrt is None else _numbers(wrt, list(parameters), loc)
-    bare = len(parameters) == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
+    numbers = None if wrt is None else _numbers(wrt, list(parameters), held, loc)
+    bare = len(parameters) - held == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
     name = func.__name__ if func.__name__.isidentifier() else "function"
     suffix = "value_and_gradient" if with_value else "gradient"
     return Request(
@@ -88,17 +92,22 @@ def make_request(primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, clos
         numba_adapter.options_of(primal),
         {name: p.default for name, p in parameters.items() if p.default is not p.empty},
         closure,
+        held,
     )
 
 
-def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int | str, ...]:
-    """The numbers of parameters; a name that none has may be that of a captured variable."""
+def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str, ...]:
+    """The numbers of parameters; a name that none has may be that of a captured variable.
+
+    In `wrt` they are counted from the first parameter on that does not hold such a variable.
+    """
+    count = len(names) - held
     found: list[int | str] = []
     for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
         if isinstance(one, str) and one in names:
             found.append(names.index(one))
-        elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -len(names) <= one < len(names):
-            found.append(int(one) % len(names))
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -count <= one < count:
+            found.append(int(one) % count + held)
         elif isinstance(one, str) and one.isidentifier():
             found.append(one)
         else:
@@ -108,6 +117,11 @@ def _numbers(wrt: Wrt, names: list[str], loc: Loc) -> tuple[int | str, ...]:
                 hint=f"name one of {', '.join(names)}" if names else "the function has no parameters",
             )
     return tuple(found)
+
+
+def misfit(request: Request, error: TypeError) -> DifferentiationError:
+    """The error for arguments that do not fit the parameters."""
+    return refuse(f"wrong arguments: {error}", request.loc, hint=f"call it as {call_form(request.func)}")
 
 
 def call_form(func: Callable[..., object]) -> str:

@@ -32,10 +32,10 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     own = code.co_varnames[: code.co_argcount][:count]
     star = star_of(primal)
     names = [*own, *(f"{star}_{number}" for number in range(count - len(own)))]
-    function = "function"
-    while function in names:
-        function += "_"
     name = func.__name__ if func.__name__.isidentifier() else "function"
+    function = "original"
+    while function in (*names, name):
+        function += "_"
     text = (
         f"def make({function}):\n def {name}({', '.join(names)}): return {function}({', '.join(names)})\n return {name}"
     )
@@ -60,3 +60,26 @@ def names_of(wrt: Any, primal: Any, count: int) -> Any:
     if isinstance(wrt, str) or not isinstance(wrt, Sequence):
         return wrt
     return [each for one in wrt for each in (rest if one == star else [one])]
+
+
+def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
+    """What compiled code calls for a function that takes any number of arguments; `of` gives it for their number."""
+    func: Any = numba_adapter.py_func_of(primal)
+    star = star_of(primal)
+    own = func.__code__.co_varnames[: func.__code__.co_argcount]
+    name = func.__name__ if func.__name__.isidentifier() else "function"
+    called = "called"
+    while called in (*own, star, name):
+        called += "_"
+    text = f"def {name}({', '.join((*own, f'*{star}'))}): return {called}({', '.join((*own, f'*{star}'))})"
+
+    def made(namespace: dict[str, Any]) -> Callable[..., object]:
+        exec(text, namespace)
+        function: Callable[..., object] = namespace[name]
+        function.__defaults__ = func.__defaults__
+        return function
+
+    def implement(argument_types: tuple[Any, ...]) -> Callable[..., object]:
+        return made({called: of(len(own) + len(argument_types[-1]))})
+
+    return numba_adapter.make_dispatcher(made({}), implement, numba_adapter.options_of(primal))

@@ -8,7 +8,8 @@ The programs nest loops with bounds that depend on data, branches, `break`, `con
 and overwrite, swap, pack and unpack their variables. They end after a bounded number of steps, keep their values in
 range, stay inside the domains of what they call and read arrays only inside their bounds. With `writes` they also make,
 view, swap and write to arrays (`tests.random_programs.arrays`), with `functions` they call others, which may call each
-other and themselves (`tests.random_programs.functions`). They do not raise.
+other and themselves (`tests.random_programs.functions`), and inner functions that capture variables, pass these on,
+give them a checkpoint, and call one with a rule (`tests.random_programs.inner`). They do not raise.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests.array_trees import in_layout
 from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
 from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
 from tests.random_programs.functions import Calls, Place, Signature
+from tests.random_programs.inner import HELPERS, Inner
 
 HEADER = "import math\n\nimport numpy as np\n\n\n"
 STEPS = 200  # the most iterations of the innermost loop
@@ -42,6 +44,11 @@ class Program:
     text: str
     inputs: tuple[tuple[Any, ...], ...]
     writes: bool = False
+
+    @property
+    def passes_functions(self) -> bool:
+        """Whether it has inner functions, which Numba itself does not compile wherever they are passed on."""
+        return "import zygote_py" in self.text
 
 
 def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
@@ -75,7 +82,7 @@ def _given(arg: Any, layout: str) -> Any:
     return in_layout(arg, layout) if layout else arg
 
 
-class _Generator(Calls):
+class _Generator(Calls, Inner):
     def __init__(
         self,
         rng: random.Random,
@@ -128,7 +135,8 @@ class _Generator(Calls):
         if self.writes:
             order = [layouts.get(name, "") for name in kinds]
             drawn = tuple(tuple(map(_given, args, order)) for args in drawn)
-        return Program(HEADER + "".join(f"{other}\n\n\n" for other in others) + text + "\n", drawn, self.writes)
+        header = HEADER.rstrip("\n") + "\n" + HELPERS if self.functions else HEADER
+        return Program(header + "".join(f"{other}\n\n\n" for other in others) + text + "\n", drawn, self.writes)
 
     def _matrix(self) -> tuple[int, int]:
         return self.rng.randint(1, 3), self.rng.randint(1, 3)
@@ -200,7 +208,7 @@ class _Generator(Calls):
         if self.writes:
             simple += ((self.array_statement, 24),)
         if self.known:
-            simple += ((self.call, 12),)
+            simple += ((self.call, 12), (self.inner, 10))
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
         choices = [choice for choice in simple + compound if choice[1]]
         chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]

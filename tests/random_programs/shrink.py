@@ -47,15 +47,17 @@ def _candidates(program: Program) -> Iterator[Program]:
     module = ast.parse(program.text)
     function = module.body[-1]
     assert isinstance(function, ast.FunctionDef)
+    before = "\n".join(program.text.splitlines()[: function.lineno - 1]) + "\n"
+    before = before if len(module.body) > 3 else HEADER  # with the functions that it calls
     for changed in _smaller(function):
         ast.fix_missing_locations(changed)
-        yield replace(program, text=HEADER + ast.unparse(changed) + "\n")
+        yield replace(program, text=before + ast.unparse(changed) + "\n")
     for position in range(len(function.args.args)):
         if len(function.args.args) > 1:
             changed = copy.deepcopy(function)
             del changed.args.args[position]
             inputs = tuple(args[:position] + args[position + 1 :] for args in program.inputs)
-            yield replace(program, text=HEADER + ast.unparse(changed) + "\n", inputs=inputs)
+            yield replace(program, text=before + ast.unparse(changed) + "\n", inputs=inputs)
 
 
 def _smaller(function: ast.FunctionDef) -> Iterator[ast.FunctionDef]:

@@ -314,7 +314,7 @@ def fingerprint(
 ) -> Fingerprint:
     """What a gradient depends on; `rules` have a say in it without being called by name. Raises NotCacheable."""
     found = Fingerprint(request.numbers_vary)
-    found.add(environment, request.name, request.wrt, request.bare, request.with_value, request.closure)
+    found.add(environment, request.name, request.wrt, request.bare, request.with_value, request.closure, request.held)
     options: Mapping[str, object] = request.options
     found.add(sorted((name, repr(option)) for name, option in options.items()))
     for each in rules:

@@ -70,12 +70,14 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     callee = at.read(expression.callee).static
     if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
-    args, arg_types = [at.read(arg) for arg in expression.args], expression.types
+    makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
+    read = at.read_whole if makes else at.read
+    args, arg_types = [read(arg) for arg in expression.args], expression.types
     if callee in (len, tuple, min, max, sum, enumerate, zip) and args:
         refuse_sequence(at, args[0])
     if expression.star is not None:
         args += components(at.read(expression.star))
-    keywords = {name: at.read(arg) for name, arg in expression.keywords}
+    keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
         return given.stop(at, [*args, *(at.read(arg) for _, arg in expression.keywords)][0], type_)
     literal_value = values.known(type_)
@@ -83,7 +85,9 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
-    if numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_):
+    if numba_adapter.is_checkpoint(callee_type):
+        return Bundle(type_, (args or list(keywords.values()))[0].leaves)
+    if makes:
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
         return Bundle(type_, ())

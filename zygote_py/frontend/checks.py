@@ -3,12 +3,13 @@
 a, b, c = x                   check_count %n, 3             raises ValueError unless the array has three elements
 checkpointed(range(n), k)     check_positive %k             raises ValueError unless there is a segment
 np.round(x, 1, y)             check_out %n, %m              raises ValueError unless the axes have the same length
+prev * x                      check_present %flag, "float64"    raises TypeError if `prev` is None
 """
 
 from __future__ import annotations
 
 from zygote_py.ir.helpers import helper
-from zygote_py.ir.ops import Effect
+from zygote_py.ir.ops import WRITES_NOTHING, Effect
 
 
 def check_count(length: int, count: int) -> None:
@@ -31,6 +32,14 @@ def check_positive(number: int) -> None:
         raise ValueError("checkpointed: segments and snapshots must be at least 1")
 
 
+def check_present(present: bool, kind: str) -> None:
+    """Raise TypeError if there is no value."""
+    if not present:
+        raise TypeError("expected " + kind + ", got None")
+
+
 helper(check_count, Effect.WRITE)
 helper(check_positive, Effect.WRITE)
+helper(check_present, Effect.WRITE)
+WRITES_NOTHING.add(check_present)
 helper(check_out, Effect.WRITE)

@@ -20,7 +20,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, calls, creation, lists, objects, values
+from zygote_py.frontend import arrays, calls, creation, lists, objects, optional, values
 from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
@@ -56,7 +56,7 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
         case st.Copy(source):
             if source in at.iterations:
                 at.iterations[target] = at.iterations[source]
-            return at.read(source)
+            return at.read_whole(source)
         case st.Operate():
             return _operate(at, expression, type_)
         case st.Call():
@@ -68,7 +68,7 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
         case st.Item():
             return _item(at, expression, type_)
         case st.Build("tuple", items):
-            parts = [at.read(item) for item in items]
+            parts = [at.read_whole(item) for item in items]
             return Bundle(
                 types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves)
             )
@@ -106,6 +106,9 @@ def act(at: Lowering, statement: st.Act) -> None:
 
 
 def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
+    test = optional.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])
+    if test is not None:
+        return Bundle(type_, (test,))
     args = [at.read(arg) for arg in expression.args]
     literal_value = values.known(type_)
     if literal_value is not None:

@@ -14,7 +14,7 @@ them, `zygote_py.adjoints.custom` says.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -163,8 +163,8 @@ def _of_hook(typed: st.TypedFunction, back: st.TypedFunction) -> Iterator[Gradie
 
 
 def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) -> Iterator[Gradient]:
-    kinds = typed.parameter_types[: typed.argument_count]
-    names = typed.parameters[: typed.argument_count]
+    kinds = numba_adapter.spread(given, typed.parameter_types[: typed.argument_count], components_of)
+    names = names_of(given, typed.parameters[: typed.argument_count], len(kinds))
     returned = back.return_type
     if not is_tuple(returned):
         raise refuse(
@@ -189,7 +189,14 @@ def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) ->
         parameter += len(leaves_of(kind))
 
 
-def _shown(names: tuple[str, ...]) -> str:
+def names_of(given: Given, parameters: Sequence[str], count: int) -> list[str]:
+    """What to call so many arguments: as the parameters, those of `*args` by their number."""
+    rest = count - len(parameters) + 1
+    found: list[str] = numba_adapter.spread(given, parameters, lambda name: [f"{name}[{n}]" for n in range(rest)])
+    return found
+
+
+def _shown(names: Sequence[str]) -> str:
     return "".join(f"d{name}, " for name in names).strip() if len(names) == 1 else ", ".join(f"d{n}" for n in names)
 
 
@@ -263,7 +270,10 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
     assert parts is not None
     params, bundles = _parameters(typed, program)
     block = Block(typed.loc)
-    args = [_whole(block, kind, leaves, typed) for kind, leaves in bundles]
+    args = [
+        _whole(block, kind, leaves, typed)
+        for kind, leaves in numba_adapter.spread(parts.given, bundles, lambda bundle: _components(*bundle))
+    ]
     target = parts.given.target if numba_adapter.jit_is_disabled() else parts.foreign
     op = target if _is_known(target) else Foreign(target, _name(typed))
     result = plain(typed.return_type)
@@ -301,14 +311,17 @@ def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param],
     return [*(param for _, params in made for param in params), *hidden], made
 
 
+def _components(kind: Type, leaves: list[Param]) -> Iterator[tuple[Type, list[Param]]]:
+    for part in components_of(kind):
+        count = len(leaves_of(part))
+        yield part, leaves[:count]
+        leaves = leaves[count:]
+
+
 def _whole(block: Block, kind: Type, leaves: list[Param], typed: st.TypedFunction) -> Operand:
     """An argument put together again."""
     if is_tuple(kind):
-        items = []
-        for part in components_of(kind):
-            count = len(leaves_of(part))
-            items.append(_whole(block, part, leaves[:count], typed))
-            leaves = leaves[count:]
+        items = [_whole(block, *each, typed) for each in _components(kind, leaves)]
         made = Instr(ops.pack, tuple(items), plain(kind))
         block.instrs.append(made)
         return made

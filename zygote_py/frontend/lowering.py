@@ -19,7 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import arrays, calls, expressions, lists, objects, values
+from zygote_py.frontend import arrays, calls, choices, expressions, lists, objects, optional, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
@@ -154,13 +154,7 @@ class Lowering:
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
         if isinstance(self.result_type, types.Optional):
-            endings = [block.ending for block in self.graph.blocks.values()]
-            self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
-            raise self.refuse(
-                "a function that returns a value on one path and `None` on another is not supported",
-                "return a value everywhere, or raise an exception",
-                "return",
-            )
+            self.result_type = optional.result(self, self.graph.blocks.values())
 
     def _make_parameters(self) -> None:
         for name, type_ in zip(self.typed.parameters, self.typed.parameter_types, strict=True):
@@ -242,7 +236,7 @@ class Lowering:
                 assert isinstance(terminator, Branch)
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
             case st.Leave(value):
-                result = self.cast_bundle(self.read(value), self.result_type)
+                result = self.cast_bundle(self.read_whole(value), self.result_type)
                 if self._hidden_keys is None:
                     self.block.terminator = Return((calls.whole(self, result, "return"),))
                 else:
@@ -316,7 +310,7 @@ class Lowering:
                 if variable is None:
                     leaves = values.undefined(type_)
                 else:
-                    leaves = self.cast_bundle(self.read(variable), type_).leaves
+                    leaves = self.cast_bundle(self.read_whole(variable), type_).leaves
                 for phi, leaf in zip(phis, leaves, strict=True):
                     phi.incoming[pred] = leaf
 
@@ -383,6 +377,11 @@ class Lowering:
         return Bundle(value.type, tuple(leaves))
 
     def read(self, variable: st.Variable) -> Bundle:
+        """What a variable holds here; if that may be `None`, the value that there must be."""
+        value = self.read_whole(variable)
+        return optional.present(self, value) if optional.is_optional(value.type) else value
+
+    def read_whole(self, variable: st.Variable) -> Bundle:
         """What a variable holds here."""
         type_ = self.types[variable]
         if variable in self._single:
@@ -444,6 +443,12 @@ class Lowering:
         """A value as one of another type: numbers are converted, also those in tuples."""
         if bundle.type == type:
             return bundle
+        if isinstance(type, types.Optional):
+            return optional.held(self, bundle, type)
+        if optional.is_optional(bundle.type):
+            return self.cast_bundle(optional.present(self, bundle), type)
+        if numba_adapter.is_choice(type):
+            return choices.chosen(self, bundle, type)
         if values.is_tuple(type) and values.is_tuple(bundle.type):
             parts = zip(values.components(bundle), components_of(type), strict=True)
             cast = [self.cast_bundle(part, to) for part, to in parts]
@@ -457,11 +462,6 @@ class Lowering:
         type, own = plain(type), plain(operand.type)
         if own == type:
             return operand
-        if isinstance(type, types.Optional):
-            raise self.refuse(
-                "a variable that is `None` on one path and a value on another is not supported",
-                "start it with a value of its own type, and keep in a flag whether it was set",
-            )
         if not values.is_scalar(type) or not values.is_scalar(own):
             return operand
         match operand:

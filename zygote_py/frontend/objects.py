@@ -11,13 +11,13 @@ as with Numba. An object cannot be an argument, a result or a captured value.
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING
 
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
+from zygote_py.frontend.choices import empty_array
 from zygote_py.frontend.iteration import INT
 from zygote_py.frontend.values import Bundle, cells_of, leaves_of
 from zygote_py.ir import ops
@@ -38,23 +38,18 @@ def make(at: Lowering, type_: Type) -> Bundle:
                 made.append(at.emit(ops.zeros, (Const(1, INT),), cell))
                 continue
             held = at.emit(ops.stack, (), cell)
-            at.emit(ops.push, (held, _nothing(at, leaf)), types.none)
+            at.emit(ops.push, (held, _of_field(at, leaf)), types.none)
             made.append(held)
     return Bundle(type_, tuple(made))
 
 
-def _nothing(at: Lowering, leaf: Type) -> Operand:
+def _of_field(at: Lowering, leaf: Type) -> Operand:
     """What a field holds before anything is assigned to it."""
     if isinstance(leaf, types.List):
         raise at.refuse("a list in a field of a jitclass object is not supported", "use an array")
     if not isinstance(leaf, types.Array) or leaf.layout == "F":
         raise at.refuse(f"a field of type `{leaf}` of a jitclass object is not supported", "use numbers and arrays")
-    empty = at.emit(ops.zeros, (_FIRST,) * leaf.ndim, types.Array(leaf.dtype, leaf.ndim, "C"))
-    if leaf.layout == "C":
-        return empty
-    bounds = Const(None, types.none), Const(None, types.none), Const(2, INT)
-    every_other = [at.emit(builtins.slice, bounds, types.slice3_type) for _ in range(leaf.ndim)]
-    return at.emit(ops.getitem, (empty, *every_other), leaf)
+    return empty_array(at, leaf)
 
 
 def read(at: Lowering, value: Bundle, name: str) -> Bundle:

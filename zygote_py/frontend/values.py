@@ -123,6 +123,8 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(leaf for component in components_of(type) for leaf in leaves_of(component))
     if type in RANGES:
         return (RANGES[type],) * 3
+    if isinstance(type, types.Optional):  # whether there is a value, and the value
+        return (types.boolean, *leaves_of(type.type))
     if numba_adapter.is_object(type):
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):

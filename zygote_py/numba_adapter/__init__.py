@@ -31,13 +31,16 @@ from zygote_py.numba_adapter.dispatch import (
     register_as_dispatcher,
     typeof,
 )
+from zygote_py.numba_adapter.embedded import embed
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
     from numba.np.extensions import cross2d
 
+    from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.callees import default_of
+    from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
@@ -50,10 +53,12 @@ if TYPE_CHECKING:
         make_ignored_known,
         parameters_of,
         signature_of_given,
+        spread,
     )
     from zygote_py.numba_adapter.inference import typed_function, typed_implementation
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
     from zygote_py.numba_adapter.messages import definition_line
+    from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
     from zygote_py.numba_adapter.supported import array_members, supported_callables
 
@@ -64,6 +69,7 @@ __all__ = [
     "LENGTH_OF_ITERATOR",
     "DataclassType",
     "GivenType",
+    "Partial",
     "array_members",
     "asm_text",
     "can_call",
@@ -72,10 +78,13 @@ __all__ = [
     "decorated",
     "default_of",
     "definition_line",
+    "embed",
     "entry_of_seed",
     "fields_of_object",
     "function_of",
     "holds_functions",
+    "is_checkpoint",
+    "is_choice",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
@@ -92,6 +101,7 @@ __all__ = [
     "make_dispatcher",
     "make_identities",
     "make_ignored_known",
+    "number_in",
     "object_of",
     "opened",
     "options_of",
@@ -104,6 +114,7 @@ __all__ = [
     "sealed",
     "settings",
     "signature_of_given",
+    "spread",
     "supported_callables",
     "taken_out",
     "takes_functions",
@@ -121,6 +132,7 @@ _LATER = {
     "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
     "GivenType": "zygote_py.numba_adapter.given.GivenType",
     "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.arrays.LENGTH_OF_ITERATOR",
+    "Partial": "zygote_py.numba_adapter.partials.Partial",
     "array_members": "zygote_py.numba_adapter.supported.array_members",
     "can_call": "zygote_py.numba_adapter.given.can_call",
     "constructed_by": "zygote_py.numba_adapter.dataclasses.constructed_by",
@@ -131,6 +143,8 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.records.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
+    "is_checkpoint": "zygote_py.numba_adapter.again.is_checkpoint",
+    "is_choice": "zygote_py.numba_adapter.choices.is_choice",
     "is_closure": "zygote_py.numba_adapter.closures.is_closure",
     "is_object": "zygote_py.numba_adapter.jitclasses.is_object",
     "is_python": "zygote_py.numba_adapter.given.is_python",
@@ -138,6 +152,7 @@ _LATER = {
     "made_by": "zygote_py.numba_adapter.jitclasses.made_by",
     "make_identities": "zygote_py.numba_adapter.given.make_identities",
     "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
+    "number_in": "zygote_py.numba_adapter.choices.number_in",
     "opened": "zygote_py.numba_adapter.records.opened",
     "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
     "put_back": "zygote_py.numba_adapter.records.put_back",
@@ -145,6 +160,7 @@ _LATER = {
     "result_type": "zygote_py.numba_adapter.arrays.result_type",
     "sealed": "zygote_py.numba_adapter.records.sealed",
     "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
+    "spread": "zygote_py.numba_adapter.given.spread",
     "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
     "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
     "taken_out": "zygote_py.numba_adapter.records.taken_out",

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any, Self
+from typing import Any
 
 from numba import types
 from numba.core import dispatcher as numba_dispatcher
@@ -33,17 +33,11 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
 from zygote_py.numba_adapter.messages import definition_of, note_calls
+from zygote_py.numba_adapter.same import Same
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
 _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 _numbers = itertools.count()
-
-
-class Same:
-    """What is itself when Numba copies what it is in."""
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
 
 
 class Session(Same):
@@ -64,6 +58,7 @@ class Session(Same):
         self.types: dict[object, CalleeType] = {}
         self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
+        self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
         self._active: list[_Key] = []  # those being typed right now
@@ -108,6 +103,11 @@ class Session(Same):
                 _forget_failures()
                 self._assumed[key] = typed.return_type
         return self._typed[key]
+
+    def united(self, *functions: Type) -> Type | None:
+        """The type of a value that is one of several functions in what is being typed; None if there may be none."""
+        unite = self.choosing.get(self._active[-1][0]) if self._active else None
+        return None if unite is None else unite(*functions)
 
     def typed_again(self, func: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """A function with a checkpoint for these argument types."""
@@ -196,6 +196,10 @@ class CalleeType(Same, types.Callable, types.Opaque):
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
         return self._session.typed(self.func, argument_types)
+
+    def unify(self, context: object, other: Type) -> Type | None:
+        """Numba asks for a type that holds values of both."""
+        return self._session.united(self, other)
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
@@ -327,8 +331,8 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
         return None if is_helper(type.func) else type.typed(argument_types)
     if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
         return session.typed(type.dispatcher.py_func, argument_types)
-    maker: Any = getattr(type, "maker", None)  # of a closure
-    return None if maker is None or not isinstance(type, types.BaseTuple) else session.typed(maker.func, argument_types)
+    closure: Any = type
+    return closure.typed(argument_types) if hasattr(type, "maker") and isinstance(type, types.BaseTuple) else None
 
 
 def signature_of(type: Any) -> inspect.Signature:

@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 from numba.core import ir
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.ir_utils import build_definitions, get_definition, guard
+from numba.core.ir_utils import build_definitions
 
 from zygote_py import statements as st
 from zygote_py import structures
@@ -28,12 +28,14 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import AgainCallee, Callee, Session, callee_for, is_inlined, is_known_to_numba
+from zygote_py.numba_adapter.again import Checkpointer
+from zygote_py.numba_adapter.callees import Session, callee_for, is_inlined, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
+from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.unknown import unknown
 
 
@@ -69,7 +71,6 @@ class CapturesToArguments(FunctionPass):
                     if capture is not None:
                         _take(state, statement, capture, statement.target.name in keys)
         state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        _take_checkpoints(state.func_ir, state.func_id.func, state.session)
         return True
 
 
@@ -84,8 +85,8 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
     """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
     value = assign.value
     match value:
-        case ir.Global() if isinstance(value.value, Callee):
-            return None  # what was put here already, when the function was looked at before
+        case ir.Global() if isinstance(value.value, Same):
+            return None  # what was put here already; a global variable may have the name of an inner function
         case ir.Global() if value.value is ir.UNDEFINED or vars(builtins).get(value.name) is value.value:
             _check_builtin(value)
             return None
@@ -133,44 +134,10 @@ def _check_builtin(value: Any) -> None:
         raise refuse(f"`{value.name}` is not supported", loc, hint, value.name)
 
 
-def _take_checkpoints(func_ir: Any, func: Any, session: Session) -> None:
-    """Put what has a checkpoint in the place of `checkpoint(f)`, where it is known which function `f` is."""
-    for block in func_ir.blocks.values():
-        for statement in block.find_insts(ir.Assign):
-            match statement.value:
-                case ir.Expr(op="call") as call:
-                    made = guard(get_definition, func_ir, call.func)
-                    if not isinstance(made, ir.Global) or made.value is not checkpoint:
-                        continue
-                    args = [guard(get_definition, func_ir, arg) for arg in call.args]
-                    match args:
-                        case [ir.Global(value=Callee() as callee)]:
-                            again = AgainCallee(callee.func, callee.session)
-                            statement.value = ir.Global("checkpoint", again, statement.loc)
-                        case [ir.Expr(op="make_function", closure=None, defaults=None) as inner]:
-                            function = python_types.FunctionType(inner.code, func.__globals__, inner.name)
-                            statement.value = ir.Global("checkpoint", AgainCallee(function, session), statement.loc)
-                        case _:
-                            raise refuse(
-                                "`checkpoint` of a function that captures variables, or that is not known while "
-                                "compiling, is not supported",
-                                loc_of(statement.loc),
-                                "pass what it captures as arguments: `checkpoint(f)(x, w)`",
-                                "checkpoint",
-                            )
-                case _:
-                    pass
-    for block in func_ir.blocks.values():
-        for statement in block.find_insts(ir.Assign):
-            if isinstance(statement.value, ir.Global) and statement.value.value is checkpoint:
-                statement.value = ir.Const(0, statement.loc)  # nothing needs it any more
-    func_ir._definitions = build_definitions(func_ir.blocks)
-
-
 def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     if capture.value is checkpoint:
-        assign.value = ir.Global("checkpoint", checkpoint, assign.value.loc)
+        assign.value = ir.Global("checkpoint", Checkpointer(state.session), assign.value.loc)
         return
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)

@@ -29,13 +29,16 @@ from numba.core.typing.templates import signature
 from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import register_model, typeof_impl
 
+from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Callee, Same, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callees import Callee, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
+from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.stores import dropped_after
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
 SELF = "closure_"
@@ -111,6 +114,18 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """What tells closures apart."""
         return self.maker, self.types
 
+    def unify(self, context: object, other: Type) -> Type | None:
+        """Numba asks for a type that holds values of both."""
+        return self.maker.session.united(self, other)
+
+    def held(self) -> ClosureType:
+        """The type as that the function itself gets the closure."""
+        return self
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """The function for these argument types, the closure's behind them."""
+        return self.maker.session.typed(self.maker.func, argument_types)
+
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
         pysig = inspect.signature(self.maker.func)
@@ -121,7 +136,7 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """Numba asks for the signature of a call."""
         func = self.maker.func
         pysig, folded = fold(func, args, kws, dict(zip(self.fields, self.types, strict=True)))
-        return signature(self.maker.session.result_type(func, (*folded, self)), *folded).replace(pysig=pysig)
+        return signature(self.maker.session.result_type(func, (*folded, self.held())), *folded).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
@@ -409,7 +424,11 @@ def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
             for place, each in _statements(func_ir)
             if any(_holds(typemap[var.name], maker) for var in _used(each))
         ]
+        code = func_ir.func_id.func.__code__
         for name in sorted(maker.variables):
+            known = len(_assignments(func_ir, [name]))
+            if name in code.co_cellvars and uses and dropped_after(code, maker.func.__code__, name, known):
+                raise _assigned_later(name, maker.func.__name__, maker.loc)
             if is_reached(func_ir.blocks, where, _assignments(func_ir, [name]), uses):
                 raise _assigned_later(name, maker.func.__name__, maker.loc)
 

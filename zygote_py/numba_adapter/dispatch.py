@@ -7,6 +7,8 @@ llvm_text(dispatcher, (types.float64,))
 
 from __future__ import annotations
 
+import inspect
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -39,12 +41,26 @@ def make_dispatcher(
     implement: Callable[[tuple[Type, ...]], Callable[..., object]],
     options: Options,
     code: Code | None = None,
+    misfit: Callable[[TypeError], Exception] | None = None,
 ) -> Any:
     """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
 
     Among the argument types may be `types.Omitted` for a default that was not given. Machine code is kept in `code`.
+    Where compiled code calls it with arguments that do not fit the signature, it raises what `misfit` gives.
     """
     dispatcher: Any = decorated(stub, options)
+    if misfit is not None:
+        fold = dispatcher._compiler.fold_argument_types
+        signature = inspect.signature(stub)
+
+        def checked(args: tuple[Type, ...], keywords: dict[str, Type]) -> object:
+            try:
+                signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise misfit(error) from None
+            return fold(args, keywords)
+
+        dispatcher._compiler.fold_argument_types = checked
 
     def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
         return implement(tuple(args))
@@ -179,7 +195,26 @@ def register_as_dispatcher(cls: type, getter: Callable[[Any], Any]) -> None:
 
     @typeof_impl.register(cls)
     def type_of_object(value: object, context: object) -> Type:
-        return types.Dispatcher(getter(value))
+        dispatcher = getter(value)
+        _made_for[dispatcher] = weakref.ref(value)
+        return types.Dispatcher(dispatcher)
+
+    _made_classes.append(cls)
+
+
+_made_classes: list[type] = []
+_made_for: weakref.WeakKeyDictionary[Any, Callable[[], Any]] = weakref.WeakKeyDictionary()
+
+
+def is_made(value: object) -> bool:
+    """Whether a value is an object of a class that was registered as a dispatcher."""
+    return isinstance(value, tuple(_made_classes))
+
+
+def made_for(dispatcher: object) -> Any:
+    """The object whose dispatcher in compiled code this is; None for any other."""
+    found = _made_for.get(dispatcher) if isinstance(dispatcher, Dispatcher) else None
+    return None if found is None else found()
 
 
 def refresh() -> None:

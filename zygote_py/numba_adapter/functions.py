@@ -29,9 +29,10 @@ from zygote_py import structures
 from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Same, Session, callee_type, constant_key, is_inlined
+from zygote_py.numba_adapter.callees import Session, callee_type, constant_key, is_inlined
 from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
 from zygote_py.numba_adapter.given import given_callee
+from zygote_py.numba_adapter.same import Same
 
 _FUNCTIONS = (
     python_types.FunctionType,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 import types as python_types
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,8 +30,10 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.numba_adapter.callees import Callee, Same, Session, fold
+from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.callees import Callee, Session, fold
 from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh
+from zygote_py.numba_adapter.same import Same
 
 
 class GivenCallee(Callee):
@@ -63,9 +65,14 @@ class GivenType(Same, types.Callable, types.Opaque):
             raise errors.TypingError(
                 f"wrong arguments for `{self.given.name}`, as its rule has them: {error}"
             ) from None
+        star = star_of(self.given)
         taken = tuple(
-            types.unliteral(bound[name]) if name in bound else types.Omitted(parameter.default)
-            for name, parameter in pysig.parameters.items()
+            types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())])
+            if place == star
+            else types.unliteral(bound[name])
+            if name in bound
+            else types.Omitted(parameter.default)
+            for place, (name, parameter) in enumerate(pysig.parameters.items())
         )
         found, _ = result_of(self.given, taken, self.session)
         return signature(found, *taken).replace(pysig=pysig)
@@ -135,9 +142,8 @@ def signature_of_given(given: Given, count: int) -> inspect.Signature:
     if (inspect.isfunction(target) and given.rule is None) or is_python(given.target):
         return inspect.signature(target)
     own = [each.name for each in parameters_of(target) or ()]
-    if given.rule is not None:
-        taken = list(inspect.signature(python_function(given.rule)).parameters.values())
-    else:
+    taken = [] if given.rule is None else list(inspect.signature(python_function(given.rule)).parameters.values())
+    if not taken or any(each.kind is each.VAR_POSITIONAL for each in taken):
         taken = [inspect.Parameter(f"x{number}", _PLAIN) for number in range(count)]
     names = [*own[: len(taken)], *(each.name for each in taken[len(own) :])]
     made = [inspect.Parameter(name, _PLAIN, default=each.default) for name, each in zip(names, taken, strict=True)]
@@ -145,18 +151,33 @@ def signature_of_given(given: Given, count: int) -> inspect.Signature:
 
 
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, _PLAIN)
+
+
+def star_of(given: Given) -> int | None:
+    """Which of the parameters of a function takes all further arguments, as a tuple; None if there is none."""
+    if not is_python(given.target):
+        return None
+    parameters = inspect.signature(python_function(given.target)).parameters.values()
+    return next((place for place, each in enumerate(parameters) if each.kind is each.VAR_POSITIONAL), None)
+
+
+def spread(given: Given, values: Sequence[Any], parts: Callable[[Any], Iterable[Any]]) -> list[Any]:
+    """What there is for each parameter as what there is for each argument; `parts` takes that of `*args` apart."""
+    star = star_of(given)
+    return [each for place, value in enumerate(values) for each in (parts(value) if place == star else [value])]
 
 
 def parameters_of(target: object) -> list[inspect.Parameter] | None:
-    """The parameters that can be given by their place; None if that is not known."""
+    """The parameters, of what is not written in Python those with a place; None if there may be any number."""
     try:
         found = inspect.signature(target).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
     if any(each.kind is each.VAR_POSITIONAL for each in found):
         return None
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, _PLAIN)
-    taken = [each for each in found if each.kind in kinds]
+    words = inspect.isfunction(target)
+    taken = [each for each in found if each.kind in _PLACED or (words and each.kind is each.KEYWORD_ONLY)]
     return taken[1:] if isinstance(target, _Intrinsic) else taken  # the first of an intrinsic is the typing context
 
 
@@ -220,7 +241,7 @@ _compiled: weakref.WeakKeyDictionary[Given, Any] = weakref.WeakKeyDictionary()  
 
 def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, ...]] | None:
     context: Any = cpu_target.typing_context
-    args = tuple(each for each in taken if not isinstance(each, types.Omitted))
+    args = tuple(each for each in spread(given, taken, components_of) if not isinstance(each, types.Omitted))
     with _jit_enabled():
         try:
             held = context.resolve_value_type(compiled_by_numba(given))
@@ -230,7 +251,7 @@ def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, 
             return None
     if found is None or len(found.args) < len(args):
         return None
-    return found.return_type, tuple(found.args[: len(args)])
+    return found.return_type, taken if star_of(given) is not None else tuple(found.args[: len(args)])
 
 
 def can_call(given: Given, kinds: tuple[Type, ...]) -> bool:

@@ -30,10 +30,12 @@ from numba.core.untyped_passes import (
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.given import is_rule
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments, check_modules
+from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
@@ -73,6 +75,8 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
         raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result itself", "def")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise refuse("`async` is not supported", loc, "write an ordinary function", "async")
+    if is_rule(func):
+        session.choosing[func] = choice
     flags: Any = compiler.Flags()
     chosen = {name: options[name] for name in _SEMANTIC_OPTIONS if name in options}
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **chosen})

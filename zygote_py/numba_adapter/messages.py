@@ -34,9 +34,31 @@ _STATEMENTS = {
     "MATCH_SEQUENCE": ("a pattern of a sequence in `match`", "compare `len(t)`, and unpack it: `a, b = t`", "case"),
     "MATCH_MAPPING": ("a pattern of a mapping in `match`", "use `if`", "case"),
     "MATCH_CLASS": ("a pattern of a class in `match`", "read the fields by their names", "case"),
+    "CHECK_EG_MATCH": ("`except*`", "write `except Exception:`", "except"),
     "GET_AWAITABLE": ("`await`", "write an ordinary function", "await"),
 }
 _SUPPORTED = "write it with what Numba supports"
+# What Numba says of exceptions: what it is about, what to do instead, where it is, and the word to point to.
+_OF_EXCEPTIONS = {
+    "Exception object cannot be stored into variable": (
+        "`except ... as e`",
+        "leave out `as e`: what an exception says cannot be read",
+        r"\s*except\b.* as\b",
+        "as",
+    ),
+    "re-raising of an exception is not yet supported": (
+        "`raise` without an exception",
+        'raise one: `raise ValueError("...")`',
+        r"\s*raise\s*(#.*)?$",
+        "raise",
+    ),
+    "'Tuple' object has no attribute 'exc_class'": (
+        "`except` of several kinds of exceptions",
+        "write `except Exception:`",
+        r"\s*except\s*\(",
+        "except",
+    ),
+}
 # What to do instead of a call that Numba does not have for lists, by the beginning of the call.
 _OF_LISTS = {
     r"i?add\((ListType\[|list\()": "use `extend`",
@@ -62,6 +84,9 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
     if "with (context manager)" in text or "with-context" in text or "context manager" in text:
         place = find_line(func.__code__, r"\s*with\b") or place
         return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
+    for said, (what, hint, line, token) in _OF_EXCEPTIONS.items():
+        if said in text:
+            return refuse(f"{what} is not supported", find_line(func.__code__, line) or place, hint, token)
     if "yield in a closure" in text:
         return refuse("a generator expression is not supported", place, "write it as a loop", "for")
     if "Cannot modify readonly array" in text:

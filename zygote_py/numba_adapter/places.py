@@ -19,22 +19,22 @@ class Place:
 
 
 def is_reached(blocks: Mapping[int, Any], start: Place, through: Collection[Place], ends: Collection[Place]) -> bool:
-    """Whether control may come from `start` to one of `ends`, through one of `through` and not again by `start`."""
-    events = dict.fromkeys(through, "through") | dict.fromkeys(ends, "end") | {start: "start"}
+    """Whether control may come from `start` to one of `ends`, through one of `through` and not again by `start`.
+
+    A statement may be both: it is an end first, as it reads before it assigns.
+    """
+    passing, ending = frozenset(through), frozenset(ends)
     seen: set[tuple[int, bool]] = set()
     pending = [(start.label, start.number + 1, False)]
     while pending:
         label, first, passed = pending.pop()
         for number in range(first, len(blocks[label].body)):
-            match events.get(Place(label, number)):
-                case "start":
-                    break
-                case "end" if passed:
-                    return True
-                case "through":
-                    passed = True
-                case _:
-                    pass
+            place = Place(label, number)
+            if place == start:
+                break
+            if passed and place in ending:
+                return True
+            passed = passed or place in passing
         else:
             for successor in blocks[label].terminator.get_targets():
                 if (successor, passed) not in seen:

@@ -49,17 +49,35 @@ def _seal(value: Any, number: int) -> Any:
 def _seal_compiled(value: Any, number: Any) -> Any:
     if not isinstance(number, types.IntegerLiteral):
         return None
-    # Each function has a type of its own for what it keeps: `function_of` tells them apart.
-    new: Any = structref.new
-    make: Any = KeptType
-    kind = make([("kept", value), (f"function_{number.literal_value}", types.none)])
+    make = seal_as(sealed_type(value, number.literal_value))
 
     def sealed(value: Any, number: Any) -> Any:
+        return make(value)
+
+    return sealed
+
+
+def sealed_type(kept: Type, number: int) -> Type:
+    """The type of what is kept, as one object.
+
+    Each function has a type of its own for what it keeps: `function_of` tells them apart.
+    """
+    make: Any = KeptType
+    made: Type = make([("kept", kept), (f"function_{number}", types.none)])
+    return made
+
+
+def seal_as(kind: Any) -> Any:
+    """A compiled function that makes an object of this type of what is kept."""
+    new: Any = structref.new
+    decorate: Any = numba.njit
+
+    def seal(value: Any) -> Any:
         made = new(kind)
         made.kept = value
         return made
 
-    return sealed
+    return decorate(seal)
 
 
 def function_of(kept: Any) -> int:
@@ -109,15 +127,7 @@ def taken_out(kept: Any) -> tuple[Any, Type]:
 
 def put_back(items: Any, kind: Any) -> Any:
     """What was taken out as what it was."""
-    decorate: Any = numba.njit
-    new: Any = structref.new
-
-    def make(items: Any) -> Any:
-        again = new(kind)
-        again.kept = items
-        return again
-
     signature = (kind.field_dict["kept"],)
-    made = decorate(make)
+    made = seal_as(kind)
     made.compile(signature)
     return made.overloads[signature].entry_point(items)

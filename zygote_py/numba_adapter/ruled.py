@@ -17,6 +17,7 @@ import dataclasses
 import inspect
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
@@ -29,6 +30,7 @@ from zygote_py.given import Given, python_function
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.numba_adapter.callees import CalleeType, Session, is_inlined, typed_callee
+from zygote_py.numba_adapter.choices import calling_one_of, is_choice
 from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.dispatch import object_of, typeof
 from zygote_py.numba_adapter.given import (
@@ -38,6 +40,8 @@ from zygote_py.numba_adapter.given import (
     is_python,
     result_of,
     signature_of_given,
+    spread,
+    star_of,
 )
 
 _NOWHERE = Loc("<unknown>", 1)
@@ -75,14 +79,36 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     kinds = tuple(map(_held, typed.parameter_types[: typed.argument_count]))
     parts = st.GivenParts(given, foreign, is_foreign=not typed.types)
     if given.kind == "rule":
-        rule = _typed_rule(given, kinds, session)
+        rule = _typed_rule(given, _kinds_of_rule(given, kinds), session)
         value, back = _value_and_back(given, rule)
         _check_value(given, value, typed.return_type)
-        body = _body_of(back, shadow_type(value), session)
+        find = partial(_one_of, given) if is_choice(back) else _body_of
+        body = find(back, shadow_type(value), session)
         if body is None:
             raise _no_pullback(given, rule.return_type, rule.loc)
-        parts = dataclasses.replace(parts, rule=rule, back=body, holds=is_closure(back))
+        parts = dataclasses.replace(parts, rule=rule, back=body, holds=is_closure(back) or is_choice(back))
     return dataclasses.replace(typed, given=parts)
+
+
+def _kinds_of_rule(given: Given, kinds: tuple[Type, ...]) -> tuple[Type, ...]:
+    """The types of the rule's parameters: either it, or the function, may take any number of arguments."""
+    parameters = list(inspect.signature(python_function(given.rule)).parameters.values())
+    star = next((place for place, each in enumerate(parameters) if each.kind is each.VAR_POSITIONAL), None)
+    if star == star_of(given) and len(parameters) == len(kinds):
+        return kinds
+    flat = tuple(spread(given, kinds, components_of))
+    count = len(flat) if star is None else len(flat) - len(parameters) + 1  # of those for the star
+    if count < 0 or (star is None and len(flat) != len(parameters)):
+        raise refuse(
+            f"{given} does not take {len(flat)} argument{'s' * (len(flat) != 1)}",
+            given.loc,
+            "let it take what the function takes",
+            "def",
+        )
+    if star is None:
+        return flat
+    last = star + count
+    return (*flat[:star], types.BaseTuple.from_types(flat[star:last]), *flat[last:])
 
 
 def _typed_rule(given: Given, kinds: tuple[Type, ...], session: Session) -> st.TypedFunction:
@@ -91,8 +117,8 @@ def _typed_rule(given: Given, kinds: tuple[Type, ...], session: Session) -> st.T
     except DifferentiationError as error:
         where = Loc(error.file, error.line or 1, error.column) if error.file else given.loc
         shown = ", ".join(map(str, kinds))
-        several = error.message.count("the function ") > 1 or "different types" in error.message
-        hint = "make one inner function, with the `if` in it" if several else error.hint
+        several = "the function " in error.message and "different types" in error.message
+        hint = "let each path return a value of the same type, and an inner function" if several else error.hint
         raise refuse(f"{given} cannot be compiled for ({shown}): {error.message}", where, hint) from None
 
 
@@ -152,6 +178,38 @@ def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction |
     if isinstance(type_, types.Dispatcher) and is_inlined(type_.dispatcher):
         return typed_callee(type_, (argument,), session)
     return None
+
+
+def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
+    """The body of a function that calls one of several."""
+    bodies = []
+    for each in type_.functions:
+        body = _body_of(each, argument, session)
+        if body is None:
+            return None
+        bodies.append(body)
+    first = bodies[0]
+    for body in bodies[1:]:
+        if not _alike(first.return_type, body.return_type):
+            raise refuse(
+                f"one pullback of {given} returns values of type {first.return_type}, and another of type "
+                f"{body.return_type}",
+                body.loc,
+                "let all return a gradient for the same parameters, and None for the others",
+                "def" if body.name.isidentifier() else "lambda",
+            )
+    made = session.typed(calling_one_of(len(bodies), first.loc), (argument, type_))
+    return dataclasses.replace(made, loc=first.loc)
+
+
+def _alike(one: Type, other: Type) -> bool:
+    """Whether gradients are of the same form."""
+    if isinstance(one, types.BaseTuple) and isinstance(other, types.BaseTuple):
+        parts, others = components_of(one), components_of(other)
+        return len(parts) == len(others) and all(map(_alike, parts, others))
+    if isinstance(one, types.Array) and isinstance(other, types.Array):
+        return bool(one.ndim == other.ndim)
+    return one == other or (isinstance(one, types.Number) and isinstance(other, types.Number))
 
 
 def _hook(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFunction:
