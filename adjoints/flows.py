@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
@@ -22,7 +24,7 @@ from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # What makes arrays whose contents depend on nothing.
-EMPTY: frozenset[ops.Op] = frozenset({ops.record, ops.zeros, ops.stack})
+EMPTY: frozenset[ops.Op] = frozenset({ops.record, ops.zeros, ops.stack, np.zeros_like})
 # What puts a number into an array.
 STORES: frozenset[ops.Op] = frozenset({ops.setitem, ops.initialize, ops.accumulate})
 

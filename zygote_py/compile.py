@@ -50,6 +50,7 @@ from zygote_py.ir.memory import Memory
 from zygote_py.ir.routines import calls_in, cycles, find_effects
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of
+from zygote_py.nesting import take_as_primal
 from zygote_py.requests import MoreCaptured, Request
 
 
@@ -118,10 +119,30 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
     MoreCaptured if it needs others too.
     """
-    given, wrt, lowered = _lowered(request, argument_types)
+    made = _joint(request, argument_types)
     known = {capture.key for capture in hidden}
-    if new := tuple(capture for capture in lowered.hidden if capture.key not in known):
+    if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
+    _take_captured(made.joint, made.lowered, hidden)
+    passes.run(made.joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+    defaults = {} if hidden else request.defaults  # captured values come behind the parameters
+    emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
+    return Compiled(made.lowered, made.activity, made.adjoint, emitted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A joint function, and what it was made from."""
+
+    lowered: LoweredFunction
+    activity: Activity
+    adjoint: Function
+    joint: Function
+
+
+def _joint(request: Request, argument_types: tuple[Type, ...]) -> _Made:
+    """The joint function of a request for one signature: of the arguments and all captured values."""
+    given, wrt, lowered = _lowered(request, argument_types)
     _check_result(request, lowered.result_type)
     parts = _checked_arguments(lowered.function, wrt)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
@@ -130,11 +151,18 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     if request.closure:
         _gather_captured(joint, request, lowered)
     _take_integers(joint, given)
-    _take_captured(joint, lowered, hidden)
+    return _Made(lowered, activity, adjoint, joint)
+
+
+def _derivative(request: Request, argument_types: tuple[Type, ...]) -> LoweredFunction:
+    """The derivative that a request asks for, as a function that can be differentiated again."""
+    made = _joint(request, argument_types)
+    joint = made.joint
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
-    defaults = {} if hidden else request.defaults  # captured values come behind the parameters
-    emitted = emit(joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
-    return Compiled(lowered, activity, adjoint, emitted)
+    routines = take_as_primal(joint)
+    end = next(block.terminator for block in joint.blocks if isinstance(block.terminator, Return))
+    (value,) = end.values
+    return replace(made.lowered, function=joint, result_type=value.type, routines=routines)
 
 
 def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> CompiledPullback:
@@ -207,7 +235,10 @@ def _lowered(
     """The argument types, the numbers of the parameters asked for, and the primal in canonical form."""
     given = tuple(map(_without_default, argument_types))
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
-    lowered = lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
+    if request.inner is None:
+        lowered = lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
+    else:
+        lowered = _derivative(request.inner, taken)
     parameters = request.func.__code__.co_varnames[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
     functions = [lowered.function, *(routine.function for routine in lowered.routines)]

@@ -280,12 +280,10 @@ class GradientFunction:
 
     @functools.cached_property
     def _request(self) -> Request:
-        if isinstance(self.primal, GradientFunction):
-            raise DifferentiationError(
-                "derivatives of derivatives are not supported yet",
-                hint="write the first derivative out, for example from its source(), and differentiate that",
-            )
-        return make_request(self.primal, self._wrt, with_value=self._with_value, closure=self._closure, held=self.held)
+        inner = self.primal._request if isinstance(self.primal, GradientFunction) else None
+        return make_request(
+            self.primal, self._wrt, with_value=self._with_value, closure=self._closure, held=self.held, inner=inner
+        )
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The arguments in the order of the parameters, defaults filled in."""

@@ -29,7 +29,7 @@ class Request:
 
     Captured variables are asked for by name; the first `held` parameters are such variables too. With `bare`, the
     answer is the one gradient asked for and no tuple; `closure` puts the gradients of all captured variables behind it,
-    `with_value` the value before.
+    `with_value` the value before. If what is to be differentiated is a derivative of the function, that is `inner`.
     """
 
     func: Callable[..., object]
@@ -41,6 +41,7 @@ class Request:
     defaults: Mapping[str, object]
     closure: bool = False
     held: int = 0
+    inner: Request | None = None
 
     @property
     def numbers_vary(self) -> bool:
@@ -63,10 +64,19 @@ class MoreCaptured(Exception):
 
 
 def make_request(
-    primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False, held: int = 0
+    primal: Callable[..., Any],
+    wrt: Wrt,
+    *,
+    with_value: bool,
+    closure: bool = False,
+    held: int = 0,
+    inner: Request | None = None,
 ) -> Request:
-    """What is to be differentiated. Raises DifferentiationError for what is no function, or not of a supported form."""
-    func = numba_adapter.py_func_of(primal)
+    """What is to be differentiated: a function, or the derivative `inner` of one.
+
+    Raises DifferentiationError for what is no function, or not of a supported form.
+    """
+    func = numba_adapter.py_func_of(primal) if inner is None else inner.func
     if not inspect.isfunction(func):
         raise DifferentiationError(
             f"`{primal!r}` is not a Python function",
@@ -82,6 +92,7 @@ def make_request(
     numbers = None if wrt is None else _numbers(wrt, list(parameters), held, loc)
     bare = len(parameters) - held == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
     name = func.__name__ if func.__name__.isidentifier() else "function"
+    name = name if inner is None else inner.name
     suffix = "value_and_gradient" if with_value else "gradient"
     return Request(
         func,
@@ -89,10 +100,11 @@ def make_request(
         numbers,
         bare,
         with_value,
-        numba_adapter.options_of(primal),
+        numba_adapter.options_of(primal) if inner is None else inner.options,
         {name: p.default for name, p in parameters.items() if p.default is not p.empty},
         closure,
         held,
+        inner,
     )
 
 

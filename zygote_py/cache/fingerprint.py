@@ -314,7 +314,11 @@ def fingerprint(
 ) -> Fingerprint:
     """What a gradient depends on; `rules` have a say in it without being called by name. Raises NotCacheable."""
     found = Fingerprint(request.numbers_vary)
-    found.add(environment, request.name, request.wrt, request.bare, request.with_value, request.closure, request.held)
+    found.add(environment, request.name)
+    asked: Request | None = request
+    while asked is not None:
+        found.add(asked.wrt, asked.bare, asked.with_value, asked.closure, asked.held, asked.numbers_vary)
+        asked = asked.inner
     options: Mapping[str, object] = request.options
     found.add(sorted((name, repr(option)) for name, option in options.items()))
     for each in rules:

@@ -1,0 +1,30 @@
+"""Writes what is added to a whole array as a sum that is assigned, which `ir.arrays` makes a loop of.
+
+accumulate %x, %v           ->      %t = add %x, %v : f64[:]
+                                    setitem %x, %t
+"""
+
+from __future__ import annotations
+
+import operator
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.core import Function, Instr
+
+
+def write_out_whole_accumulations(function: Function) -> None:
+    """Replace the accumulations without an index."""
+    for block in function.blocks:
+        instrs: list[Instr] = []
+        for instr in block.instrs:
+            assert isinstance(instr, Instr)
+            if instr.op is ops.accumulate and len(instr.args) == 2 and isinstance(instr.args[0].type, types.Array):
+                array, value = instr.args
+                kind = types.Array(array.type.dtype, array.type.ndim, "C")
+                total = Instr(operator.add, (array, value), kind, "", instr.loc)
+                instrs += [total, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]
+            else:
+                instrs.append(instr)
+        block.instrs = list(instrs)
