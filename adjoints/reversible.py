@@ -145,8 +145,8 @@ def _outlined(function: Function, loop: Loop, unless_called: Collection[Routine]
     solved = _solved(body.function, len(phis))
     assert solved is not None
     unbody.function, unbody.function.name = solved, unbody.__name__
-    for routine in (steps, body):
-        return_copies(routine.function)
+    return_copies(steps.function)
+    name_apart(body.function.params)
     steps.schedule = Reversible(body, unbody, len(phis) - 1)
     made = [steps, body, unbody]
     find_effects(made)
