@@ -114,6 +114,11 @@ def outline_reversible_loops(function: Function, unless_called: Collection[Routi
     return made
 
 
+def has_reversible_steps(function: Function) -> bool:
+    """Whether steps that have inverses are called in a loop; the function need not be canonical."""
+    return _next(function, ()) is not None
+
+
 def _next(function: Function, tried: Collection[Block]) -> Loop | None:
     """An innermost loop that was not tried yet, in which there are steps that have inverses."""
     nest = loop_nest(function)
@@ -368,7 +373,9 @@ class _Solution:
         return bool(targets) and self._memory.may_be_written_after(instr, own)
 
     def _is_needed(self, old: Param) -> bool:
-        """Whether anything but a sum is made of a value, so that derivatives depend on it."""
+        """Whether anything but a sum is made of a number, so that derivatives depend on it. Arrays always are."""
+        if has_memory(old.type):
+            return True
         pending: list[Value] = [old]
         seen: set[Value] = set()
         while pending:

@@ -131,10 +131,10 @@ class _Reverse:
 
         for number, shadow in shadows.items():
             if number in new_given:
-                value: Operand = new_given[number]
-                if isinstance(value.type, types.Array) and value.type.ndim == 0:
-                    value = emit(end, ops.getitem, [value], value.type.dtype)
-                emit(end, ops.accumulate, [shadow, value], types.none)
+                first: Operand = new_given[number]
+                if isinstance(first.type, types.Array) and first.type.ndim == 0:
+                    first = emit(end, ops.getitem, [first], first.type.dtype)
+                emit(end, ops.accumulate, [shadow, first], types.none)
         return_all(end, [sums[n] if n in sums else new_seeds[n] for n in derivative.adjoints])
         params = [*taken, *shadows.values(), *given.values(), *seeds.values()]
         _set_function(derivative.reverse, derivative.routine, params, [entry, header, body, end])

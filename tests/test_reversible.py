@@ -573,9 +573,9 @@ def test_the_arguments_stay_and_a_result_may_be_changed():
 
 def test_single_precision():
     x1, x2, w = (normal(size).astype(np.float32) for size in (3, 3, 6))
-    assert walks_back(two_halves, x1, x2, w)
-    single = zg.gradient(two_halves)(x1, x2, w)
-    double = zg.gradient(two_halves)(*(each.astype(np.float64) for each in (x1, x2, w)))
+    assert walks_back(passed_on, x1, x2, w)
+    single = zg.gradient(passed_on)(x1, x2, w)
+    double = zg.gradient(passed_on)(*(each.astype(np.float64) for each in (x1, x2, w)))
     for one, other in zip(single, double, strict=True):
         assert one.dtype == np.float32
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)

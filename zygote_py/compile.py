@@ -25,7 +25,7 @@ from zygote_py.adjoints.long_loops import divide_loops
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
-from zygote_py.adjoints.reversible import check_steps, outline_reversible_loops
+from zygote_py.adjoints.reversible import check_steps, has_reversible_steps, outline_reversible_loops
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.captured import captured_type, fields_of, numbers_asked_for
 from zygote_py.emit import Emitted, emit, load
@@ -238,7 +238,7 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
     routines = list(lowered.routines)
     for caller in (None, *lowered.routines):
         function = lowered.function if caller is None else caller.function
-        if any(isinstance(call.op, Routine) and call.op.inverse is not None for call in calls_in(function)):
+        if has_reversible_steps(function):
             passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL))
             routines += outline_reversible_loops(function, () if caller is None else together[caller])
     find_effects(routines)
