@@ -59,7 +59,7 @@ def inverse(step: Callable[..., Any], *, replace: bool = False) -> Callable[[F],
         ...         a, b = step((a, b), w)
         ...     return a
         >>> slope(0.1, 0.2, 0.1, 3)
-        2.071...
+        0.68433538984700...
 
     Source: A. N. Gomez, M. Ren, R. Urtasun, R. B. Grosse, "The Reversible Residual Network: Backpropagation Without
     Storing Activations", 2017.
