@@ -19,7 +19,7 @@ iteration leaves other values to the next, or writes to arrays that were there b
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from numba import types
@@ -298,11 +298,11 @@ class _Solution:
     def _solve(self, tail: Block) -> None:
         """Find what can be known at the end; what that takes is computed in the block `tail`."""
         spine = [instr for block in self._spine() for instr in _instrs(block) if instr in self._spoilt]
-        items: dict[Value, dict[int, Instr]] = {}
+        items: dict[tuple[Value, int], list[Value]] = {}  # what is taken out of the results of calls
         for instr in spine:
             match instr:
                 case Instr(op=ops.getitem, args=(Instr() as whole, Const(value=int(number)))):
-                    items.setdefault(whole, {})[number] = instr
+                    items.setdefault((whole, number), []).append(instr)
         steps = [instr for instr in reversed(spine) if _inverse_of(instr) is not None]
         found = True
         while found:
@@ -317,17 +317,17 @@ class _Solution:
         nest, tree = loop_nest(self._function), dominator_tree(self._function)
         return [block for block in tree.order if tree.dominates(block, self._end) and nest.innermost(block) is None]
 
-    def _undo(self, call: Instr, items: dict[Value, dict[int, Instr]], tail: Block) -> bool:
+    def _undo(self, call: Instr, items: Mapping[tuple[Value, int], Sequence[Value]], tail: Block) -> bool:
         """Know the state before a step, if the one after it is known, and the other arguments are."""
         inverse = _inverse_of(call)
         assert inverse is not None
         state = call.args[: inverse.state]
         if all(self._operand(arg) is not None for arg in state):
             return False
-        results: list[Value | None] = [call]
+        results: list[Sequence[Value]] = [[call]]
         if isinstance(call.type, types.BaseTuple):
-            results = [items.get(call, {}).get(number) for number in range(inverse.state)]
-        after = [None if each is None else self._operand(each) for each in results]
+            results = [items.get((call, number), ()) for number in range(inverse.state)]
+        after = [next((self._known[each] for each in found if each in self._known), None) for found in results]
         rest = [self._operand(call.args[number]) for number in inverse.taken]
         args = [each for each in (*after, *rest) if each is not None]
         if len(args) < len(after) + len(rest) or self._may_have_changed(call, rest):
