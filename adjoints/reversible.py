@@ -12,8 +12,9 @@ the state. A call of a step makes its state known where its results and its othe
 the next; what is computed from known values is known. A value that is only added to need not be known: its old value
 has no part in any derivative.
 
-Loops that cannot be solved so are left as they are: those where the state decides where control goes, where an
-iteration leaves other values to the next, or writes to arrays that were there before it, draws or prints.
+What is computed in branches and inner loops that the state decides is not known, and need not be where it is only
+added up. Loops that cannot be solved so are left as they are: those where an iteration leaves other values to the next,
+or writes to arrays that were there before it, draws or prints.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.adjoints.calls import name_apart, results_of
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.inverses import inverse_of
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import call_in_place, is_harmless, return_copies
 from zygote_py.ir import ops
@@ -36,6 +37,7 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
+    Jump,
     Loc,
     Operand,
     Param,
@@ -47,7 +49,8 @@ from zygote_py.ir.core import (
     operands,
     replace_values,
 )
-from zygote_py.ir.dominators import dominator_tree
+from zygote_py.ir.dominators import dominator_tree, postdominator_tree
+from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import Memory, bases, draws, effect, has_memory, is_fresh, reads, writes
 from zygote_py.ir.ops import Effect
@@ -55,20 +58,6 @@ from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop
 from zygote_py.ir.routines import find_effects, routines_of
 
 INT = types.int64
-
-
-@dataclass(frozen=True, eq=False)
-class Inverse:
-    """The inverse of a routine that returns as many values, a state, as it takes first.
-
-    `routine` takes the state after the step and the parameters numbered in `taken`, and returns the state before it.
-    """
-
-    name: str  # of the step
-    loc: Loc | None
-    routine: Routine
-    state: int
-    taken: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,23 +71,6 @@ class Reversible:
     body: Routine
     unbody: Routine
     count: int
-
-
-def check_steps(routines: Collection[Routine]) -> None:
-    """Refuse steps, and inverses, that do more than to compute. Raises DifferentiationError."""
-    for routine in routines:
-        inverse = routine.inverse
-        if not isinstance(inverse, Inverse):
-            continue
-        undone_by = f"the inverse `{inverse.routine.__name__}` of `{inverse.name}`"
-        for each, what in ((routine, f"`{inverse.name}` has an inverse, and"), (inverse.routine, undone_by)):
-            loc = inverse.loc if each is inverse.routine else each.function.loc
-            if each.writes:
-                param = each.function.params[min(each.writes)]
-                raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "let it return a new array", "def")
-            for function in (each.function, *(other.function for other in routines_of(each.function))):
-                if any(draws(instr) for block in function.blocks for instr in _instrs(block)):
-                    raise refuse(f"{what} draws random numbers", loc, "draw them before, and pass them", "def")
 
 
 def outline_reversible_loops(function: Function, unless_called: Collection[Routine] = ()) -> list[Routine]:
@@ -125,7 +97,7 @@ def _next(function: Function, tried: Collection[Block]) -> Loop | None:
     for loop in reversed(nest.loops):
         if loop.header not in tried:
             blocks = [block for block in loop.order if nest.innermost(block) is loop]
-            if any(_inverse_of(instr) is not None for block in blocks for instr in _instrs(block)):
+            if any(inverse_of(instr) is not None for block in blocks for instr in _instrs(block)):
                 return loop
     return None
 
@@ -210,15 +182,20 @@ class _Solution:
         self._following = list(operands(self._whole)) if packed else [self._whole]  # type: ignore[arg-type]
         self._known: dict[Value, Operand] = {}
         self._undone = 0  # how many steps are
+        self._lost: set[Value] = set()  # the roots of arrays whose contents are not to be had
+        self._skipping: dict[Block, Block] = {}  # where the state decides, and where control comes together again
 
     def find(self) -> bool:
         """Make it; whether that was possible. The function is of no use otherwise."""
         end, function = self._end, self._function
         results = self._counted()
-        self._spoilt = self._depending()
         if not self._only_computes():
             return False
         self._memory = Memory(function)
+        spoilt = self._depending()
+        if spoilt is None:
+            return False
+        self._spoilt = spoilt
         for following, new in zip(self._following, self._new, strict=True):
             if isinstance(following, Value) and following in self._spoilt:
                 self._known.setdefault(following, new)
@@ -233,6 +210,8 @@ class _Solution:
                 if self._is_needed(old):
                     return False
                 results[number] = new
+        for block, joined in self._skipping.items():
+            block.terminator = Jump(joined)
         for block in function.blocks:
             block.phis = [phi for phi in block.phis if phi not in self._spoilt]
             block.instrs = [instr for instr in block.instrs if instr not in self._spoilt]
@@ -241,6 +220,7 @@ class _Solution:
         whole: Operand = Instr(ops.pack, found, kind, "", end.loc) if len(found) > 1 else found[0]
         end.instrs += [*_needed(tail, found), *([whole] if len(found) > 1 and isinstance(whole, Instr) else [])]
         end.terminator = Return((whole,))
+        drop_unreachable(function)
         function.params = [*self._new, *self._inputs]
         name_apart(function.params)
         return True
@@ -267,29 +247,44 @@ class _Solution:
         self._function.entry.instrs[:0] = made
         return found
 
-    def _depending(self) -> set[Value]:
-        """The values that depend on what was carried into the iteration, but for the counters."""
+    def _depending(self) -> set[Value] | None:
+        """The values that depend on what was carried into the iteration, but for the counters.
+
+        So do those that are computed where the state decides whether they are, and arrays to which such values are
+        written: these are `lost`, as nothing is written again.
+        """
+        after = postdominator_tree(self._function)
         found: set[Value] = set(self._old)
-        before = 0
-        while before != len(found):
-            before = len(found)
+        before = -1
+        while before != len(found) + len(self._lost):
+            before = len(found) + len(self._lost)
             for block in self._function.blocks:
                 for value in (*block.phis, *block.instrs):
-                    if any(isinstance(arg, Value) and arg in found for arg in operands(value)):
+                    uses = any(isinstance(arg, Value) and arg in found for arg in operands(value))
+                    if uses or self._memory.root(value) in self._lost:
                         found.add(value)
+                    if value in found and isinstance(value, Instr):
+                        roots = (self._memory.root(target) for target in writes(value))
+                        self._lost.update(root for root in roots if root is not None)
+                ending = block.terminator
+                if isinstance(ending, Branch) and ending.condition in found and block not in self._skipping:
+                    joined = after.idom.get(block)
+                    if joined is None:  # it raises in any case
+                        return None
+                    self._skipping[block] = joined
+                    found.update(joined.phis)
+                    for other in _between(block, joined):
+                        found.update((*other.phis, *other.instrs))
         return found
 
     def _only_computes(self) -> bool:
-        """Whether an iteration does nothing but to compute, and the state does not decide where control goes."""
+        """Whether an iteration does nothing but to compute, and to write to arrays of its own."""
         for block in self._function.blocks:
-            ending = block.terminator
-            if isinstance(ending, Branch) and ending.condition in self._spoilt:
-                return False
             for instr in _instrs(block):
-                if effect(instr) is not Effect.WRITE or _inverse_of(instr) is not None:
+                if effect(instr) is not Effect.WRITE or inverse_of(instr) is not None:
                     continue
                 targets = writes(instr)
-                if not targets or instr in self._spoilt or draws(instr):
+                if not targets or draws(instr):
                     return False
                 if not all(isinstance(base, Instr) and is_fresh(base) for each in targets for base in bases(each)):
                     return False
@@ -303,7 +298,7 @@ class _Solution:
             match instr:
                 case Instr(op=ops.getitem, args=(Instr() as whole, Const(value=int(number)))):
                     items.setdefault((whole, number), []).append(instr)
-        steps = [instr for instr in reversed(spine) if _inverse_of(instr) is not None]
+        steps = [instr for instr in reversed(spine) if inverse_of(instr) is not None]
         found = True
         while found:
             found = False
@@ -319,7 +314,7 @@ class _Solution:
 
     def _undo(self, call: Instr, items: Mapping[tuple[Value, int], Sequence[Value]], tail: Block) -> bool:
         """Know the state before a step, if the one after it is known, and the other arguments are."""
-        inverse = _inverse_of(call)
+        inverse = inverse_of(call)
         assert inverse is not None
         state = call.args[: inverse.state]
         if all(self._operand(arg) is not None for arg in state):
@@ -350,7 +345,7 @@ class _Solution:
 
     def _compute(self, instr: Instr, tail: Block) -> bool:
         """Know a value that is computed from known ones."""
-        if instr in self._known or effect(instr) is Effect.WRITE:
+        if instr in self._known or effect(instr) is Effect.WRITE or self._memory.root(instr) in self._lost:
             return False
         args = [self._operand(arg) for arg in instr.args]
         known = tuple(each for each in args if each is not None)
@@ -384,6 +379,8 @@ class _Solution:
                 continue
             seen.add(value)
             for block in self._function.blocks:
+                if block is not self._end and value in operands(block.terminator):
+                    return True
                 for user in (*block.phis, *block.instrs):
                     if value not in operands(user):
                         continue
@@ -394,6 +391,18 @@ class _Solution:
                         return True
                     pending.append(user)
         return False
+
+
+def _between(block: Block, end: Block) -> set[Block]:
+    """The blocks on the ways from one block to another, which lies on all of them."""
+    found: set[Block] = set()
+    pending = list(block.successors)
+    while pending:
+        each = pending.pop()
+        if each is not end and each not in found:
+            found.add(each)
+            pending += each.successors
+    return found
 
 
 def _needed(block: Block, results: Collection[Operand]) -> list[Instr]:
@@ -415,11 +424,6 @@ def _added(following: Instr, old: Param) -> tuple[ops.Op, Operand] | None:
         case Instr(op=operator.sub, args=(base, other)) if base is old:
             return operator.add, other
     return None
-
-
-def _inverse_of(instr: Instr) -> Inverse | None:
-    found = instr.op.inverse if isinstance(instr.op, Routine) else None
-    return found if isinstance(found, Inverse) else None
 
 
 def _instrs(block: Block) -> Iterator[Instr]:

@@ -264,6 +264,34 @@ def ruled(x, w, n):
     return x * x
 
 
+def losses(a, b, w):
+    total = 0.0
+    for i in range(len(w)):
+        a = shear(a, b, w[i])
+        total += np.sum(a * b * a) + np.max(np.cumsum(a))
+        own = np.zeros(3)
+        own[0] = a[1]
+        for j in range(3):
+            if a[j] > b[j]:
+                own[j] += b[j]
+        total += own[0] * own[1] + own[2]
+        b = shear(b, a, w[i] * np.sum(a * a))
+    return total * w[0]
+
+
+def decided_sums(x, v, k, n):
+    total = 0.0
+    for _ in range(n):
+        x, v = leapfrog((x, v), k, 0.1)
+        if x < -100.0:
+            raise ValueError("too far")
+        if x > 0.42:
+            total += x * x
+        else:
+            total -= v
+    return total
+
+
 def starts_constant(w, n):
     x, v = 0.3, 0.1
     for _ in range(n):

@@ -13,11 +13,13 @@ from tests.reversible_programs import (
     by_threes,
     chain,
     chosen_in_the_loop,
+    decided_sums,
     filled_in_the_loop,
     in_a_loop,
     integrated,
     layers,
     leapfrog,
+    losses,
     made_in_the_loop,
     network,
     normal,
@@ -59,6 +61,8 @@ WALKING = [
     (by_threes, (0.3, 0.7, 5)),
     (ruled, (0.3, 0.7, 5)),
     (starts_constant, (0.7, 5)),
+    (losses, (normal(3), normal(2, 3)[0], normal(4))),
+    (decided_sums, (0.3, 0.4, 1.1, 5)),
     (overwritten_behind, (normal(3), normal(2, 3)[0], normal(3))),
     (of_complex_numbers, (0.3, 0.4, 5)),
 ]
@@ -100,6 +104,44 @@ def decided_by_the_state(x, v, k, n):
             k = k * 0.9
         x, v = leapfrog((x, v), k, 0.1)
     return x * v
+
+
+def flagged(x, v, k, n):
+    flag = False
+    total = 0.0
+    for _ in range(n):
+        x, v = leapfrog((x, v), k, 0.1)
+        if flag:
+            total += x
+        flag = x > 0.42
+    return total
+
+
+def lost(a, b, w, n):
+    for _ in range(n):
+        own = np.zeros(3)
+        own[0] = b[1]
+        a = shear(a, own, w)
+        b = shear(b, a, w)
+    return np.sum(a * b)
+
+
+def decided_fill(a, b, w, n):
+    for _ in range(n):
+        own = np.ones(3)
+        for j in range(3):
+            if b[j] > 0.0:
+                own[j] = w
+        a = shear(a, own, w)
+        b = shear(b, a, w)
+    return np.sum(a * b)
+
+
+def decided_rest(x, w, n):
+    for i in range(n):
+        c = w if x > 0.0 else 2.0 * w
+        x = turn(x, c, i)
+    return x
 
 
 def not_always(x, v, k, n):
@@ -187,6 +229,10 @@ STORING = [
     *((left_early, (0.4, 0.2, 1.2, n)) for n in (1, 9)),
     (two_conditions, (0.3, 0.7, 1.1, 4)),
     (decided_by_the_state, (0.3, 0.3, 1.2, 9)),
+    (flagged, (0.3, 0.4, 1.1, 5)),
+    (lost, (normal(3), normal(2, 3)[0], 0.4, 3)),
+    (decided_fill, (normal(3), normal(2, 3)[0], 0.4, 3)),
+    (decided_rest, (0.3, 0.4, 3)),
     (not_always, (0.3, 0.3, 1.2, 9)),
     (something_else_carried, (0.3, 0.3, 1.2, 9)),
     (depends_on_itself, (0.3, 1.2, 4)),

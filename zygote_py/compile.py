@@ -18,6 +18,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.inverses import check_steps
 from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
 from zygote_py.adjoints.leaves import expose_leaves, reachable
@@ -25,7 +26,7 @@ from zygote_py.adjoints.long_loops import divide_loops
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
-from zygote_py.adjoints.reversible import check_steps, has_reversible_steps, outline_reversible_loops
+from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversible_loops
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.captured import captured_type, fields_of, numbers_asked_for
 from zygote_py.emit import Emitted, emit, load

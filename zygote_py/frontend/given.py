@@ -25,8 +25,8 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.custom import Custom, Gradient, Input
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.inverses import Inverse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
-from zygote_py.adjoints.reversible import Inverse
 from zygote_py.frontend.program import Program, packed, parameters_of
 from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
 from zygote_py.given import Given, place_of, python_function
