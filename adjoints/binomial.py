@@ -38,6 +38,7 @@ from zygote_py.adjoints.checkpoints import (
 from zygote_py.adjoints.kinds import can_have_adjoint
 from zygote_py.adjoints.long_loops import Snapshots
 from zygote_py.adjoints.packing import packed_type, unpack_all
+from zygote_py.adjoints.reversible import Reversible
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,
@@ -83,17 +84,16 @@ def iterations_before(count: int, snapshots: int) -> int:
 
 def body_of(routine: Routine) -> Routine:
     """The routine that runs one iteration of a loop."""
-    assert isinstance(routine.schedule, Snapshots)
+    assert isinstance(routine.schedule, Snapshots | Reversible)
     return routine.schedule.body
 
 
 def case_of_body(routine: Routine, case: Case) -> Case:
     """How one iteration is differentiated: what becomes active in one, is active in the next."""
-    schedule = routine.schedule
-    assert isinstance(schedule, Snapshots)
-    function = schedule.body.function
+    body = body_of(routine)
+    function = body.function
     active = set(case.active)
-    written = [function.params[number] for number in sorted(schedule.body.writes)]
+    written = [function.params[number] for number in sorted(body.writes)]
     while True:
         activity = find_active(function, [function.params[number] for number in sorted(active)], results=written)
         (end,) = (block.terminator for block in function.blocks if isinstance(block.terminator, Return))

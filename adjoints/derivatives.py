@@ -28,9 +28,11 @@ from zygote_py.adjoints.kinds import can_have_adjoint, is_array
 from zygote_py.adjoints.leaves import expose_results
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import LARGEST, pack_all, packed_type, unpack_all
+from zygote_py.adjoints.reversible import Reversible
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.split import Halves
+from zygote_py.adjoints.walking_back import walk_back
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
@@ -109,6 +111,10 @@ class Derivatives:
         if (routine, case) not in self._made:
             if routine.rule is not None:
                 derive(made := _new(routine, case))
+                self._made[routine, case] = made
+                _tidy([made], acting=False)
+            elif isinstance(routine.schedule, Reversible):
+                walk_back(made := _new(routine, case), self.of(body_of(routine), case_of_body(routine, case)))
                 self._made[routine, case] = made
                 _tidy([made], acting=False)
             elif routine.schedule is not None:

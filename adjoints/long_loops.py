@@ -16,16 +16,16 @@ to them afterwards, and refused otherwise.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.calls import name_apart
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.nothing import define
+from zygote_py.adjoints.outlined import call_in_place, call_outlined, copied_instrs, is_harmless, return_copies
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,
@@ -37,7 +37,6 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Phi,
-    Return,
     Routine,
     Type,
     Value,
@@ -47,7 +46,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.inline import shares_what_it_writes
 from zygote_py.ir.loops import Loop, loop_nest
-from zygote_py.ir.memory import Memory, bases, has_memory, is_fresh, is_view, writes
+from zygote_py.ir.memory import Memory, has_memory, is_view, writes
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop, replace_loop
 from zygote_py.ir.routines import find_effects
 
@@ -165,11 +164,13 @@ class _Division:
             )
             made.append(body)
         for routine in made:
-            self._set_up(routine.function)
+            _remake_views(routine.function)
+            return_copies(routine.function)
         find_effects(made)
         rest = list(inputs)
         if with_snapshots:
-            call = self._call_once(steps, [stop if each is self._mark else each for each in rest] + [snapshots])
+            passed = [*(stop if each is self._mark else each for each in rest), snapshots]
+            call = call_in_place(self._function, self._loop, steps, passed)
         else:
             call = self._call_in_turn(steps, rest, stop, segments)
         if shares_what_it_writes(Memory(self._function), call):
@@ -239,7 +240,7 @@ class _Division:
                 continue
             for writer in memory.writers(phi):
                 for target in writes(writer):
-                    if memory.may_share(target, phi) and not self._is_harmless(memory, writer, target):
+                    if memory.may_share(target, phi) and not is_harmless(self._loop, writer, target):
                         name = phi.hint or "an array"
                         raise self._refused(
                             f"gives `{name}` another array, to which something is written (line "
@@ -247,51 +248,10 @@ class _Division:
                             f"keep one array, and assign to its elements: `{name}[:] = ...`",
                         )
 
-    def _is_harmless(self, memory: Memory, writer: Instr, target: Operand) -> bool:
-        """Whether a write is to an array that was made since: in the same iteration, or outside and not seen behind."""
-        found = bases(target, self._loop.header.phis)
-        fresh = all(isinstance(base, Instr) and is_fresh(base) for base in found)
-        if writer in self._loop.values:
-            return fresh and all(base in self._loop.values for base in found)
-        return not _comes_behind(self._loop, writer, found if fresh else ())
-
     def _refused(self, what: str, hint: str) -> Exception:
         return refuse(f"the loop over `checkpointed` {what}", self._loc, hint, "checkpointed")
 
     # -------------------------------------------------------------------------------------------- what it becomes
-
-    def _set_up(self, function: Function) -> None:
-        """Make a function that was outlined stand by itself: views inside, new arrays out."""
-        _remake_views(function)
-        (end,) = (block for block in function.blocks if isinstance(block.terminator, Return))
-        assert isinstance(end.terminator, Return)
-        (result,) = end.terminator.values
-        whole = result if isinstance(result, Instr) and result.op is ops.pack else None
-        items = list(whole.args) if whole is not None else [result]
-        for number, item in enumerate(items):
-            if is_array(item.type):
-                items[number] = copy = Instr(np.copy, (item,), item.type, "", self._loc)
-                end.instrs.append(copy)
-        if whole is not None:
-            end.instrs.remove(whole)
-            end.instrs.append(whole)
-            whole.args = tuple(items)
-        else:
-            end.terminator.values = (items[0],)
-        name_apart(function.params)
-
-    def _call_once(self, steps: Routine, rest: list[Operand]) -> Instr:
-        header = self._loop.header
-        block = Block(self._loc)
-        call, items = self._call(block, steps, [*(phi.incoming[self._before] for phi in header.phis), *rest])
-        copies = _copied_instrs(header, dict(zip(header.phis, items, strict=True)))
-        block.instrs += copies.values()
-        (_, behind) = self._loop.exits[0]
-        block.terminator = Jump(behind)
-        self._function.blocks.append(block)
-        stand: dict[Value, Operand] = dict(zip(header.phis, items, strict=True))
-        replace_loop(self._function, self._loop, block, {**stand, **copies})
-        return call
 
     def _call_in_turn(self, steps: Routine, rest: list[Value], stop: Operand, segments: Operand) -> Instr:
         """An outer loop that runs one segment in each iteration."""
@@ -311,12 +271,12 @@ class _Division:
             header.phis.append(new := Phi(phi.type, phi.hint, phi.loc))
             new.incoming = {self._before: phi.incoming[self._before]}
         new_of: dict[Value, Operand] = dict(zip(old.phis, header.phis, strict=True))
-        copies = _copied_instrs(old, {**new_of, self._mark: stop})
+        copies = copied_instrs(old, {**new_of, self._mark: stop})
         header.instrs += copies.values()
         counter = new_of[self._counter]
         end = emit(body, segment_end, (counter, stride, stop), counter.type, "end")
         args: list[Operand] = [*header.phis, *(end if each is self._mark else each for each in rest)]
-        call, items = self._call(body, steps, args)
+        call, items = call_outlined(body, steps, args, self._loop)
         for phi, item in zip(header.phis, items, strict=True):
             phi.incoming[body] = item
         body.terminator = Jump(header)
@@ -329,19 +289,6 @@ class _Division:
         self._function.blocks += [header, body]
         replace_loop(self._function, self._loop, header, {**new_of, **copies})
         return call
-
-    def _call(self, block: Block, routine: Routine, args: list[Operand]) -> tuple[Instr, list[Operand]]:
-        kinds = [phi.type for phi in self._loop.header.phis]
-        kind = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
-        block.instrs.append(call := Instr(routine, tuple(args), kind, "", self._loc))
-        if len(kinds) == 1:
-            return call, [call]
-        items: list[Operand] = []
-        for number, phi in enumerate(self._loop.header.phis):
-            item = Instr(ops.getitem, (call, Const(number, INT)), phi.type, phi.hint, phi.loc)
-            block.instrs.append(item)
-            items.append(item)
-        return call, items
 
 
 def _step_of(following: Operand, phi: Phi) -> int:
@@ -361,34 +308,6 @@ def _step_of(following: Operand, phi: Phi) -> int:
             case _:
                 return 0
     return steps.pop() if len(steps) == 1 else 0
-
-
-def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool:
-    """Whether control may come from the end of a loop to an instruction, and not by one of the `fresh` ones first."""
-    pending, seen = [loop.exits[0][1]], set()
-    while pending:
-        block = pending.pop()
-        if block in seen:
-            continue
-        seen.add(block)
-        for instr in block.instrs:
-            if instr is writer:
-                return True
-            if instr in fresh:
-                break
-        else:
-            pending += block.successors
-    return False
-
-
-def _copied_instrs(block: Block, given: dict[Value, Operand]) -> dict[Value, Instr]:
-    """Copies of the instructions of a block, of which some operands are others."""
-    found: dict[Value, Instr] = {}
-    for instr in block.instrs:
-        assert isinstance(instr, Instr)
-        args = tuple(found.get(arg, given.get(arg, arg)) if isinstance(arg, Value) else arg for arg in instr.args)
-        found[instr] = Instr(instr.op, args, instr.type, instr.hint, instr.loc, instr.keywords)
-    return found
 
 
 def _remake_views(function: Function) -> None:

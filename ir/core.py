@@ -253,6 +253,7 @@ class Routine:
         self.mixes: frozenset[int] = frozenset()
         self.acts = False
         self.rule: object | None = None
+        self.inverse: object | None = None  # the routine that undoes it, if there is one
         self.runs_again = False  # in the reverse sweep, so that nothing but its arguments is kept
         self.schedule: object | None = None  # if it does so part by part, how
         self.passes: frozenset[int] | None = None

@@ -23,7 +23,8 @@ import pytest
 from numba import njit, objmode, types
 
 import zygote_py as zg
-from zygote_py import GradientFunction, checkpoint, gradient, hook, ignore
+from zygote_py import GradientFunction, checkpoint, gradient, hook, ignore, inverse
+from zygote_py.cache.environment import registered
 from zygote_py.cache.fingerprint import NotCacheable, fingerprint
 
 W = np.ones(3)
@@ -454,3 +455,15 @@ def test_what_cannot_be_looked_into(held):
 def test_what_is_not_known_is_not_kept(df):
     with pytest.raises(NotCacheable):
         digest(df, 1.0)
+
+
+def test_inverses_have_a_say():
+    def step(x):
+        return x + 1.0
+
+    def unstep(y):
+        return y - 1.0
+
+    inverse(step)(unstep)
+    assert step in registered()
+    assert unstep in registered()

@@ -17,6 +17,7 @@ from zygote_py.api import GradientFunction, gradient, value_and_gradient
 if TYPE_CHECKING:
     from zygote_py.checkpoints import checkpoint, checkpointed
     from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
+    from zygote_py.inverses import check_inverse, inverse
     from zygote_py.pullbacks import Pullback, pullback
 
 __all__ = [
@@ -26,11 +27,13 @@ __all__ = [
     "__version__",
     "adjoint",
     "check_adjoint",
+    "check_inverse",
     "checkpoint",
     "checkpointed",
     "gradient",
     "hook",
     "ignore",
+    "inverse",
     "pullback",
     "stop_gradient",
     "value_and_gradient",
@@ -42,10 +45,12 @@ _LATER = {
     "Pullback": "zygote_py.pullbacks",
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
+    "check_inverse": "zygote_py.inverses",
     "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
     "checkpointed": "zygote_py.numba_adapter.checkpoints",
     "hook": "zygote_py.custom",
     "ignore": "zygote_py.custom",
+    "inverse": "zygote_py.inverses",
     "pullback": "zygote_py.pullbacks",
     "stop_gradient": "zygote_py.custom",
 }

@@ -1,6 +1,7 @@
-"""`check_adjoint`: what a rule gives, beside what differences of the function give.
+"""`check_adjoint`: what a rule gives, beside what differences of the function give; `check_inverse`.
 
 check_rule(given_for(f), (2.0, x), None, 1e-8)      # raises DifferentiationError: the gradient for `x[3]` is ...
+check_undone(given_for(step), (2.0, x), None, 0.0)  # raises DifferentiationError: it does not undo it
 
 The rule is called as a differentiated function calls it; the function itself runs in plain Python, if it is written in
 Python, else compiled. The differences are central, with three steps and two of Richardson's extrapolations.
@@ -23,7 +24,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
 from zygote_py.frontend.given import names_of
-from zygote_py.given import Given, python_function
+from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
 from zygote_py.structures import parts, with_parts
@@ -58,6 +59,31 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
         if number not in reached or np.asarray(leaf).dtype.kind not in "fc":
             continue
         _compare(given, path, leaf, gradient, _of_leaf(loss, args, number), rtol, atol)
+
+
+def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
+    """Compare what an inverse makes of what a step gives with the state before it. Raises DifferentiationError."""
+    what, loc = f"the inverse `{name_of(given.inverse)}` of `{given.name}`", place_of(given.inverse)
+    parameters = list(numba_adapter.signature_of_given(given, len(args)).parameters.values())
+    if not args or len(args) > len(parameters):
+        raise refuse(f"`{given.name}` takes {len(parameters)} arguments, not {len(args)}", loc, "give what it takes")
+    after = _function(given, len(args), _call_of(given, len(args)))(*_copied(args))
+    unstep = python_function(given.inverse)
+    before = unstep(after, *_copied(args[1:]), *(each.default for each in parameters[len(args) :]))
+    name = parameters[0].name
+    wanted, got = list(_paths([args[0]], [None], [name])), list(_paths([before], [None], [name]))
+    hint = "let it return the state before the step"
+    if [path for path, _, _ in wanted] != [path for path, _, _ in got]:
+        raise refuse(f"{what} gives {before!r} for the state {args[0]!r}", loc, hint, "def")
+    for (path, expected, _), (_, value, _) in zip(wanted, got, strict=True):
+        if np.shape(value) != np.shape(expected):
+            shapes = f"the shape {np.shape(value)}, and it has {np.shape(expected)}"
+            raise refuse(f"{what} gives `{path}` with {shapes}", loc, hint, "def")
+        single = np.asarray(expected).dtype in (np.float32, np.complex64)
+        relative = (1e-4 if single else 1e-9) if rtol is None else rtol
+        off = np.abs(np.asarray(value) * 1.0 - np.asarray(expected) * 1.0)
+        if not np.all(off <= atol + relative * np.max(np.abs(expected), initial=0.0)):
+            raise refuse(f"{what} does not undo it: `{path}` is off by {np.max(off):.3g}", loc, hint, "def")
 
 
 def _of_leaf(loss: Callable[[tuple[Any, ...]], float], args: tuple[Any, ...], number: int) -> Callable[[Any], float]:

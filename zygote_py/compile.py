@@ -18,6 +18,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.inverses import check_steps
 from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
 from zygote_py.adjoints.leaves import expose_leaves, reachable
@@ -25,6 +26,7 @@ from zygote_py.adjoints.long_loops import divide_loops
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
+from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversible_loops
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of, numbers_asked_for
@@ -245,10 +247,28 @@ def _lowered(
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
     for function in functions:
         _inline_shared(function, recursive)
+    lowered = _with_reversible_loops(lowered)
+    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
     for function in functions:
         make_canonical(function)
         _check_returns(function)
     return given, wrt, _with_divided_loops(lowered)
+
+
+def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
+    """Make routines of the loops that can walk back, in the function and in its routines."""
+    if all(routine.inverse is None for routine in lowered.routines):
+        return lowered
+    check_steps(lowered.routines)
+    together = cycles(lowered.routines)
+    routines = list(lowered.routines)
+    for caller in (None, *lowered.routines):
+        function = lowered.function if caller is None else caller.function
+        if has_reversible_steps(function):
+            passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL))
+            routines += outline_reversible_loops(function, () if caller is None else together[caller])
+    find_effects(routines)
+    return replace(lowered, routines=tuple(routines))
 
 
 def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:

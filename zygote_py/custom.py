@@ -15,6 +15,7 @@ them are what they are in plain Python too: the identity, the function itself.
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import inspect
 import itertools
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, TypeVar
 
-from zygote_py import given, numba_adapter
+from zygote_py import given, inverses, numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
 
@@ -30,14 +31,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-def adjoint(f: Callable[..., Any], *, replace: bool = False) -> Callable[[F], F]:
+def adjoint(
+    f: Callable[..., Any], *, inverse: Callable[..., Any] | None = None, replace: bool = False
+) -> Callable[[F], F]:
     """Give a function the derivative that a rule computes, wherever the function is called from now on.
 
     Parameters:
         f: any callable that compiled code can call: a function, plain or decorated with `numba.njit`, of NumPy or of
             another library, a `cfunc`, an intrinsic, a function of a shared library. It must not write to its
             arguments.
-        replace: take the place of the rule that `f` has already.
+        inverse: what `zygote_py.inverse(f)` takes, if `f` is a step that can be undone.
+        replace: take the place of the rule, and of the inverse, that `f` has already.
 
     Returns:
         A decorator for the rule, which gives it back unchanged. The rule is a function of the subset that Numba
@@ -80,16 +84,19 @@ def adjoint(f: Callable[..., Any], *, replace: bool = False) -> Callable[[F], F]
         made = given.Given("rule", f, rule)
         _check_rule(made)
         old = given.given_for(f)
-        if old is not None and old.kind != "rule":
+        if old is not None and old.kind not in ("rule", "inverse"):
             raise refuse(f"`{old.name}` is a function of the library with a meaning of its own", made.loc)
-        if old is not None and not replace:
+        if old is not None and old.rule is not None and not replace:
             raise refuse(
                 f"`{made.name}` has a rule already, `{given.name_of(old.rule)}`{_at(old.loc)}",
                 made.loc,
                 "replace it with `@adjoint(f, replace=True)`",
                 "def",
             )
-        given.give(made)
+        if inverse is not None:
+            inverses.check_form(f, inverse, replace)
+        undone_by = inverse if inverse is not None or old is None else old.inverse
+        given.give(dataclasses.replace(made, inverse=undone_by))
         return rule
 
     return register

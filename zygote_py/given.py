@@ -1,4 +1,4 @@
-"""What is said of callables from outside: the rule that gives a derivative, that there is none, or what to do with it.
+"""What is said of callables from outside: the rule that gives a derivative, an inverse, or what else to do with it.
 
     give(Given("rule", f, rule))        # see `zygote_py.custom`, which has the public functions
     given_for(f)                        # that, also for `numba.njit(f)`
@@ -18,21 +18,23 @@ from typing import Any, Literal
 
 from zygote_py.ir.core import Loc
 
-Kind = Literal["rule", "ignore", "hook", "stop"]
+Kind = Literal["rule", "inverse", "ignore", "hook", "stop"]
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
     """What is given for `target`.
 
-    kind     what it is: "rule" (a function gives the derivative), "ignore" (it has none), "hook" and "stop" (of the
-             library's own functions `hook` and `stop_gradient`).
+    kind     what it is: "rule" (a function gives the derivative), "inverse" (nothing but that), "ignore" (it has none),
+             "hook" and "stop" (of the library's own functions `hook` and `stop_gradient`).
     rule     the function that gives value and pullback, of a "rule".
+    inverse  the function that takes the result back to the first argument, if the target has one.
     """
 
     kind: Kind
     target: Callable[..., Any]
     rule: Callable[..., Any] | None = None
+    inverse: Callable[..., Any] | None = None
 
     @property
     def name(self) -> str:
@@ -42,8 +44,7 @@ class Given:
     @property
     def loc(self) -> Loc | None:
         """Where the rule, or the target, is defined."""
-        code = getattr(python_function(self.rule or self.target), "__code__", None)
-        return None if code is None else Loc(code.co_filename, code.co_firstlineno)
+        return place_of(self.rule or self.target)
 
     def __str__(self) -> str:
         if self.rule is None:
@@ -54,6 +55,12 @@ class Given:
 def name_of(function: object) -> str:
     """What a callable is called."""
     return str(getattr(function, "__name__", None) or type(function).__name__)
+
+
+def place_of(function: object) -> Loc | None:
+    """Where a callable is defined, if it is written in Python."""
+    code = getattr(python_function(function), "__code__", None)
+    return None if code is None else Loc(code.co_filename, code.co_firstlineno)
 
 
 def python_function(function: Any) -> Any:

@@ -280,8 +280,8 @@ class GivenParts:
     """What is given for a function, with the functions that belong to it, typed.
 
     `rule` gives the value and the pullback, of which `back` is the body: it takes the adjoint of the value and then, if
-    `holds`, what the pullback captured. `foreign` is the function as Numba can call it; it `is_foreign` if it can
-    only be called.
+    `holds`, what the pullback captured. `inverse` takes the result, and the arguments behind the first, back to the
+    first. `foreign` is the function as Numba can call it; it `is_foreign` if it can only be called.
     """
 
     given: Given
@@ -289,7 +289,13 @@ class GivenParts:
     is_foreign: bool = False
     rule: TypedFunction | None = None
     back: TypedFunction | None = None
+    inverse: TypedFunction | None = None
     holds: bool = False
+
+    @property
+    def parts(self) -> list[TypedFunction]:
+        """The functions that belong to it."""
+        return [each for each in (self.rule, self.back, self.inverse) if each is not None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

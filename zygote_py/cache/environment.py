@@ -90,5 +90,6 @@ def _source_files() -> Iterator[tuple[Path, Path]]:
 
 
 def registered() -> list[object]:
-    """The rules, and what they are for; what `hook` and `stop_gradient` do, our own files say."""
-    return [each for made in given.all_given() if made.kind == "rule" for each in (made.target, made.rule)]
+    """The rules and inverses, and what they are for; what `hook` and `stop_gradient` do, our own files say."""
+    chosen = [made for made in given.all_given() if made.kind in ("rule", "inverse")]
+    return [each for made in chosen for each in (made.target, made.rule, made.inverse)]

@@ -25,10 +25,11 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.custom import Custom, Gradient, Input
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.inverses import Inverse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
 from zygote_py.frontend.program import Program, packed, parameters_of
 from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
-from zygote_py.given import Given, python_function
+from zygote_py.given import Given, place_of, python_function
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Loc, Operand, Param, Return, Routine, Type, Value
 from zygote_py.ir.types import components_of, copied_type
@@ -71,9 +72,8 @@ def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Func
     """What a function computes, from the leaves of its arguments and what it captures."""
     parts = typed.given
     assert parts is not None
-    for part in (parts.rule, parts.back):
-        if part is not None:
-            program.routine(part)  # to be made as well
+    for part in parts.parts:
+        program.routine(part)  # to be made as well
     if parts.given.kind == "hook":
         return _identity(typed, program)
     if parts.is_foreign:
@@ -94,6 +94,16 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         routine.passes = frozenset()
         return
     hidden = _places(program.hidden(typed), typed)
+    if parts.inverse is not None:
+        state = len(leaves_of(typed.return_type))
+        count = len(_leaves(typed.parameter_types[: typed.argument_count]))
+        taken = (*range(state, count), *_taken(parts.inverse, program, hidden))
+        assert parts.given.inverse is not None
+        routine.inverse = Inverse(
+            parts.given.name, place_of(parts.given.inverse), program.routine(parts.inverse), state, taken
+        )
+    if parts.given.kind == "inverse":
+        return
     count = len(_leaves(typed.parameter_types[: typed.argument_count]))
     results = leaves_of(typed.return_type)
     inputs = [Input("seed", number) for number in range(len(results))]

@@ -94,13 +94,13 @@ class Program:
         self._calls[function] = []
         if function.runs_again:
             self._chosen.add(function)
-        if function.given is None:
+        if function.given is None or (function.given.given.kind == "inverse" and _no_routine(function)):
             self._calls[function] += callees(function)
         else:
             self._chosen.add(function)
             with suppress(DifferentiationError):  # what we cannot read, Numba may be able to call
                 self._calls[function] += callees(function)
-            parts = [each for each in (function.given.rule, function.given.back) if each is not None]
+            parts = function.given.parts
             self._chosen.update(parts)
             self._calls[function] += parts
         active.append(function)
@@ -124,7 +124,7 @@ class Program:
     def _choose(self, root: st.TypedFunction, caught: Collection[st.TypedFunction]) -> None:
         """Choose the routines; what is called in a `try` is none if it can be inlined, so that it may raise."""
         given = [each for each in self._calls if each.given is not None]
-        called = {part for each in given for part in (each, each.given.rule, each.given.back)}  # type: ignore[union-attr]
+        called = {part for each in given for part in (each, *each.given.parts)}  # type: ignore[union-attr]
         for recursive in self._chosen:
             if what := _no_routine(recursive):
                 kind = "function" if recursive in called or recursive.runs_again else "recursive function"

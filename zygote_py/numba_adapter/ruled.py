@@ -26,7 +26,7 @@ from numba.core import errors
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.given import Given, python_function
+from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.numba_adapter.callees import CalleeType, Session, is_inlined, typed_callee
@@ -87,6 +87,8 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
         if body is None:
             raise _no_pullback(given, rule.return_type, rule.loc)
         parts = dataclasses.replace(parts, rule=rule, back=body, holds=is_closure(back) or is_choice(back))
+    if given.inverse is not None:
+        parts = dataclasses.replace(parts, inverse=_typed_inverse(given, kinds, typed.return_type, session))
     return dataclasses.replace(typed, given=parts)
 
 
@@ -120,6 +122,44 @@ def _typed_rule(given: Given, kinds: tuple[Type, ...], session: Session) -> st.T
         several = "the function " in error.message and "different types" in error.message
         hint = "let each path return a value of the same type, and an inner function" if several else error.hint
         raise refuse(f"{given} cannot be compiled for ({shown}): {error.message}", where, hint) from None
+
+
+def _typed_inverse(given: Given, kinds: tuple[Type, ...], result: Type, session: Session) -> st.TypedFunction | None:
+    """The inverse; None where the function takes an integer for what it returns as a float: this call has none."""
+    state, loc = kinds[0], place_of(given.inverse)
+    what = f"the inverse `{name_of(given.inverse)}` of `{given.name}`"
+    if not _fits(result, state):
+        if _is_widened(state, result):
+            return None
+        raise refuse(
+            f"`{given.name}` takes a state of type {state} to one of type {result}, and has an inverse",
+            place_of(given.target),
+            "let it return what its first parameter is",
+            "def",
+        )
+    try:
+        inverse = session.typed(python_function(given.inverse), (types.unliteral(result), *kinds[1:]))
+    except DifferentiationError as error:
+        where = Loc(error.file, error.line or 1, error.column) if error.file else loc
+        shown = ", ".join(map(str, (result, *kinds[1:])))
+        raise refuse(f"{what} cannot be compiled for ({shown}): {error.message}", where, error.hint) from None
+    if not _fits(inverse.return_type, state):
+        raise refuse(
+            f"{what} returns a value of type {inverse.return_type}, and the state is of type {state}",
+            loc,
+            "let it return the state before the step",
+            "def",
+        )
+    return inverse
+
+
+def _is_widened(state: Type, result: Type) -> bool:
+    """Whether a result is of the type of a state but for numbers that are floats there, and integers in the state."""
+    if isinstance(state, types.BaseTuple) and isinstance(result, types.BaseTuple):
+        parts, others = components_of(state), components_of(result)
+        return len(parts) == len(others) and all(map(_is_widened, parts, others))
+    wide = isinstance(types.unliteral(result), types.Float | types.Complex)
+    return _fits(result, state) or (isinstance(types.unliteral(state), types.Integer) and wide)
 
 
 def _value_and_back(given: Given, rule: st.TypedFunction) -> tuple[Type, Type]:

@@ -1,0 +1,56 @@
+"""Inverses of routines: what they take and return, and what routines may have one.
+
+    routine step (%x, %v, %w) -> (x, v)         the state, two numbers, and something else
+    routine unstep (%x, %v, %w) -> (x, v)       step.inverse = Inverse("step", loc, unstep, state=2, taken=(2,))
+
+What is made of them, `zygote_py.adjoints.reversible` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.ir.core import Instr, Loc, Routine
+from zygote_py.ir.memory import draws
+from zygote_py.ir.routines import routines_of
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """The inverse of a routine that returns as many values, a state, as it takes first.
+
+    `routine` takes the state after the step and the parameters numbered in `taken`, and returns the state before it.
+    """
+
+    name: str  # of the step
+    loc: Loc | None
+    routine: Routine
+    state: int
+    taken: tuple[int, ...]
+
+
+def check_steps(routines: Collection[Routine]) -> None:
+    """Refuse steps, and inverses, that do more than to compute. Raises DifferentiationError."""
+    for routine in routines:
+        inverse = routine.inverse
+        if not isinstance(inverse, Inverse):
+            continue
+        undone_by = f"the inverse `{inverse.routine.__name__}` of `{inverse.name}`"
+        for each, what in ((routine, f"`{inverse.name}` has an inverse, and"), (inverse.routine, undone_by)):
+            loc = inverse.loc if each is inverse.routine else each.function.loc
+            if each.writes:
+                param = each.function.params[min(each.writes)]
+                raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "let it return a new array", "def")
+            for function in (each.function, *(other.function for other in routines_of(each.function))):
+                if any(
+                    isinstance(instr, Instr) and draws(instr) for block in function.blocks for instr in block.instrs
+                ):
+                    raise refuse(f"{what} draws random numbers", loc, "draw them before, and pass them", "def")
+
+
+def inverse_of(instr: Instr) -> Inverse | None:
+    """The inverse of the routine that an instruction calls."""
+    found = instr.op.inverse if isinstance(instr.op, Routine) else None
+    return found if isinstance(found, Inverse) else None

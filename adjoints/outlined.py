@@ -1,0 +1,116 @@
+"""A loop that has become a routine: the call in its place, and what makes the routine stand by itself.
+
+    while i < n:                            x, i = f_loop(x, 0, n)
+        x, i = g(x, i), i + 1       ->
+
+The routine gives new arrays, so that none of its results is one of its arguments, and each has a shadow of its own.
+Nobody can tell if nobody writes to them afterwards, nor to what they would have shared their memory with
+(`is_harmless`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.calls import name_apart
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Return, Routine, Value
+from zygote_py.ir.loops import Loop
+from zygote_py.ir.memory import bases, is_fresh
+from zygote_py.ir.outline import replace_loop
+
+
+def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
+    """Whether a write to what a loop may carry is to an array that was made since.
+
+    It was, in the same iteration, or outside and then not seen behind the loop.
+    """
+    found = bases(target, loop.header.phis)
+    fresh = all(isinstance(base, Instr) and is_fresh(base) for base in found)
+    if writer in loop.values:
+        return fresh and all(base in loop.values for base in found)
+    return not _comes_behind(loop, writer, found if fresh else ())
+
+
+def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool:
+    """Whether control may come from the end of a loop to an instruction, and not by one of the `fresh` ones first."""
+    pending, seen = [loop.exits[0][1]], set()
+    while pending:
+        block = pending.pop()
+        if block in seen:
+            continue
+        seen.add(block)
+        for instr in block.instrs:
+            if instr is writer:
+                return True
+            if instr in fresh:
+                break
+        else:
+            pending += block.successors
+    return False
+
+
+def return_copies(function: Function) -> None:
+    """Let a function that was outlined return new arrays."""
+    (end,) = (block for block in function.blocks if isinstance(block.terminator, Return))
+    assert isinstance(end.terminator, Return)
+    (result,) = end.terminator.values
+    whole = result if isinstance(result, Instr) and result.op is ops.pack else None
+    items = list(whole.args) if whole is not None else [result]
+    for number, item in enumerate(items):
+        if isinstance(item.type, types.Array):
+            items[number] = copy = Instr(np.copy, (item,), item.type, "", function.loc)
+            end.instrs.append(copy)
+    if whole is not None:
+        end.instrs.remove(whole)
+        end.instrs.append(whole)
+        whole.args = tuple(items)
+    else:
+        end.terminator.values = (items[0],)
+    name_apart(function.params)
+
+
+def call_in_place(function: Function, loop: Loop, routine: Routine, rest: Sequence[Operand]) -> Instr:
+    """Put the call of a routine in the place of the loop that it runs; the `rest` are the inputs."""
+    header = loop.header
+    block = Block(header.loc)
+    (before,) = loop.entering
+    args = [*(phi.incoming[before] for phi in header.phis), *rest]
+    call, items = call_outlined(block, routine, args, loop)
+    copies = copied_instrs(header, dict(zip(header.phis, items, strict=True)))
+    block.instrs += copies.values()
+    (_, behind) = loop.exits[0]
+    block.terminator = Jump(behind)
+    function.blocks.append(block)
+    stand: dict[Value, Operand] = dict(zip(header.phis, items, strict=True))
+    replace_loop(function, loop, block, {**stand, **copies})
+    return call
+
+
+def call_outlined(block: Block, routine: Routine, args: Sequence[Operand], loop: Loop) -> tuple[Instr, list[Operand]]:
+    """A call, at the end of a block, of a routine that returns what a loop carries; and what it returns, one by one."""
+    phis = loop.header.phis
+    kinds = [phi.type for phi in phis]
+    kind = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
+    block.instrs.append(call := Instr(routine, tuple(args), kind, "", block.loc))
+    if len(kinds) == 1:
+        return call, [call]
+    items: list[Operand] = []
+    for number, phi in enumerate(phis):
+        item = Instr(ops.getitem, (call, Const(number, types.int64)), phi.type, phi.hint, phi.loc)
+        block.instrs.append(item)
+        items.append(item)
+    return call, items
+
+
+def copied_instrs(block: Block, given: dict[Value, Operand]) -> dict[Value, Instr]:
+    """Copies of the instructions of a block, of which some operands are others."""
+    found: dict[Value, Instr] = {}
+    for instr in block.instrs:
+        assert isinstance(instr, Instr)
+        args = tuple(found.get(arg, given.get(arg, arg)) if isinstance(arg, Value) else arg for arg in instr.args)
+        found[instr] = Instr(instr.op, args, instr.type, instr.hint, instr.loc, instr.keywords)
+    return found
