@@ -6,8 +6,8 @@ derivative. Its own adjoint with respect to `dy`, at the tangent of `a`, applies
     %y = np.linalg.inv %a : f64[:, :]           %y = np.linalg.inv %a : f64[:, :]
                                                 the reverse of inv_a in dy, with %ta for the adjoint of its result
 
-So the rules are written once. What `dy` itself is does not matter, but that it must not be zero, or special: some helpers
-refuse what has no derivative only where it matters, and return early where nothing does.
+So the rules are written once. What `dy` itself is does not matter, but that it must not be zero, or special: some
+helpers refuse what has no derivative only where it matters, and return early where nothing does.
 """
 
 from __future__ import annotations

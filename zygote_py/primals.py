@@ -1,0 +1,192 @@
+"""The primal of a request for one signature: what the user gave, in the form that is differentiated.
+
+    given, wrt, lowered = lowered_primal(request, (float64, int64), derivative)
+
+It is lowered for the types that the request takes its arguments as, the loops that can walk back or have checkpoints
+become routines, and the rest comes into canonical form. What cannot be differentiated, for what its arguments or its
+result are, is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.inverses import check_steps
+from zygote_py.adjoints.kinds import carries_adjoint, is_float
+from zygote_py.adjoints.leaves import expose_leaves
+from zygote_py.adjoints.long_loops import divide_loops
+from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversible_loops
+from zygote_py.adjoints.sharing import refuse_shared_arguments
+from zygote_py.canonical import make_canonical
+from zygote_py.captured import numbers_asked_for
+from zygote_py.frontend import LoweredFunction, lower
+from zygote_py.ir import passes
+from zygote_py.ir.core import Const, Function, Instr, Operand, Raise, Return, Routine, Type, Value
+from zygote_py.ir.inline import inline_calls, shares_what_it_writes
+from zygote_py.ir.memory import Memory
+from zygote_py.ir.routines import calls_in, cycles, find_effects
+from zygote_py.ir.types import components_of
+from zygote_py.requests import Request
+
+# Makes the function that an inner request stands for, for the types of its arguments.
+Derive = Callable[[Request, tuple[Type, ...]], LoweredFunction]
+
+
+def lowered_primal(
+    request: Request, argument_types: tuple[Type, ...], derive: Derive
+) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
+    """The argument types, the numbers of the parameters asked for, and the primal in canonical form."""
+    given = tuple(map(_without_default, argument_types))
+    taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
+    if request.inner is None:
+        lowered = lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
+    else:
+        lowered = derive(request.inner, taken)
+    parameters = request.func.__code__.co_varnames[: len(given)]
+    wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
+    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
+    recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
+    for function in functions:
+        _inline_shared(function, recursive)
+    lowered = _with_reversible_loops(lowered)
+    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
+    for function in functions:
+        make_canonical(function)
+        _check_returns(function)
+    return given, wrt, _with_divided_loops(lowered)
+
+
+def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
+    """Make routines of the loops that can walk back, in the function and in its routines."""
+    if all(routine.inverse is None for routine in lowered.routines):
+        return lowered
+    check_steps(lowered.routines)
+    together = cycles(lowered.routines)
+    routines = list(lowered.routines)
+    for caller in (None, *lowered.routines):
+        function = lowered.function if caller is None else caller.function
+        if has_reversible_steps(function):
+            passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL))
+            routines += outline_reversible_loops(function, () if caller is None else together[caller])
+    find_effects(routines)
+    return replace(lowered, routines=tuple(routines))
+
+
+def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
+    """Divide the loops that have checkpoints, in the function and in its routines."""
+    routines = list(lowered.routines)
+    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+        if made := divide_loops(function):
+            for each in (function, *(routine.function for routine in made)):
+                make_canonical(each)
+            routines += made
+    if len(routines) == len(lowered.routines):
+        return lowered
+    find_effects(routines)
+    return replace(lowered, routines=tuple(routines))
+
+
+def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:
+    """Inline the calls whose arguments may share memory that is written to: a routine takes them to share none."""
+    while True:
+        memory = Memory(function)
+        candidates = [call for call in calls_in(function) if call.op not in recursive]
+        calls = [call for call in candidates if shares_what_it_writes(memory, call)]
+        if not calls:
+            return
+        inline_calls(function, calls.__contains__)
+
+
+def checked_arguments(primal: Function, wrt: tuple[int, ...]) -> dict[Value, tuple[Instr, ...]]:
+    """Let a primal refuse arguments that share memory; give the parts of the tuples among those asked for."""
+    parts = expose_leaves(primal, [primal.params[number] for number in wrt])
+    refuse_shared_arguments(primal)
+    return parts
+
+
+def _without_default(type: Type) -> Type:
+    """The type of an argument; that of its default where it was not given."""
+    return numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)
+
+
+def _taken_as(request: Request, number: int, type: Type) -> Type:
+    """The type that the primal gets for an argument: an integer that is to be differentiated is taken as a float."""
+    name = request.func.__code__.co_varnames[number]
+    _check_argument(request, name, type)
+    named = request.wrt is not None and number in request.wrt
+    single = request.func.__code__.co_argcount - request.held == 1
+    if isinstance(type, types.Integer) and number >= request.held and (named or single):
+        return types.float64
+    if named and not carries_adjoint(type):
+        raise refuse(
+            f"no gradient with respect to `{name}`, which is of type {type}",
+            request.loc,
+            hint=f"pass floats for `{name}`, or leave it out of wrt",
+        )
+    return type
+
+
+_ALLOWED = (types.Integer, types.Float, types.Complex, types.Boolean, types.NoneType, types.UnicodeType)
+
+
+def _check_argument(request: Request, name: str, type: Type) -> None:
+    if isinstance(type, types.BaseTuple):
+        for item in components_of(type):
+            _check_argument(request, name, item)
+    elif isinstance(type, types.Array):
+        _check_argument(request, name, type.dtype)
+    elif isinstance(type, types.Callable):
+        return
+    elif type == types.float16:
+        raise refuse(f"the argument `{name}` is of type float16, which is not supported", request.loc, "pass float32")
+    elif not isinstance(type, _ALLOWED):
+        raise refuse(
+            f"the argument `{name}` is {_kind(type)}, which is not supported",
+            request.loc,
+            hint="pass a tuple, a NamedTuple, a dataclass or an array"
+            if isinstance(type, types.List | types.ListType | types.DictType)
+            else "use a number, an array, a tuple, a NamedTuple or a frozen dataclass",
+        )
+
+
+def _kind(type: Type) -> str:
+    if isinstance(type, types.List | types.ListType):
+        return "a list"
+    return "a dict" if isinstance(type, types.DictType) else f"of type {type}"
+
+
+def check_result(request: Request, type: Type) -> None:
+    """Refuse results that a gradient cannot be taken of. Raises DifferentiationError."""
+    if is_float(type) or isinstance(type, types.Integer):
+        return
+    hints = {
+        types.Array: "return one number: add the elements up, with weights for a product with a vector",
+        types.BaseTuple: "return one number, and the others from another function",
+        types.NoneType: "return the number to be differentiated",
+        types.Boolean: "return a float, not a comparison",
+        types.Complex: "return a real number, such as the squared absolute value",
+    }
+    hint = next((hint for kind, hint in hints.items() if isinstance(type, kind)), "return one real number")
+    raise refuse(f"the result is of type {type}, not a real number", request.loc, hint=hint)
+
+
+def _check_returns(primal: Function) -> None:
+    ends = [block.terminator for block in primal.blocks]
+    if any(isinstance(end, Return) for end in ends):
+        return
+    raises = [end for end in ends if isinstance(end, Raise)]
+    raised = "; ".join(f"{end.exception.__name__}{_texts(end.args)}" for end in raises if end.exception is not None)
+    raise refuse(
+        f"the function never returns{raised and f': it raises {raised}'}",
+        primal.loc,
+        hint="let it return a result for some arguments",
+    )
+
+
+def _texts(args: tuple[Operand, ...]) -> str:
+    return f"({', '.join(repr(arg.value) if isinstance(arg, Const) else '...' for arg in args)})"
