@@ -23,7 +23,6 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import call_in_place, call_outlined, copied_instrs, is_harmless, return_copies
 from zygote_py.ir import ops
@@ -209,7 +208,7 @@ class _Division:
         found = inputs_of(self._loop)
         if self._mark not in found:
             found.append(self._mark)
-        arrays = [each for each in found if is_array(each.type)]
+        arrays = [each for each in found if isinstance(each.type, types.Array)]
         starts = [phi.incoming[self._before] for phi in self._loop.header.phis]
         for value in arrays:
             together = [each for each in (*arrays, *starts) if memory.may_share(each, value)]
@@ -217,7 +216,7 @@ class _Division:
                 found.remove(value)
                 found += [each for each in self._origins(value) if each not in found]
         for value in (*found, *self._loop.header.phis):
-            if has_memory(value.type) and not is_array(value.type):
+            if has_memory(value.type) and not isinstance(value.type, types.Array):
                 raise self._refused(
                     f"uses {_named(value)}, which is no number or array",
                     "use an array, or make the list inside the loop",
@@ -236,7 +235,7 @@ class _Division:
     def _check(self, memory: Memory) -> None:
         """Refuse what writes to arrays that the loop takes over from one iteration to the next."""
         for phi in self._loop.header.phis:
-            if not is_array(phi.type):
+            if not isinstance(phi.type, types.Array):
                 continue
             for writer in memory.writers(phi):
                 for target in writes(writer):

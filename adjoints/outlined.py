@@ -10,7 +10,7 @@ Nobody can tell if nobody writes to them afterwards, nor to what they would have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numba import types
@@ -19,7 +19,7 @@ from zygote_py.adjoints.calls import name_apart
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Return, Routine, Value
 from zygote_py.ir.loops import Loop
-from zygote_py.ir.memory import bases, is_fresh
+from zygote_py.ir.memory import bases, is_fresh, is_view
 from zygote_py.ir.outline import replace_loop
 
 
@@ -28,15 +28,18 @@ def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
 
     It was, in the same iteration, or outside and then not seen behind the loop.
     """
-    found = bases(target, loop.header.phis)
-    fresh = all(isinstance(base, Instr) and is_fresh(base) for base in found)
     if writer in loop.values:
-        return fresh and all(base in loop.values for base in found)
-    return not _comes_behind(loop, writer, found if fresh else ())
+        found = bases(target, loop.header.phis)
+        return all(isinstance(base, Instr) and is_fresh(base) and base in loop.values for base in found)
+    while isinstance(target, Instr) and is_view(target):
+        target = target.args[0]
+    # A phi may stand for an array that was made before the loop, though another is made behind it.
+    made = target if isinstance(target, Instr) and is_fresh(target) else None
+    return not _comes_behind(loop, writer, made)
 
 
-def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool:
-    """Whether control may come from the end of a loop to an instruction, and not by one of the `fresh` ones first."""
+def _comes_behind(loop: Loop, writer: Instr, made: Instr | None) -> bool:
+    """Whether control may come from the end of a loop to an instruction, and not by one that is `made` first."""
     pending, seen = [loop.exits[0][1]], set()
     while pending:
         block = pending.pop()
@@ -46,7 +49,7 @@ def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool
         for instr in block.instrs:
             if instr is writer:
                 return True
-            if instr in fresh:
+            if instr is made:
                 break
         else:
             pending += block.successors

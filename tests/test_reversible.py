@@ -34,6 +34,7 @@ from tests.reversible_programs import (
     swapped,
     turn,
     two_halves,
+    under_two_names,
     until,
     walks_back,
     whole_object,
@@ -57,6 +58,7 @@ WALKING = [
     (added_up, (0.3, 0.7, 1.1, 8)),
     (added_up, (0.3, 0.7, 1.1, 0)),
     (sampled, (0.3, 0.7, 1.1, 8)),
+    *((under_two_names, (0.3, 0.7, n)) for n in (0, 1, 5)),
     (until, (0.3, 1.7, 1.1, 1)),
     (by_threes, (0.3, 0.7, 5)),
     (ruled, (0.3, 0.7, 5)),
@@ -167,6 +169,15 @@ def depends_on_itself(x, w, n):
     return x
 
 
+def between_steps(x, w, n):
+    z = w * 1.0
+    for i in range(n):
+        x = turn(x, w, i)
+        z = x
+        x = turn(x, z * 0.1 + w, i)
+    return z * x
+
+
 def not_only_stepped(x, w, n):
     for i in range(n):
         x = math.sin(turn(x, w, i))
@@ -236,6 +247,7 @@ STORING = [
     (not_always, (0.3, 0.3, 1.2, 9)),
     (something_else_carried, (0.3, 0.3, 1.2, 9)),
     (depends_on_itself, (0.3, 1.2, 4)),
+    (between_steps, (0.3, 1.2, 4)),
     (not_only_stepped, (0.3, 1.2, 4)),
     (with_a_history, (0.3, 1.2, 4)),
     (with_a_list, (0.3, 1.2, 4)),
