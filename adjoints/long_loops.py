@@ -16,7 +16,7 @@ to them afterwards, and refused otherwise.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,14 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.outlined import call_in_place, call_outlined, copied_instrs, is_harmless, return_copies
+from zygote_py.adjoints.outlined import (
+    call_in_place,
+    call_outlined,
+    copied_instrs,
+    is_harmless,
+    return_copies,
+    written_after_return,
+)
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,
@@ -103,6 +110,21 @@ def divide_loops(function: Function) -> list[Routine]:
     for block in function.blocks:
         block.instrs = [instr for instr in block.instrs if instr not in marks]
     return made
+
+
+def check_returned(functions: Sequence[Function], routines: Collection[Routine]) -> None:
+    """Refuse writes to what routines return, where that is an argument if a loop over `checkpointed` never runs.
+
+    Raises DifferentiationError.
+    """
+    marked = [each for each in routines if any(_is_mark(i) for block in each.function.blocks for i in block.instrs)]
+    if marked and (call := written_after_return(functions, marked)) is not None:
+        raise refuse(
+            f"`{call.op.__name__}` may return one of its arguments through a loop over `checkpointed`, and something is"
+            " written to it afterwards",
+            call.loc,
+            "let it return a copy",
+        )
 
 
 def _is_mark(value: object) -> bool:

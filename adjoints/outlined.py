@@ -10,7 +10,7 @@ Nobody can tell if nobody writes to them afterwards, nor to what they would have
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numba import types
@@ -19,8 +19,9 @@ from zygote_py.adjoints.calls import name_apart
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Return, Routine, Value
 from zygote_py.ir.loops import Loop
-from zygote_py.ir.memory import bases, is_fresh, is_view
+from zygote_py.ir.memory import Memory, bases, is_fresh, is_view
 from zygote_py.ir.outline import replace_loop
+from zygote_py.ir.routines import calls_in, routines_of
 
 
 def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
@@ -54,6 +55,22 @@ def _comes_behind(loop: Loop, writer: Instr, made: Instr | None) -> bool:
         else:
             pending += block.successors
     return False
+
+
+def written_after_return(functions: Sequence[Function], looping: Collection[Routine]) -> Instr | None:
+    """A call in one of the functions that may return one of its arguments, to which something is written afterwards.
+
+    That is, of those that come to one of the `looping` routines: they return copies once their loops are routines. None
+    if there is none.
+    """
+    for function in functions:
+        memory = Memory(function)
+        for call in calls_in(function):
+            if isinstance(call.op, Routine) and call.op.shares:
+                reached = (call.op, *routines_of(call.op.function))
+                if any(each in looping for each in reached) and memory.may_be_written_after(call, (call,)):
+                    return call
+    return None
 
 
 def return_copies(function: Function) -> None:

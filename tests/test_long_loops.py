@@ -424,6 +424,21 @@ def written_in_the_next_round(u, n):
     return total
 
 
+def gives_what_it_has(a, n):
+    if n < 0:
+        return gives_what_it_has(a, -n)
+    for _ in zg.checkpointed(range(n), snapshots=2):
+        a = np.sin(a)
+    return a
+
+
+def written_by_the_caller(u, n):
+    u = u * 1.0
+    v = gives_what_it_has(u, n)
+    v[0] = 2.0
+    return np.sum(v) * u[0]
+
+
 def written_behind(u, n):
     v = u
     for _ in zg.checkpointed(range(n)):
@@ -452,6 +467,7 @@ def no_segments(x, n):
         (swaps, "gives `u` another array|gives `v` another array"),
         (one_of_two_written_behind, "gives `v` another array, to which something is written"),
         (written_in_the_next_round, "gives `v` another array, to which something is written"),
+        (written_by_the_caller, "`gives_what_it_has` may return one of its arguments"),
         (written_behind, "gives `v` another array, to which something is written"),
         (both, "segments or snapshots, not both"),
         (no_segments, "`segments` must be at least 1"),

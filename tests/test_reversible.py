@@ -218,6 +218,24 @@ def written_to_inside(x1, x2, w):
     return np.sum(x1 * x2 * w[0])
 
 
+def shears(a, b, w, n):
+    if n < 0:
+        return shears(a, b, w, -n)
+    for _ in range(n):
+        a = shear(a, b, w)
+        b = shear(b, a, w)
+    return a, b
+
+
+def written_by_the_caller(x, y, w, n):
+    x = x * 1.0
+    y = y * 1.0
+    a, b = shears(x, y, w, n)
+    a[0] = 2.0 * w
+    b[1] *= w
+    return np.sum(a * b) * x[0] * y[1]
+
+
 def half_forgotten(x, v, k, n):
     for _ in range(n):
         x, _ = leapfrog((x, v), k, 0.1)
@@ -253,6 +271,7 @@ STORING = [
     (with_a_list, (0.3, 1.2, 4)),
     (written_to_behind, (normal(3), normal(2, 3)[0], normal(4))),
     (written_to_inside, (normal(3), normal(2, 3)[0], normal(4))),
+    *((written_by_the_caller, (normal(3), normal(2, 3)[0], 0.7, n)) for n in (0, 3)),
     (half_forgotten, (0.3, 0.3, 1.2, 9)),
     (outside_of_loops, (0.3, 0.3, 1.2)),
     (over_checkpoints, (0.3, 0.3, 1.2, 9)),

@@ -22,8 +22,9 @@ from zygote_py.adjoints.inverses import check_steps
 from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_float
 from zygote_py.adjoints.leaves import expose_leaves, reachable
-from zygote_py.adjoints.long_loops import divide_loops
+from zygote_py.adjoints.long_loops import check_returned, divide_loops
 from zygote_py.adjoints.nothing import define
+from zygote_py.adjoints.outlined import written_after_return
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversible_loops
@@ -237,6 +238,9 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
     check_steps(lowered.routines)
     together = cycles(lowered.routines)
     routines = list(lowered.routines)
+    functions = [lowered.function, *(routine.function for routine in routines)]
+    if written_after_return(functions, [each for each in routines if has_reversible_steps(each.function)]):
+        return lowered
     for caller in (None, *lowered.routines):
         function = lowered.function if caller is None else caller.function
         if has_reversible_steps(function):
@@ -249,7 +253,9 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
 def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
     """Divide the loops that have checkpoints, in the function and in its routines."""
     routines = list(lowered.routines)
-    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
+    check_returned(functions, routines)
+    for function in functions:
         if made := divide_loops(function):
             for each in (function, *(routine.function for routine in made)):
                 _make_canonical(each)
