@@ -79,7 +79,9 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    function = _function(f, len(args) if star_of(f) else -1)
+    function = _function(f)
+    if function.star:
+        function = _function(f, len(args))
     return function(*(function._of._bind(args, kwargs) if kwargs else args))
 
 
@@ -225,6 +227,7 @@ class _PullbackFunction:
         self._held = held
         self._entry: Any = None  # for calls from compiled code
         self._kept: list[Any] = []
+        self.star = bool(star_of(primal))  # it takes any number of arguments, and is another function for each
         self._made: dict[tuple[Type, ...], _Made] = {}
         self._by_number: dict[int, _Made] = {}
         self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
