@@ -213,7 +213,7 @@ class _Division:
                         step = _step_of(phi.incoming[latch], phi)
                         if step and isinstance(phi.type, types.Integer) and getattr(phi.type, "signed", False):
                             return phi, step
-        raise self._refused("does not count by a constant step", "loop over a range with a constant step")
+        raise self._refused("does not count by a constant step", "loop over a range of int64 with a constant step")
 
     def _count_iterations(self) -> None:
         """Let the loop have a phi, its last one, that counts the iterations."""
