@@ -119,8 +119,7 @@ class Alphas:
 
     def _placements(self, node: Node, uses: list[Block]) -> list[Block]:
         """The reverse blocks in which to have a node, so that one of them comes before each use."""
-        assert node.loop is not None
-        if self._plan.ways[node] is Way.STORE and not self._has_array(node):
+        if node.loop is not None and self._plan.ways[node] is Way.STORE and not self._has_array(node):
             return [self._sweeps.latch_mirrors[node.loop]]
         tree = self._sweeps.reverse_tree
         blocks = list(dict.fromkeys(self._level(node.loop, use) for use in uses))
@@ -135,7 +134,7 @@ class Alphas:
             return [common]
         return [b for b in blocks if not any(b is not other and tree.dominates(other, b) for other in blocks)]
 
-    def _level(self, loop: Loop, block: Block) -> Block:
+    def _level(self, loop: Loop | None, block: Block) -> Block:
         """The last block on the way to `block` that belongs to the reverse of `loop` and to no loop inside it."""
         sweeps = self._sweeps
         while sweeps.nest.innermost(sweeps.mirrored[block]) is not loop:
@@ -156,11 +155,11 @@ class Alphas:
 
     def _have(self, node: Node, block: Block) -> Operand:
         """Add to the start of `block` what gives the node."""
-        assert node.loop is not None
         value = node.value
         match self._plan.ways[node]:
             case Way.STORE if self._has_array(node):
                 record = self._records.get(node) or self._make_record(node)
+                assert node.loop is not None
                 index = [self._sweeps.index[loop] for loop in _around(node.loop)]
                 array = self._sweeps.read_slot(record, block)
                 return self._prelude(block, ops.getitem, (array, *index), value.type, value.hint)

@@ -22,7 +22,7 @@ from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type
-from zygote_py.ir.memory import Memory, draws, reads
+from zygote_py.ir.memory import Memory, bases, draws, has_memory, is_fresh, reads
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import copied_type
 
@@ -30,6 +30,8 @@ from zygote_py.ir.types import copied_type
 def run_again(derivative: Derivative, plain: Derivative) -> None:
     """Make the two functions of a derivative from those of the `plain` one. Raises DifferentiationError."""
     check_repeatable(derivative.routine)
+    if derivative.case.unstable_result:
+        _check_results(derivative.routine)
     made = Reverse(derivative, make_forward(derivative))
     adjoints = replay(made.block, plain, made.args, made.shadows, made.given, made.seeds)
     return_all(made.block, [adjoints[number] for number in derivative.adjoints])
@@ -188,6 +190,47 @@ def check_repeatable(routine: Routine) -> None:
                     instr.loc,
                     "draw them before, and pass them",
                 )
+
+
+def _check_results(routine: Routine) -> None:
+    """Refuse arrays among the results that may share memory: each has a shadow of its own, and one is written to."""
+    seen: set[Operand] = set()
+    for block in routine.function.blocks:
+        if isinstance(block.terminator, Return):
+            seen.clear()
+            for array in _arrays_of(block.terminator.values):
+                found = bases(array)
+                if found & seen or not all(isinstance(base, Instr) and _is_apart(base) for base in found):
+                    raise refuse(
+                        f"`{routine.__name__}` has a checkpoint, and may return arrays that share memory, to which"
+                        " something is written afterwards",
+                        routine.function.loc,
+                        "let it return one of them, or copies",
+                        "def",
+                    )
+                seen |= found
+
+
+def _arrays_of(results: Sequence[Operand]) -> list[Operand]:
+    """The arrays of which results are made; for one array alone, there is nothing that it may share memory with."""
+    pending, found = list(results), list[Operand]()
+    while pending:
+        match pending.pop():
+            case Instr(op=ops.pack, args=args):
+                pending += args
+            case each if has_memory(each.type):
+                found.append(each)
+    if len(found) == 1 and isinstance(found[0].type, types.Array):
+        return []
+    return found
+
+
+def _is_apart(base: Instr) -> bool:
+    """Whether an instruction gives an array that shares memory with no other one: also a result of an outlined loop."""
+    match base:
+        case Instr(op=ops.getitem, args=(Instr(op=Routine() as routine), Const())):
+            return routine.runs_again or routine.schedule is not None
+    return is_fresh(base)
 
 
 def _instructions(function: Function) -> Iterator[Instr]:

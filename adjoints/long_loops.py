@@ -16,16 +16,22 @@ to them afterwards, and refused otherwise.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.outlined import call_in_place, call_outlined, copied_instrs, is_harmless, return_copies
+from zygote_py.adjoints.outlined import (
+    call_in_place,
+    call_outlined,
+    copied_instrs,
+    is_harmless,
+    return_copies,
+    written_after_return,
+)
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,
@@ -104,6 +110,21 @@ def divide_loops(function: Function) -> list[Routine]:
     for block in function.blocks:
         block.instrs = [instr for instr in block.instrs if instr not in marks]
     return made
+
+
+def check_returned(functions: Sequence[Function], routines: Collection[Routine]) -> None:
+    """Refuse writes to what routines return, where that is an argument if a loop over `checkpointed` never runs.
+
+    Raises DifferentiationError.
+    """
+    marked = [each for each in routines if any(_is_mark(i) for block in each.function.blocks for i in block.instrs)]
+    if marked and (call := written_after_return(functions, marked)) is not None:
+        raise refuse(
+            f"`{call.op.__name__}` may return one of its arguments through a loop over `checkpointed`, and something is"
+            " written to it afterwards",
+            call.loc,
+            "let it return a copy",
+        )
 
 
 def _is_mark(value: object) -> bool:
@@ -192,7 +213,7 @@ class _Division:
                         step = _step_of(phi.incoming[latch], phi)
                         if step and isinstance(phi.type, types.Integer) and getattr(phi.type, "signed", False):
                             return phi, step
-        raise self._refused("does not count by a constant step", "loop over a range with a constant step")
+        raise self._refused("does not count by a constant step", "loop over a range of int64 with a constant step")
 
     def _count_iterations(self) -> None:
         """Let the loop have a phi, its last one, that counts the iterations."""
@@ -209,7 +230,7 @@ class _Division:
         found = inputs_of(self._loop)
         if self._mark not in found:
             found.append(self._mark)
-        arrays = [each for each in found if is_array(each.type)]
+        arrays = [each for each in found if isinstance(each.type, types.Array)]
         starts = [phi.incoming[self._before] for phi in self._loop.header.phis]
         for value in arrays:
             together = [each for each in (*arrays, *starts) if memory.may_share(each, value)]
@@ -217,7 +238,7 @@ class _Division:
                 found.remove(value)
                 found += [each for each in self._origins(value) if each not in found]
         for value in (*found, *self._loop.header.phis):
-            if has_memory(value.type) and not is_array(value.type):
+            if has_memory(value.type) and not isinstance(value.type, types.Array):
                 raise self._refused(
                     f"uses {_named(value)}, which is no number or array",
                     "use an array, or make the list inside the loop",
@@ -236,7 +257,7 @@ class _Division:
     def _check(self, memory: Memory) -> None:
         """Refuse what writes to arrays that the loop takes over from one iteration to the next."""
         for phi in self._loop.header.phis:
-            if not is_array(phi.type):
+            if not isinstance(phi.type, types.Array):
                 continue
             for writer in memory.writers(phi):
                 for target in writes(writer):

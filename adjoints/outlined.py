@@ -19,8 +19,9 @@ from zygote_py.adjoints.calls import name_apart
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Return, Routine, Value
 from zygote_py.ir.loops import Loop
-from zygote_py.ir.memory import bases, is_fresh
+from zygote_py.ir.memory import Memory, bases, is_fresh, is_view
 from zygote_py.ir.outline import replace_loop
+from zygote_py.ir.routines import calls_in, routines_of
 
 
 def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
@@ -28,15 +29,18 @@ def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
 
     It was, in the same iteration, or outside and then not seen behind the loop.
     """
-    found = bases(target, loop.header.phis)
-    fresh = all(isinstance(base, Instr) and is_fresh(base) for base in found)
     if writer in loop.values:
-        return fresh and all(base in loop.values for base in found)
-    return not _comes_behind(loop, writer, found if fresh else ())
+        found = bases(target, loop.header.phis)
+        return all(isinstance(base, Instr) and is_fresh(base) and base in loop.values for base in found)
+    while isinstance(target, Instr) and is_view(target):
+        target = target.args[0]
+    # A phi may stand for an array that was made before the loop, though another is made behind it.
+    made = target if isinstance(target, Instr) and is_fresh(target) else None
+    return not _comes_behind(loop, writer, made)
 
 
-def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool:
-    """Whether control may come from the end of a loop to an instruction, and not by one of the `fresh` ones first."""
+def _comes_behind(loop: Loop, writer: Instr, made: Instr | None) -> bool:
+    """Whether control may come from the end of a loop to an instruction, and not by one that is `made` first."""
     pending, seen = [loop.exits[0][1]], set()
     while pending:
         block = pending.pop()
@@ -46,11 +50,27 @@ def _comes_behind(loop: Loop, writer: Instr, fresh: Collection[Operand]) -> bool
         for instr in block.instrs:
             if instr is writer:
                 return True
-            if instr in fresh:
+            if instr is made:
                 break
         else:
             pending += block.successors
     return False
+
+
+def written_after_return(functions: Sequence[Function], looping: Collection[Routine]) -> Instr | None:
+    """A call in one of the functions that may return one of its arguments, to which something is written afterwards.
+
+    That is, of those that come to one of the `looping` routines: they return copies once their loops are routines. None
+    if there is none.
+    """
+    for function in functions:
+        memory = Memory(function)
+        for call in calls_in(function):
+            if isinstance(call.op, Routine) and call.op.shares:
+                reached = (call.op, *routines_of(call.op.function))
+                if any(each in looping for each in reached) and memory.may_be_written_after(call, (call,)):
+                    return call
+    return None
 
 
 def return_copies(function: Function) -> None:

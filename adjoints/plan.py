@@ -3,7 +3,7 @@
 An alpha is a `Node`: a value of the forward sweep, as seen from inside a certain loop (or from outside of all). In the
 reverse of an iteration, each node is had in one of four ways:
 
-    SLOT        not in a loop, or not changed by it: a local variable of the joint function
+    SLOT        not in a loop, or not changed by it: a local variable of the joint function (but slices are recomputed)
     INDEX       a counter of the loop: from the number of the iteration
     RECOMPUTE   from other nodes, by the instruction that the forward sweep used
     STORE       from the record of the iteration
@@ -146,7 +146,9 @@ class Plan:
                 continue
             seen.add(node)
             if node.loop is None:
-                self.ways[node] = Way.SLOT
+                self.ways[node] = Way.RECOMPUTE if _is_slice(node.value) else Way.SLOT
+                if _is_slice(node.value):
+                    pending += [arg for arg in self.inputs(node) if isinstance(arg, Node)]
                 continue
             graph.add(node, self._cost_of_storing(node), self._cost_of_recomputing(node))
             if self._can_recompute(node):
@@ -271,6 +273,11 @@ class Plan:
         # What does not change in the loop, the back end moves out of it.
         changes = any(isinstance(arg, Node) and arg.loop is node.loop for arg in self.inputs(node))
         return _weighed(_cost_of(value) if changes else _CHEAP, node)
+
+
+def _is_slice(value: Value) -> bool:
+    """Whether a value is a slice that was made of numbers, which is never kept: there is no slice of nothing."""
+    return isinstance(value, Instr) and value.op is slice
 
 
 def _makes_zeros(value: Value) -> bool:

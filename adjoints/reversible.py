@@ -164,15 +164,25 @@ def _count_iterations(loop: Loop, loc: Loc | None) -> None:
 
 def _solved(body: Function, count: int) -> Function | None:
     """The function that takes back what `body` does to its first `count` parameters; None if it cannot be found."""
-    made = clone(body).function
-    return made if _Solution(made, count).find() else None
+    stale: set[int] = set()
+    while True:
+        made = clone(body).function
+        solution = _Solution(made, count, stale)
+        if not solution.find():
+            return None
+        if solution.left <= stale:
+            return made
+        # The next iteration back would take what is left as it is for what it was: nothing may be known from it.
+        stale |= solution.left
 
 
 class _Solution:
     """Makes a function that runs one iteration the one that takes it back."""
 
-    def __init__(self, function: Function, count: int) -> None:
+    def __init__(self, function: Function, count: int, stale: Collection[int]) -> None:
         self._function = function
+        self._stale = stale  # the numbers of the parameters of which nothing is known after an iteration
+        self.left: set[int] = set()  # the numbers of those of which it is not known what they were before it
         self._old, self._inputs = function.params[:count], function.params[count:]
         self._new = [Param(each.type, each.hint, each.loc) for each in self._old]
         (self._end,) = (block for block in function.blocks if isinstance(block.terminator, Return))
@@ -196,8 +206,8 @@ class _Solution:
         if spoilt is None:
             return False
         self._spoilt = spoilt
-        for following, new in zip(self._following, self._new, strict=True):
-            if isinstance(following, Value) and following in self._spoilt:
+        for number, (following, new) in enumerate(zip(self._following, self._new, strict=True)):
+            if isinstance(following, Value) and following in self._spoilt and number not in self._stale:
                 self._known.setdefault(following, new)
         tail = Block(end.loc)
         self._solve(tail)
@@ -210,6 +220,7 @@ class _Solution:
                 if self._is_needed(old):
                     return False
                 results[number] = new
+                self.left.add(number)
         for block, joined in self._skipping.items():
             block.terminator = Jump(joined)
         for block in function.blocks:

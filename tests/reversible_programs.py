@@ -232,6 +232,14 @@ def sampled(x, v, k, n):
     return last * v
 
 
+def under_two_names(x, w, n):
+    y = w
+    for i in range(n):
+        y = turn(x, w, i)
+        x = y
+    return x * y
+
+
 def until(x, v, k, n):
     steps = 0
     while x < n:

@@ -82,6 +82,18 @@ def of_a_pair(x, y):
     return a * b
 
 
+def reads_both(x):
+    y, z = zg.checkpoint(twice_the_same)(x)
+    return np.sum(y * y) * z[0]
+
+
+def writes_to_both(x):
+    y, z = zg.checkpoint(lambda t: (np.tanh(t), np.cos(t[1:])))(x)
+    y[1:] *= z
+    z[:] = y[1:] * x[0]
+    return np.sum(y * y) * z[0]
+
+
 def smooth(a, b, w):
     for i in range(1, len(a) - 1):
         a[i] += 0.1 * w * (a[i - 1] - 2.0 * a[i] + a[i + 1] * a[i])
@@ -227,6 +239,8 @@ def twice_over(w, x):
         (of_a_recursion, (0.3, 3)),
         (of_one_that_writes, (normal(5), 0.7)),
         (writes_to_captured, (normal(2),)),
+        (reads_both, (normal(3),)),
+        (writes_to_both, (normal(3),)),
         (of_a_pair, (0.3, 0.4)),
         (of_a_lambda, (0.4,)),
         (nested, (0.3,)),
@@ -282,6 +296,17 @@ def gives_back(a):
     return a
 
 
+def twice_the_same(a):
+    b = a * 2.0
+    return b, b[1:]
+
+
+def writes_to_one_of_them(x):
+    y, z = zg.checkpoint(twice_the_same)(x)
+    z[0] *= 2.0
+    return np.sum(y * y) * z[0]
+
+
 def draws(x):
     return x * np.random.rand()
 
@@ -290,6 +315,7 @@ def draws(x):
     ("function", "says"),
     [
         (lambda x: zg.checkpoint(gives_back)(x)[0], "may return one of its arguments"),
+        (writes_to_one_of_them, "may return arrays that share memory"),
         (lambda x: zg.checkpoint(draws)(x[0]), "draws random numbers"),
         (lambda x: zg.checkpoint(math.sin)(x[0]), "`checkpoint` of a value of type .* is not supported"),
         (lambda x: zg.checkpoint(x)(x[0]), "`checkpoint` of a value of type .* is not supported"),

@@ -191,6 +191,27 @@ def unused_state(x, n):
     return x * 2.0
 
 
+def integers_and_truth_values(u, places, n):
+    x = u[0]
+    marks = u > 0.0
+    order = np.arange(3)
+    for i in zg.checkpointed(range(n), SEGMENTS, SNAPSHOTS):
+        x = math.sin(x) * u[places[i % 3]] + u[order[0]]
+        places[i % 3] = (places[i % 3] + i) % 3
+        marks[i % 3] = not marks[i % 3]
+        order = (order + i) % 3
+        if marks[0]:
+            x = x * 1.1
+    return x * places[1] + order[0]
+
+
+def over_places(u, places, n):
+    x = u[0]
+    for k in zg.checkpointed(places, SEGMENTS, SNAPSHOTS):
+        x = math.sin(x) * u[k] + n
+    return x
+
+
 CASES = [
     *((numbers, (0.4, 1.2, n)) for n in (0, 1, 2, 11)),
     *((left_early, (0.4, n)) for n in (0, 5, 30)),
@@ -215,6 +236,7 @@ CASES = [
     (starts_inactive, (0.7, 7)),
     (complex_state, (0.3, 5)),
     (unused_state, (0.3, 5)),
+    (over_places, (normal(3), np.array([2, 0, 1, 1, 2]), 2)),
 ]
 
 
@@ -232,6 +254,19 @@ def test_in_plain_python(program, args, how):
     value, gradient = plain(derivative.source(*args))(*args, *captured_of(derivative))
     assert value == expected.value
     assert distance(gradient, expected.gradients) < 1e-6
+
+
+@pytest.mark.parametrize("how", HOW, ids=str)
+def test_arrays_of_integers_and_truth_values(how):
+    u, places = normal(3), np.array([0, 2, 1])
+    expected = central(lambda u: integers_and_truth_values(u, places.copy(), 6), u)
+    derivative = zg.value_and_gradient(with_checkpoints(integers_and_truth_values, *how))
+    there, given = places.copy(), places.copy()
+    integers_and_truth_values(u, there, 6)
+    value, gradient = plain(derivative.source(u, places, 6))(u, given, 6, *captured_of(derivative))
+    assert value == expected.value
+    assert distance(gradient[:1], expected.gradients) < 1e-6
+    np.testing.assert_array_equal(given, there)
 
 
 COMPILED = [
@@ -363,6 +398,47 @@ def swaps(u, n):
     return u[0]
 
 
+def one_of_two_written_behind(u, n):
+    before = u * 1.0
+    v = before
+    for _ in zg.checkpointed(range(n), snapshots=2):
+        v = np.sin(v)
+    behind = u * 2.0
+    either = before if u[0] > 0.0 else behind
+    either[0] = 5.0
+    return np.sum(v) + either[0]
+
+
+def written_in_the_next_round(u, n):
+    new = u * 1.0
+    v = u * 1.0
+    total = 0.0
+    for k in range(3):
+        old = new
+        new = u * (k + 1.0)
+        old[0] = 7.0
+        total += np.sum(v)
+        v = new
+        for _ in zg.checkpointed(range(n), snapshots=2):
+            v = np.sin(v)
+    return total
+
+
+def gives_what_it_has(a, n):
+    if n < 0:
+        return gives_what_it_has(a, -n)
+    for _ in zg.checkpointed(range(n), snapshots=2):
+        a = np.sin(a)
+    return a
+
+
+def written_by_the_caller(u, n):
+    u = u * 1.0
+    v = gives_what_it_has(u, n)
+    v[0] = 2.0
+    return np.sum(v) * u[0]
+
+
 def written_behind(u, n):
     v = u
     for _ in zg.checkpointed(range(n)):
@@ -389,6 +465,9 @@ def no_segments(x, n):
         (draws, "draws random numbers"),
         (appends, "uses `values`, which is no number or array"),
         (swaps, "gives `u` another array|gives `v` another array"),
+        (one_of_two_written_behind, "gives `v` another array, to which something is written"),
+        (written_in_the_next_round, "gives `v` another array, to which something is written"),
+        (written_by_the_caller, "`gives_what_it_has` may return one of its arguments"),
         (written_behind, "gives `v` another array, to which something is written"),
         (both, "segments or snapshots, not both"),
         (no_segments, "`segments` must be at least 1"),

@@ -113,6 +113,20 @@ def slices(x):
     return x[0] * slices(x[1:]) + math.sin(x[-1])
 
 
+def reversed_rows(x, n, a):
+    if n == 0:
+        return x
+    y = reversed_rows(x * a[::-1, :].sum(), n - 1, a)
+    if x > 0.1:
+        for row in a:
+            row[:] += x * row[::-1]
+    return y * a[0, 1]
+
+
+def reversed_loss(x, a):
+    return reversed_rows(x, 2, a.copy())
+
+
 def inplace(x, k):
     if k == 0:
         return
@@ -225,6 +239,7 @@ def normal(*shape):
         (loop_rec, (0.3, 3)),
         (two_loss, (0.4, 3)),
         (slices, (normal(4),)),
+        (reversed_loss, (0.7, 0.3 + normal(2, 2) ** 2)),
         (inplace_loss, (normal(3), 3)),
         (newton, (3.0, 2.0, 20)),
         (grow_loss, (normal(3), 3)),

@@ -34,6 +34,7 @@ from tests.reversible_programs import (
     swapped,
     turn,
     two_halves,
+    under_two_names,
     until,
     walks_back,
     whole_object,
@@ -57,6 +58,7 @@ WALKING = [
     (added_up, (0.3, 0.7, 1.1, 8)),
     (added_up, (0.3, 0.7, 1.1, 0)),
     (sampled, (0.3, 0.7, 1.1, 8)),
+    *((under_two_names, (0.3, 0.7, n)) for n in (0, 1, 5)),
     (until, (0.3, 1.7, 1.1, 1)),
     (by_threes, (0.3, 0.7, 5)),
     (ruled, (0.3, 0.7, 5)),
@@ -167,6 +169,15 @@ def depends_on_itself(x, w, n):
     return x
 
 
+def between_steps(x, w, n):
+    z = w * 1.0
+    for i in range(n):
+        x = turn(x, w, i)
+        z = x
+        x = turn(x, z * 0.1 + w, i)
+    return z * x
+
+
 def not_only_stepped(x, w, n):
     for i in range(n):
         x = math.sin(turn(x, w, i))
@@ -207,6 +218,24 @@ def written_to_inside(x1, x2, w):
     return np.sum(x1 * x2 * w[0])
 
 
+def shears(a, b, w, n):
+    if n < 0:
+        return shears(a, b, w, -n)
+    for _ in range(n):
+        a = shear(a, b, w)
+        b = shear(b, a, w)
+    return a, b
+
+
+def written_by_the_caller(x, y, w, n):
+    x = x * 1.0
+    y = y * 1.0
+    a, b = shears(x, y, w, n)
+    a[0] = 2.0 * w
+    b[1] *= w
+    return np.sum(a * b) * x[0] * y[1]
+
+
 def half_forgotten(x, v, k, n):
     for _ in range(n):
         x, _ = leapfrog((x, v), k, 0.1)
@@ -236,11 +265,13 @@ STORING = [
     (not_always, (0.3, 0.3, 1.2, 9)),
     (something_else_carried, (0.3, 0.3, 1.2, 9)),
     (depends_on_itself, (0.3, 1.2, 4)),
+    (between_steps, (0.3, 1.2, 4)),
     (not_only_stepped, (0.3, 1.2, 4)),
     (with_a_history, (0.3, 1.2, 4)),
     (with_a_list, (0.3, 1.2, 4)),
     (written_to_behind, (normal(3), normal(2, 3)[0], normal(4))),
     (written_to_inside, (normal(3), normal(2, 3)[0], normal(4))),
+    *((written_by_the_caller, (normal(3), normal(2, 3)[0], 0.7, n)) for n in (0, 3)),
     (half_forgotten, (0.3, 0.3, 1.2, 9)),
     (outside_of_loops, (0.3, 0.3, 1.2)),
     (over_checkpoints, (0.3, 0.3, 1.2, 9)),

@@ -19,7 +19,8 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.inverses import check_steps
 from zygote_py.adjoints.kinds import carries_adjoint, is_float
 from zygote_py.adjoints.leaves import expose_leaves
-from zygote_py.adjoints.long_loops import divide_loops
+from zygote_py.adjoints.long_loops import check_returned, divide_loops
+from zygote_py.adjoints.outlined import written_after_return
 from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversible_loops
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.canonical import make_canonical
@@ -68,6 +69,9 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
     check_steps(lowered.routines)
     together = cycles(lowered.routines)
     routines = list(lowered.routines)
+    functions = [lowered.function, *(routine.function for routine in routines)]
+    if written_after_return(functions, [each for each in routines if has_reversible_steps(each.function)]):
+        return lowered
     for caller in (None, *lowered.routines):
         function = lowered.function if caller is None else caller.function
         if has_reversible_steps(function):
@@ -80,7 +84,9 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
 def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
     """Divide the loops that have checkpoints, in the function and in its routines."""
     routines = list(lowered.routines)
-    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
+    check_returned(functions, routines)
+    for function in functions:
         if made := divide_loops(function):
             for each in (function, *(routine.function for routine in made)):
                 make_canonical(each)

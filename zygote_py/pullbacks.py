@@ -79,7 +79,9 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    function = _function(f, len(args) if star_of(f) else -1)
+    function = _function(f)
+    if function.star:
+        function = _function(f, len(args))
     return function(*(function._of._bind(args, kwargs) if kwargs else args))
 
 
@@ -168,7 +170,6 @@ class _Made:
         self.argument_types = argument_types
         self.compiled = compiled
         self.number = next(_numbers)
-        self._quick: dict[int, tuple[Any, Any]] = {}  # the type of what is kept, and what takes one float as the seed
         self.native = not numba_adapter.jit_is_disabled()
         decorate: Callable[..., Any] = numba.njit
         self.value: Any = compiled.value  # for Numba still to compile, if it is split
@@ -188,14 +189,17 @@ class _Made:
 
     def pullback(self, args: tuple[Any, ...], value: Any, kept: Any) -> Pullback:
         """The pullback of a split function."""
-        likes = tuple(map(like, args)) if self.compiled.written else ()
-        quick = None
-        if self.native and self.compiled.result_type == types.float64 and not self.compiled.written:
-            kind = kept._type
-            if id(kind) not in self._quick:
-                self._quick[id(kind)] = kind, numba_adapter.entry_of_seed(self.back, kept)
-            _, quick = self._quick[id(kind)]
-        return Pullback(self, likes, (), value, kept, quick)
+        return Pullback(self, self.likes(args), (), value, kept, self.quick_for(kept))
+
+    def likes(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the seeds for the arguments have to be like, if there are such seeds."""
+        return tuple(map(like, args)) if self.compiled.written else ()
+
+    def quick_for(self, kept: Any) -> Any:
+        """What takes what is kept and one float for the seed; None if there is more to a seed."""
+        if not self.native or self.compiled.result_type != types.float64 or self.compiled.written:
+            return None
+        return numba_adapter.entry_of_seed(self.back, kept)
 
     def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
         """A pullback that comes out of compiled code."""
@@ -225,8 +229,10 @@ class _PullbackFunction:
         self._held = held
         self._entry: Any = None  # for calls from compiled code
         self._kept: list[Any] = []
+        self.star = bool(star_of(primal))  # it takes any number of arguments, and is another function for each
         self._made: dict[tuple[Type, ...], _Made] = {}
         self._by_number: dict[int, _Made] = {}
+        self._by_kind: dict[int, tuple[Any, _Made, Any]] = {}  # by the type of what is kept: what takes it back
         self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
         self._hidden: tuple[Capture, ...] = ()
         self._frozen: tuple[Capture, ...] = ()
@@ -241,16 +247,22 @@ class _PullbackFunction:
         quick = self._quick
         if quick is None or not all(map(numba_adapter.is_plain, args)):
             return self._call(args)
-        if any(capture.read() is not capture.value for capture in self._frozen):
+        if self._frozen and any(capture.read() is not capture.value for capture in self._frozen):
             return self._call(args)
         try:
-            value, kept = quick(*args, *[capture.read() for capture in self._hidden])
+            value, kept = quick(*args, *[capture.read() for capture in self._hidden]) if self._hidden else quick(*args)
         except _NotSplit:
             return self._call(args)
         except Exception as error:
             self._of._diagnose(args, {}, error)
             raise
-        return value, self._by_number[numba_adapter.function_of(kept)].pullback(args, value, kept)
+        kind = kept._type
+        found = self._by_kind.get(id(kind))
+        if found is None:
+            made = self._by_number[numba_adapter.function_of(kept)]
+            found = self._by_kind[id(kind)] = kind, made, made.quick_for(kept)  # which keeps the type, and so its id
+        _, made, back = found
+        return value, Pullback(made, () if back is not None else made.likes(args), (), value, kept, back)
 
     def _call(self, args: tuple[Any, ...]) -> tuple[Any, Pullback]:
         """A call with all that the quick way has no time for: defaults, captured values, the interpreter."""
