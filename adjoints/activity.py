@@ -30,6 +30,7 @@ from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Routine, Value
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
@@ -184,6 +185,8 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         _refuse(instr)
     if not any(source in nodes and target in nodes for source, target in _within(instr, flows)):
         return
+    if instr.op is ops.getitem and isinstance(whole := instr.args[0], Instr) and whole.op is ops.pack:
+        raise InternalError(f"{instr.loc}: a part of a tuple that is made here is read from it")
     if instr.op in STORES:
         _check_store(instr)
     elif instr.op is ops.getitem:

@@ -18,6 +18,7 @@ from typing import Any, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.forms import GradientForm
 from zygote_py.gradient_function import GradientFunction
 from zygote_py.requests import Wrt
 
@@ -126,7 +127,10 @@ def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
         given = {"wrt": None, "closure": False, "held": 0} | dict(options)
         return _in_code(f, with_value, **given)
 
-    numba_adapter.embed(function, make, ("wrt", "closure"))
+    def form(options: Mapping[str, Any]) -> GradientForm:
+        return GradientForm(**{"wrt": None, "closure": False} | dict(options), with_value=with_value)
+
+    numba_adapter.embed(function, make, ("wrt", "closure"), form=form)
 
 
 _embed(gradient, with_value=False)

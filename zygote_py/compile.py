@@ -26,7 +26,7 @@ from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.emit import Emitted, emit, load
-from zygote_py.frontend import Capture, LoweredFunction
+from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
@@ -40,10 +40,11 @@ from zygote_py.ir.core import (
     replace_values,
 )
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.routines import routines_of
 from zygote_py.ir.text import text
-from zygote_py.nesting import take_as_primal
-from zygote_py.primals import check_result, checked_arguments, lowered_primal
+from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.requests import MoreCaptured, Request
+from zygote_py.statements import TypedFunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +112,12 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
     MoreCaptured if it needs others too.
     """
-    made = _joint(request, argument_types)
+    made = _joint(request, argument_types, lower_of(request))
     known = {capture.key for capture in hidden}
     if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _take_captured(made.joint, made.lowered, hidden)
-    passes.run(made.joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+    _tidy(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
     return Compiled(made.lowered, made.activity, made.adjoint, emitted)
@@ -132,9 +133,22 @@ class _Made:
     joint: Function
 
 
-def _joint(request: Request, argument_types: tuple[Type, ...]) -> _Made:
+def lower_of(request: Request) -> Lower:
+    """What makes the IR of what a request asks to be differentiated: a function, or a derivative."""
+    inner = request.inner
+    if inner is None:
+        return lambda taken: lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
+
+    def derivative(taken: tuple[Type, ...]) -> LoweredFunction:
+        made = _joint(inner, taken, lower_of(inner))
+        return replace(made.lowered, function=_tidy(made.joint), result_type=result_of(made.joint).type)
+
+    return derivative
+
+
+def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> _Made:
     """The joint function of a request for one signature: of the arguments and all captured values."""
-    given, wrt, lowered = lowered_primal(request, argument_types, _derivative)
+    given, wrt, lowered = lowered_primal(request, argument_types, lower)
     check_result(request, lowered.result_type)
     parts = checked_arguments(lowered.function, wrt)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
@@ -143,23 +157,31 @@ def _joint(request: Request, argument_types: tuple[Type, ...]) -> _Made:
     if request.closure:
         _gather_captured(joint, request, lowered)
     _take_integers(joint, given)
-    return _Made(lowered, activity, adjoint, joint)
+    return _Made(replace(lowered, has_derivatives=True), activity, adjoint, joint)
 
 
-def _derivative(request: Request, argument_types: tuple[Type, ...]) -> LoweredFunction:
-    """The derivative that a request asks for, as a function that can be differentiated again."""
-    made = _joint(request, argument_types)
-    joint = made.joint
+def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFunction:
+    """A gradient in a function that is typed for us, as another function that is called there."""
+    made = _joint(request, call.argument_types, lambda taken: lower_typed(call.typed(taken)))
+    joint, lowered = _tidy(made.joint), made.lowered
+    derived = Derived(joint, len(call.argument_types), routines_of(joint))
+    return typed_as_derived(call, derived, request.name, result_of(joint).type, lowered.hidden, lowered.frozen)
+
+
+def _tidy(joint: Function) -> Function:
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
-    routines = take_as_primal(joint)
-    end = next(block.terminator for block in joint.blocks if isinstance(block.terminator, Return))
-    (value,) = end.values
-    return replace(made.lowered, function=joint, result_type=value.type, routines=routines)
+    return joint
+
+
+def result_of(function: Function) -> Operand:
+    """What a function in canonical form returns."""
+    end = next(block.terminator for block in function.blocks if isinstance(block.terminator, Return))
+    return end.values[0]
 
 
 def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> CompiledPullback:
     """Run all stages for the pullback of a function, with respect to all parameters, for one signature."""
-    given, wrt, lowered = lowered_primal(request, argument_types, _derivative)
+    given, wrt, lowered = lowered_primal(request, argument_types, lower_of(request))
     primal = lowered.function
     parts = checked_arguments(primal, wrt)
     memory = Memory(primal)
@@ -184,7 +206,7 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
-    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+    _tidy(joint)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
 

@@ -24,6 +24,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, recall
 from zygote_py.capture import Capture
+from zygote_py.forms import GradientForm
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
 from zygote_py.requests import MoreCaptured, Request, Wrt, make_request, misfit, named_in_module
@@ -59,6 +60,12 @@ class GradientFunction:
         self._now = _Generation((), {})
         self._quick: Any = None  # the dispatcher that takes the arguments alone, if nothing is captured
         watch(self)
+
+    @property
+    def form(self) -> GradientForm:
+        """What it is of its primal, for functions that call it and are differentiated."""
+        wrt = tuple(self._wrt) if isinstance(self._wrt, list) else self._wrt
+        return GradientForm(wrt, self._with_value, self._closure)
 
     def rules_have_changed(self) -> None:
         """Compile again at the next call: a function may have got a rule. Compiled callers keep what they have."""

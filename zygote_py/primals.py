@@ -1,6 +1,6 @@
 """The primal of a request for one signature: what the user gave, in the form that is differentiated.
 
-    given, wrt, lowered = lowered_primal(request, (float64, int64), derivative)
+    given, wrt, lowered = lowered_primal(request, (float64, int64), lower)
 
 It is lowered for the types that the request takes its arguments as, the loops that can walk back or have checkpoints
 become routines, and the rest comes into canonical form. What cannot be differentiated, for what its arguments or its
@@ -25,29 +25,29 @@ from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversib
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import numbers_asked_for
-from zygote_py.frontend import LoweredFunction, lower
+from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import passes
 from zygote_py.ir.core import Const, Function, Instr, Operand, Raise, Return, Routine, Type, Value
 from zygote_py.ir.inline import inline_calls, shares_what_it_writes
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.routines import calls_in, cycles, find_effects
 from zygote_py.ir.types import components_of
+from zygote_py.nesting import take_as_primal
 from zygote_py.requests import Request
 
-# Makes the function that an inner request stands for, for the types of its arguments.
-Derive = Callable[[Request, tuple[Type, ...]], LoweredFunction]
+# Makes the IR of what is to be differentiated, for the types of its arguments.
+Lower = Callable[[tuple[Type, ...]], LoweredFunction]
 
 
 def lowered_primal(
-    request: Request, argument_types: tuple[Type, ...], derive: Derive
+    request: Request, argument_types: tuple[Type, ...], lower: Lower
 ) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
     """The argument types, the numbers of the parameters asked for, and the primal in canonical form."""
     given = tuple(map(_without_default, argument_types))
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
-    if request.inner is None:
-        lowered = lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
-    else:
-        lowered = derive(request.inner, taken)
+    lowered = lower(taken)
+    if lowered.has_derivatives:
+        lowered = replace(lowered, routines=take_as_primal(lowered.function))
     parameters = request.func.__code__.co_varnames[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
     functions = [lowered.function, *(routine.function for routine in lowered.routines)]

@@ -325,4 +325,5 @@ class TypedFunction:
     accessor_of: Callable[[Type, str], Type | None]
     member_of: Callable[[Type, str], Type | None]
     given: GivenParts | None = None  # what is given for it, beside its body
+    derived: object = None  # the IR of a derivative (a `frontend.Derived`), which has no body of statements
     runs_again: bool = False  # in the reverse sweep, so that nothing but its arguments is kept

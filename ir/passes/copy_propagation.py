@@ -5,6 +5,9 @@
     %c = select %p, %b, %b : f64
     return %c                               return %x
 
+    %t = pack %x, %y : (f64, f64)
+    return getitem %t, 1                    return %y
+
 Redundant phis are copies too. A copy of an array is not one: `pos` of an array makes a new array.
 """
 
@@ -17,7 +20,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Operand, Value, replace_values
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
 
 _CASTS: tuple[ops.Op, ...] = (
@@ -28,7 +31,9 @@ CASTS = frozenset(_CASTS)
 
 
 def propagate_copies(function: Function) -> None:
-    """Replace casts to the type that a value has, `pos`, selections between equals, and redundant phis."""
+    """Replace casts to the type that a value has, `pos`, selections between equals, parts of tuples that were packed,
+    and redundant phis.
+    """
     remove_redundant_phis(function)
     copies: dict[Value, Operand] = {}
     for block in function.blocks:
@@ -44,7 +49,10 @@ def propagate_copies(function: Function) -> None:
 
 
 def copied(instr: Instr) -> Operand | None:
-    """The operand that a scalar instruction returns unchanged, if there is one."""
+    """The operand that an instruction returns unchanged, if there is one."""
+    if instr.op is ops.getitem:
+        item = _item(instr)
+        return item if item is not None and item.type == instr.type else None
     if not isinstance(instr.type, types.Number | types.Boolean):
         return None
     match instr.args:
@@ -57,6 +65,17 @@ def copied(instr: Instr) -> Operand | None:
                 return source
         case (_, then, orelse) if instr.op is ops.select and then == orelse and then.type == instr.type:
             return then
+    return None
+
+
+def _item(read: Instr) -> Operand | None:
+    """What was packed where a part of a tuple is read; None if that is not known."""
+    match read.args:
+        case (Instr() as whole, Const(value=int() as number)):
+            if whole.op is ops.getitem:
+                inner = _item(whole)
+                whole = inner if isinstance(inner, Instr) else whole
+            return whole.args[number] if whole.op is ops.pack else None
     return None
 
 

@@ -17,17 +17,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.frontend import given
+from zygote_py.frontend import derived, given
 from zygote_py.frontend.aliases import separate
+from zygote_py.frontend.derived import Derived, typed_as_derived
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
 from zygote_py.given import given_for
+from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Function, Routine, Type
 from zygote_py.ir.routines import find_effects
 from zygote_py.statements import Capture, TypedFunction
 
-__all__ = ["Capture", "LoweredFunction", "lower"]
+__all__ = ["Capture", "Derived", "LoweredFunction", "lower", "lower_typed", "typed_as_derived"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +48,7 @@ class LoweredFunction:
     hidden: tuple[Capture, ...]
     frozen: tuple[Capture, ...]
     routines: tuple[Routine, ...] = ()
+    has_derivatives: bool = False  # among the routines, or it is one
 
 
 def lower(
@@ -64,7 +67,17 @@ def lower(
     given_for_it = given_for(func)
     if given_for_it is not None:  # then what is given is to be seen where it is called
         func = given.calling(func)
-    typed = numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary)
+    return lower_typed(numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary))
+
+
+def lower_typed(typed: TypedFunction) -> LoweredFunction:
+    """The IR of a typed function. What a closure captures is the last parameter, behind the hidden values."""
+    if isinstance(typed.derived, Derived):
+        copy = clone(typed.derived.function).function
+        count, routines = typed.derived.argument_count, typed.derived.routines
+        return LoweredFunction(
+            copy, count, typed.return_type, typed.hidden, typed.frozen, routines, has_derivatives=True
+        )
     program = program_of(typed)
     body = program.body(typed)
     lowering = Lowering(body, program)
@@ -77,6 +90,12 @@ def lower(
             if callee.given is not None:
                 routine.function = given.function_of(callee, program, _lowered_routine)
                 continue
+            if isinstance(callee.derived, Derived):
+                copy = clone(callee.derived.function).function
+                routine.function = derived.function_of(callee, callee.derived, copy)
+                frozen |= {capture.key: capture for capture in callee.frozen}
+                made |= dict.fromkeys(callee.derived.routines)
+                continue
             routine.function, found = _lowered_routine(callee, program)
             frozen |= {capture.key: capture for capture in found}
     for callee, routine in program.routines().items():
@@ -84,8 +103,18 @@ def lower(
             given.add_rule(callee, routine, program)
     find_effects(tuple(made))
     separate((function, *(routine.function for routine in made)), tuple(made))
+    count = typed.argument_count
+    if typed.parameters[count - 1 : count] == (numba_adapter.CLOSURE,):
+        count -= 1
+        function.params.append(function.params.pop(count))
     return LoweredFunction(
-        function, typed.argument_count, lowering.result_type, body.hidden, tuple(frozen.values()), tuple(made)
+        function,
+        count,
+        lowering.result_type,
+        body.hidden,
+        tuple(frozen.values()),
+        tuple(made),
+        has_derivatives=any(callee.derived is not None for callee in program.routines()),
     )
 
 

@@ -166,10 +166,10 @@ class Lowering:
                     "use a number, an array, a tuple or a NamedTuple",
                     name,
                 )
-            param = Param(plain(type_), name, self.typed.loc)
+            param = Param(values.structure(type_), name, self.typed.loc)
             self.function.params.append(param)
             if leaves_of(type_):
-                self._parameters.append(self.take_apart(param))
+                self._parameters.append(Bundle(plain(type_), self.take_apart(param).leaves))
             else:
                 self._parameters.append(Bundle(type_, (), numba_adapter.object_of(type_)))
 

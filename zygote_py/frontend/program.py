@@ -94,7 +94,9 @@ class Program:
         self._calls[function] = []
         if function.runs_again:
             self._chosen.add(function)
-        if function.given is None or (function.given.given.kind == "inverse" and _no_routine(function)):
+        if function.derived is not None:
+            self._chosen.add(function)
+        elif function.given is None or (function.given.given.kind == "inverse" and _no_routine(function)):
             self._calls[function] += callees(function)
         else:
             self._chosen.add(function)

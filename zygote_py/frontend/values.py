@@ -18,7 +18,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, with_components
 
 _list_of: Callable[[Type], Type] = types.List
 RANGES: dict[Type, Type] = {
@@ -45,6 +45,17 @@ def plain(type: Type) -> Type:
         return type
     found: Type = types.unliteral(type)
     return found
+
+
+def structure(type: Type) -> Type:
+    """The type that a parameter has in the IR: a closure is a tuple of what it holds."""
+    if not isinstance(type, types.BaseTuple):
+        return plain(type)
+    parts = components_of(type)
+    made = tuple(map(structure, parts))
+    if numba_adapter.is_closure(type):
+        return types.BaseTuple.from_types(made)
+    return type if made == parts else with_components(type, made)
 
 
 def is_tuple(type: Type) -> bool:
@@ -169,6 +180,8 @@ def constant(value: object, type: Type) -> Const:
 
 def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
     """A value that is known while compiling: a number, a string, a tuple or a structure of such, or an object."""
+    if numba_adapter.is_closure(type_):
+        return Bundle(type_, ())  # a derivative of a function that captures nothing here
     if is_tuple(type_):
         names = fields_of(type_)
         items = [getattr(value, name) for name in names] if names else value

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
+    from zygote_py.numba_adapter.derived import DerivedCall, Form, is_deriver
     from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
     from zygote_py.numba_adapter.given import (
         GivenType,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
         signature_of_given,
         spread,
     )
-    from zygote_py.numba_adapter.inference import typed_function, typed_implementation
+    from zygote_py.numba_adapter.inference import typed_derivative, typed_function, typed_implementation
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
     from zygote_py.numba_adapter.messages import definition_line
     from zygote_py.numba_adapter.partials import Partial
@@ -68,6 +69,8 @@ __all__ = [
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
     "DataclassType",
+    "DerivedCall",
+    "Form",
     "GivenType",
     "Partial",
     "array_members",
@@ -87,6 +90,7 @@ __all__ = [
     "is_choice",
     "is_closure",
     "is_compile_time",
+    "is_deriver",
     "is_dispatcher",
     "is_extended",
     "is_from_cache",
@@ -118,6 +122,7 @@ __all__ = [
     "supported_callables",
     "taken_out",
     "takes_functions",
+    "typed_derivative",
     "typed_function",
     "typed_implementation",
     "typeof",
@@ -129,6 +134,8 @@ __all__ = [
 _LATER = {
     "CLOSURE": "zygote_py.numba_adapter.closures.SELF",
     "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
+    "DerivedCall": "zygote_py.numba_adapter.derived.DerivedCall",
+    "Form": "zygote_py.numba_adapter.derived.Form",
     "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
     "GivenType": "zygote_py.numba_adapter.given.GivenType",
     "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.arrays.LENGTH_OF_ITERATOR",
@@ -143,6 +150,7 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.records.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
+    "is_deriver": "zygote_py.numba_adapter.derived.is_deriver",
     "is_checkpoint": "zygote_py.numba_adapter.again.is_checkpoint",
     "is_choice": "zygote_py.numba_adapter.choices.is_choice",
     "is_closure": "zygote_py.numba_adapter.closures.is_closure",
@@ -164,6 +172,7 @@ _LATER = {
     "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
     "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
     "taken_out": "zygote_py.numba_adapter.records.taken_out",
+    "typed_derivative": "zygote_py.numba_adapter.inference.typed_derivative",
     "typed_function": "zygote_py.numba_adapter.inference.typed_function",
     "typed_implementation": "zygote_py.numba_adapter.inference.typed_implementation",
     "with_functions": "zygote_py.numba_adapter.functions.with_functions",

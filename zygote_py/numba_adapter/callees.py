@@ -15,7 +15,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 from numba import types
@@ -50,13 +50,22 @@ class Session(Same):
     return that do not depend on that call; if in the end it returns something else, it is typed again, assuming that.
     """
 
-    def __init__(self, typer: Typer, frozen: bool = False, numbers_vary: bool = False) -> None:
+    def __init__(
+        self,
+        typer: Typer,
+        frozen: bool = False,
+        numbers_vary: bool = False,
+        options: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         self.typer = typer
+        self.options = options
         self.frozen = frozen
         self.numbers_vary = numbers_vary
         self.number = next(_numbers)
         self.types: dict[object, CalleeType] = {}
         self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
+        self.derived: dict[object, st.TypedFunction] = {}  # derivatives (see `derived`)
+        self.deriving: set[object] = set()  # those being made
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
         self._typed: dict[_Key, st.TypedFunction] = {}
@@ -103,6 +112,10 @@ class Session(Same):
                 _forget_failures()
                 self._assumed[key] = typed.return_type
         return self._typed[key]
+
+    def is_active(self, func: object) -> bool:
+        """Whether a function is being typed right now."""
+        return any(active is func for active, _ in self._active)
 
     def united(self, *functions: Type) -> Type | None:
         """The type of a value that is one of several functions in what is being typed; None if there may be none."""
@@ -242,7 +255,17 @@ def fold(
 
     Raises numba's TypingError for arguments that the function does not take.
     """
-    pysig = inspect.signature(func)
+    return fold_signature(inspect.signature(func), func, args, kws, defaults)
+
+
+def fold_signature(
+    pysig: inspect.Signature,
+    func: Any,
+    args: Sequence[Type],
+    kws: Mapping[str, Type],
+    defaults: Mapping[str, Type],
+) -> tuple[inspect.Signature, tuple[Type, ...]]:
+    """The same for what has the parameters `pysig`, and comes of `func`."""
     try:
         bound = pysig.bind(*args, **dict(kws)).arguments
     except TypeError as error:

@@ -32,6 +32,7 @@ from zygote_py.numba_adapter.again import Checkpointer
 from zygote_py.numba_adapter.callees import Session, callee_for, is_inlined, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
+from zygote_py.numba_adapter.derived import derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
@@ -61,6 +62,7 @@ class CapturesToArguments(FunctionPass):
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
         keys = set(_keys(state.func_ir))
         take_given(state)
+        take_derivers(state)
         if state.closure is not None:
             take_closure(state)
         for block in state.func_ir.blocks.values():
@@ -148,6 +150,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             return
         value = as_python(capture.value)
         callee: object = given_callee(capture.value, state.session) or stand_in(value)
+        callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
         callee = callee or callee_for(value, state.session, loc_of(assign.loc))
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)

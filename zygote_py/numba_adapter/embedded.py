@@ -47,20 +47,30 @@ class Embedded:
     options   the names of its keyword arguments, which have to be constants. Besides, `make` may be given `held`: how
               many of the first parameters are variables that an inner function captures.
     applied   whether it takes the arguments too and calls what is made with them.
+    form      gives what is to be made of the function, for the options, in a function that is typed for us (see
+              `derived`); None if calls cannot stand there.
     """
 
     name: str
     make: Make
     options: tuple[str, ...]
     applied: bool
+    form: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 _embedded: dict[int, tuple[Any, Embedded]] = {}  # by the identity of the function
 
 
-def embed(function: Any, make: Make, options: tuple[str, ...] = (), *, applied: bool = False) -> None:
+def embed(
+    function: Any,
+    make: Make,
+    options: tuple[str, ...] = (),
+    *,
+    applied: bool = False,
+    form: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> None:
     """Say what calls of a function mean in compiled code."""
-    _embedded[id(function)] = function, Embedded(function.__name__, make, options, applied)
+    _embedded[id(function)] = function, Embedded(function.__name__, make, options, applied, form)
 
 
 def embedded(value: object) -> Embedded | None:
@@ -120,7 +130,7 @@ class _Calls(Rewrite):
             value = getattr(statement, "value", None)
             found = embedded_call(func_ir, value)
             if isinstance(statement, ir.Assign) and (found or self._takes_functions(value)):
-                made = _Call(func_ir, self.state, self.block.scope, statement)
+                made = Call(func_ir, self.state, self.block.scope, statement)
                 if found:
                     made.replace(found)
                 else:
@@ -181,7 +191,7 @@ def _functions_among(func_ir: Any, args: Any) -> list[int]:
     ]
 
 
-class _Call:
+class Call:
     """One call, and the statements that are to stand before it."""
 
     def __init__(self, func_ir: Any, state: Any, scope: Any, statement: Any) -> None:
@@ -196,11 +206,24 @@ class _Call:
 
     def replace(self, found: Embedded) -> None:
         """Put what is made into the place of the call."""
+        args, vararg, words, options = self.taken(found)
+        derived = self._made(found, args[0], options)
+        if found.applied:
+            target = self.new(derived)
+            value = ir.Expr.call(target, args[1:], tuple(words.items()), self.statement.loc, vararg)
+        else:
+            value = derived
+        self.define(self.statement, value)
+        if found.applied:
+            self.wrap()
+
+    def taken(self, found: Embedded) -> tuple[list[Any], Any, dict[str, Any], dict[str, Any]]:
+        """The arguments, the function first, those behind a star, those by keyword, and the options."""
         call = self.statement.value
         words = dict(call.kws)
         args = list(call.args)
         vararg = call.vararg
-        if "f" in words and not args and not found.applied:
+        if "f" in words and not args:
             args = [words.pop("f")]
         elif not args and found.applied and vararg is not None:
             args, vararg = self._spread(vararg)
@@ -213,16 +236,7 @@ class _Call:
                 f"write `{found.name}(f{', x' if found.applied else ', wrt=...'})`",
                 found.name,
             )
-        options = {} if found.applied else self._options(found, words)
-        derived = self._made(found, args[0], options)
-        if found.applied:
-            target = self._new(derived)
-            value = ir.Expr.call(target, args[1:], tuple(words.items()), self.statement.loc, vararg)
-        else:
-            value = derived
-        self._define(self.statement, value)
-        if found.applied:
-            self.wrap()
+        return args, vararg, words, {} if found.applied else self._options(found, words)
 
     def _spread(self, vararg: Any) -> tuple[list[Any], Any]:
         """The arguments that are written one by one before the first star, and a tuple of the others."""
@@ -236,7 +250,7 @@ class _Call:
             case ir.Expr(op="binop") if made.fn is operator.add:
                 args, rest = self._spread(made.lhs)
                 if rest is not None:
-                    return args, self._new(ir.Expr.binop(operator.add, rest, made.rhs, self.statement.loc))
+                    return args, self.new(ir.Expr.binop(operator.add, rest, made.rhs, self.statement.loc))
                 return args, made.rhs
             case _:
                 return [], vararg
@@ -258,7 +272,7 @@ class _Call:
                     "let an inner function make the call, and differentiate that: `gradient(lambda v: f(g, v))(x)`",
                 )
             (wrapped,) = with_functions((held,))
-            args[number] = self._new(ir.Global("function", wrapped, self.statement.loc))
+            args[number] = self.new(ir.Global("function", wrapped, self.statement.loc))
         call.args = args
 
     def _options(self, found: Embedded, words: dict[str, Any]) -> dict[str, Any]:
@@ -307,7 +321,7 @@ class _Call:
                     f"call `{found.name}` in each branch",
                     found.name,
                 )
-            chosen = self._new(ir.Global(found.name, Chosen(found, options, self.loc), loc))
+            chosen = self.new(ir.Global(found.name, Chosen(found, options, self.loc), loc))
             return ir.Expr.call(chosen, (function,), (), loc)
         lifted = lifting.lift(self.func_ir, made, self.func.__globals__, self.loc)
         lifting.check_dropped(self.func_ir, self.func.__code__, lifted)
@@ -320,10 +334,10 @@ class _Call:
         if not found.applied:
             lifting.check_assignments(self.func_ir, self.statement, lifted.variables, lifted.loc)
             self.held = partial, lifted.variables
-        holder = self._new(ir.Global(found.name, partial, loc))
+        holder = self.new(ir.Global(found.name, partial, loc))
         return ir.Expr.call(holder, lifted.variables, (), loc)
 
-    def _new(self, value: Any) -> Any:
+    def new(self, value: Any) -> Any:
         """A variable for a value, assigned before the call."""
         loc = self.statement.loc
         target = self.scope.redefine("$embedded", loc)
@@ -331,7 +345,8 @@ class _Call:
         self.func_ir._definitions[target.name] = [value]
         return target
 
-    def _define(self, statement: Any, value: Any) -> None:
+    def define(self, statement: Any, value: Any) -> None:
+        """Let a statement assign another value."""
         definitions = self.func_ir._definitions[statement.target.name]
         old = statement.value
         self.func_ir._definitions[statement.target.name] = [value if each is old else each for each in definitions]

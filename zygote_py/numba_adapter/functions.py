@@ -31,6 +31,8 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callees import Session, callee_type, constant_key, is_inlined
 from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
+from zygote_py.numba_adapter.derived import type_of_made
+from zygote_py.numba_adapter.dispatch import made_for
 from zygote_py.numba_adapter.given import given_callee
 from zygote_py.numba_adapter.same import Same
 
@@ -249,6 +251,9 @@ def as_callees(type_: Any, session: Session) -> Any:
         callee = given_callee(type_.dispatcher, session)
         if callee is not None:
             return numba_typeof(callee)
+        made = made_for(type_.dispatcher)
+        if made is not None and hasattr(made, "form"):
+            return type_of_made(made, session, None)
         return callee_type(type_.dispatcher.py_func, session) if is_inlined(type_.dispatcher) else type_
     if not isinstance(type_, types.BaseTuple):
         return type_

@@ -37,6 +37,7 @@ from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
+from zygote_py.numba_adapter.derived import type_of_made
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
@@ -59,9 +60,23 @@ def typed_function(
     Numbers in captured tuples are constants, unless `numbers_vary`. Raises DifferentiationError if Numba cannot read or
     type the function.
     """
-    session = Session(lambda session, func, types_: _typed(func, types_, options, session), numbers_vary=numbers_vary)
+    session = _session(options, numbers_vary)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     return session.typed(func, _with_defaults(func, given, definition_of(func.__code__)))
+
+
+def _session(options: Options, numbers_vary: bool = False) -> Session:
+    return Session(
+        lambda session, func, types_: _typed(func, types_, options, session), numbers_vary=numbers_vary, options=options
+    )
+
+
+def typed_derivative(made: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
+    """What is made of a function, `made.form` of `made.primal`, for the types of its arguments."""
+    session = _session(options)
+    given = tuple(as_callees(type_, session) for type_ in argument_types)
+    derived = type_of_made(made, session, None)
+    return derived.typed((*given, derived))
 
 
 def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, session: Session) -> st.TypedFunction:

@@ -1,0 +1,141 @@
+"""Derivatives that a function calls, as functions like those that have a body of statements.
+
+    d = gradient(g)(x)          g_gradient: a routine, of which there is IR already
+
+The IR of a derivative is a function of whole arguments; a routine takes the numbers and arrays in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zygote_py import numba_adapter
+from zygote_py import statements as st
+from zygote_py.frontend.iteration import INT
+from zygote_py.frontend.program import packed, parameters_of
+from zygote_py.frontend.values import is_tuple, leaves_of, plain
+from zygote_py.ir import ops
+from zygote_py.ir.core import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Return,
+    Routine,
+    Type,
+    Value,
+    replace_values,
+)
+from zygote_py.ir.types import components_of
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Derived:
+    """The IR of a derivative: a parameter for each argument, for each hidden value, and for what a closure captures."""
+
+    function: Function
+    argument_count: int
+    routines: tuple[Routine, ...]
+
+
+def typed_as_derived(
+    call: DerivedCall,
+    derived: Derived,
+    name: str,
+    result_type: Type,
+    hidden: tuple[st.Capture, ...],
+    frozen: tuple[st.Capture, ...],
+) -> st.TypedFunction:
+    """What a call of a derivative calls."""
+    names = tuple(call.closure.own_signature().parameters)
+    count = derived.argument_count
+    kinds = tuple(param.type for param in derived.function.params[count : count + len(hidden)])
+
+    def nothing(*args: object) -> None:
+        raise AssertionError(f"`{name}` has no statements")
+
+    return st.TypedFunction(
+        name=name,
+        loc=derived.function.loc,
+        parameters=(*names, numba_adapter.CLOSURE, *(capture.name for capture in hidden)),
+        argument_count=count + 1,
+        parameter_types=(*call.argument_types, call.closure, *kinds),
+        blocks={},
+        types={},
+        names={},
+        return_type=result_type,
+        hidden=hidden,
+        frozen=frozen,
+        options=call.options,
+        callee_of=nothing,
+        signature_of=nothing,  # type: ignore[arg-type]
+        accessor_of=nothing,
+        member_of=nothing,
+        derived=derived,
+    )
+
+
+def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -> Function:
+    """A copy of a derivative's function as that of a routine."""
+    params = function.params
+    count, hidden = derived.argument_count, len(typed.hidden)
+    names = dict(zip(params, (*typed.parameters[:count], *typed.parameters[count + 1 :]), strict=False))
+    function.params = []
+    made: list[Instr] = []
+    replaced: dict[Value, Operand] = {}
+    for param in (*params[:count], *params[count + hidden :], *params[count : count + hidden]):
+        leaves = parameters_of(names.get(param, param.hint), param.type, typed.loc)
+        function.params += leaves
+        if leaves:
+            replaced[param] = _whole(param.type, iter(leaves), made)
+    replace_values(function, replaced)
+    function.entry.instrs[:0] = made
+    for block in function.blocks:
+        if isinstance(block.terminator, Return):
+            (value,) = block.terminator.values
+            leaves_ = tuple(_leaves(block, value, typed.return_type))
+            block.terminator = Return((_flat(block, leaves_, typed.return_type),))
+    function.name = typed.name
+    return function
+
+
+def _whole(kind: Type, leaves: Iterator[Param], made: list[Instr]) -> Operand:
+    """An argument put together again."""
+    if not is_tuple(kind):
+        return next(leaves)
+    items = tuple(_whole(part, leaves, made) for part in components_of(kind))
+    made.append(instr := Instr(ops.pack, items, plain(kind)))
+    return instr
+
+
+def _leaves(block: Block, value: Operand, kind: Type) -> Iterator[Operand]:
+    """The numbers and arrays in a result."""
+    if not is_tuple(kind):
+        if leaves_of(kind):
+            yield value
+        return
+    for number, part in enumerate(components_of(kind)):
+        if isinstance(value, Instr) and value.op is ops.pack:
+            item = value.args[number]
+        else:
+            item = Instr(ops.getitem, (value, Const(number, INT)), plain(part))
+            block.instrs.append(item)
+        yield from _leaves(block, item, part)
+
+
+def _flat(block: Block, leaves: tuple[Operand, ...], kind: Type) -> Operand:
+    match leaves:
+        case ():
+            return Const(None, packed(()))
+        case (leaf,):
+            return leaf
+        case _:
+            block.instrs.append(instr := Instr(ops.pack, leaves, packed(leaves_of(kind))))
+            return instr
