@@ -7,7 +7,7 @@
     print(df.source(2.0, 3.0))              # the Python source of the gradient
 
 What they give is a `GradientFunction`, which is compiled at the first call for each signature, by Numba's own dispatch,
-and is callable from compiled code (see `zygote_py.gradient_function`).
+and is callable from compiled code (see `zygote_py.derivative_function`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.forms import GradientForm
+from zygote_py.forms import GradientForm, hashable
 from zygote_py.gradient_function import GradientFunction
 from zygote_py.requests import Wrt
 
@@ -128,7 +128,8 @@ def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
         return _in_code(f, with_value, **given)
 
     def form(options: Mapping[str, Any]) -> GradientForm:
-        return GradientForm(**{"wrt": None, "closure": False} | dict(options), with_value=with_value)
+        given = {"wrt": None, "closure": False} | dict(options)
+        return GradientForm(hashable(given["wrt"]), with_value, bool(given["closure"]))
 
     numba_adapter.embed(function, make, ("wrt", "closure"), form=form)
 

@@ -3,7 +3,7 @@
     front end -> simplification, canonical form -> activity, shadows -> adjoint -> joint function -> emission
 
 `compile_gradient` runs the stages for a `Request` and keeps what each made, for inspection. What Numba does with the
-emitted function is not its business (see `zygote_py.gradient_function`).
+emitted function is not its business (see `zygote_py.derivative_function`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
+from zygote_py.frontend.values import leaves_of
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
@@ -52,7 +53,7 @@ class Compiled:
     """What the stages made of one request for one signature."""
 
     lowered: LoweredFunction
-    activity: Activity
+    activity: Activity | None
     adjoint: Function
     emitted: Emitted
 
@@ -64,7 +65,7 @@ class Compiled:
     @property
     def primal_text(self) -> str:
         """The primal's IR."""
-        return text(self.lowered.function, self.activity.values)
+        return text(self.lowered.function, self.activity.values if self.activity else ())
 
     @property
     def adjoint_text(self) -> str:
@@ -112,12 +113,14 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
     MoreCaptured if it needs others too.
     """
-    made = _joint(request, argument_types, lower_of(request))
+    made = (
+        _joint(request, argument_types, lower_of(request)) if request.form is None else _made(request, argument_types)
+    )
     known = {capture.key for capture in hidden}
     if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _take_captured(made.joint, made.lowered, hidden)
-    _tidy(made.joint)
+    tidy(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
     return Compiled(made.lowered, made.activity, made.adjoint, emitted)
@@ -128,9 +131,18 @@ class _Made:
     """A joint function, and what it was made from."""
 
     lowered: LoweredFunction
-    activity: Activity
+    activity: Activity | None
     adjoint: Function
     joint: Function
+
+
+def _made(request: Request, argument_types: tuple[Type, ...]) -> _Made:
+    """What a form other than a gradient makes."""
+    typed = numba_adapter.typed_derivative(request.form, request.primal, argument_types, request.options)
+    lowered = lower_typed(typed)
+    function = lowered.function
+    function.params = [param for param in function.params if leaves_of(param.type)]
+    return _Made(lowered, None, function, clone(function).function)
 
 
 def lower_of(request: Request) -> Lower:
@@ -141,7 +153,7 @@ def lower_of(request: Request) -> Lower:
 
     def derivative(taken: tuple[Type, ...]) -> LoweredFunction:
         made = _joint(inner, taken, lower_of(inner))
-        return replace(made.lowered, function=_tidy(made.joint), result_type=result_of(made.joint).type)
+        return replace(made.lowered, function=tidy(made.joint), result_type=result_of(made.joint).type)
 
     return derivative
 
@@ -163,12 +175,13 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
 def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFunction:
     """A gradient in a function that is typed for us, as another function that is called there."""
     made = _joint(request, call.argument_types, lambda taken: lower_typed(call.typed(taken)))
-    joint, lowered = _tidy(made.joint), made.lowered
+    joint, lowered = tidy(made.joint), made.lowered
     derived = Derived(joint, len(call.argument_types), routines_of(joint))
     return typed_as_derived(call, derived, request.name, result_of(joint).type, lowered.hidden, lowered.frozen)
 
 
-def _tidy(joint: Function) -> Function:
+def tidy(joint: Function) -> Function:
+    """Clean a derivative up, in place."""
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
     return joint
 
@@ -206,7 +219,7 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
-    _tidy(joint)
+    tidy(joint)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
 

@@ -9,13 +9,40 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from zygote_py.requests import Wrt, make_request
+from zygote_py import numba_adapter
+from zygote_py.requests import Request, Wrt, make_request
+from zygote_py.starred import names_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
     from zygote_py.statements import TypedFunction
+
+
+def hashable(wrt: Any) -> Any:
+    """What to differentiate with respect to, a list as a tuple."""
+    return tuple(wrt) if isinstance(wrt, list) else wrt
+
+
+class Form(Protocol):
+    """Which derivative something is. Compared and hashed by what it says."""
+
+    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+        """What is asked for where it is called from Python."""
+        ...
+
+    def expanded(self, primal: Any, count: int) -> Form:
+        """The same for so many arguments of a function that takes `*args`."""
+        ...
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """Its parameters, for those of the function."""
+        ...
+
+    def typed(self, call: DerivedCall) -> TypedFunction:
+        """It as a function that is called in one that is differentiated, for the types of the call's arguments."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +56,14 @@ class GradientForm:
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
+    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+        """What is asked for."""
+        return make_request(primal, self.wrt, with_value=self.with_value, closure=self.closure, held=held, inner=inner)
+
+    def expanded(self, primal: Any, count: int) -> GradientForm:
+        """The same for so many arguments of a function that takes `*args`."""
+        return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
+
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The parameters are those of the function."""
         return of
@@ -37,6 +72,44 @@ class GradientForm:
         """The gradient for these types."""
         from zygote_py.compile import typed_gradient
 
-        wrt = tuple(self.wrt) if isinstance(self.wrt, list) else self.wrt
-        request = make_request(call.func, wrt, with_value=self.with_value, closure=self.closure)
+        request = make_request(call.func, self.wrt, with_value=self.with_value, closure=self.closure)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
+
+
+@dataclass(frozen=True, slots=True)
+class PushForm:
+    """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`)."""
+
+    def __str__(self) -> str:
+        return "pushforward"
+
+    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+        """It is only called in functions that are compiled."""
+        raise NotImplementedError
+
+    def expanded(self, primal: Any, count: int) -> PushForm:
+        """The same."""
+        return self
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The arguments as a tuple, and a tuple of tangents for each direction."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind) for name in ("args", "tangents")])
+
+    def typed(self, call: DerivedCall) -> TypedFunction:
+        """The pushforward for these types."""
+        from zygote_py.pushed import typed_pushforward
+
+        return typed_pushforward(call)
+
+
+def push(f: Any) -> Any:
+    """The pushforward of a function, in functions that are compiled here; no function to call."""
+    raise NotImplementedError
+
+
+def _push_is_internal(f: Any, options: Any) -> Any:
+    raise NotImplementedError
+
+
+numba_adapter.embed(push, _push_is_internal, form=lambda options: PushForm())

@@ -48,7 +48,7 @@ def lowered_primal(
     lowered = lower(taken)
     if lowered.has_derivatives:
         lowered = replace(lowered, routines=take_as_primal(lowered.function))
-    parameters = request.func.__code__.co_varnames[: len(given)]
+    parameters = tuple(request.signature.parameters)[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
     functions = [lowered.function, *(routine.function for routine in lowered.routines)]
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
@@ -122,10 +122,10 @@ def _without_default(type: Type) -> Type:
 
 def _taken_as(request: Request, number: int, type: Type) -> Type:
     """The type that the primal gets for an argument: an integer that is to be differentiated is taken as a float."""
-    name = request.func.__code__.co_varnames[number]
+    name = tuple(request.signature.parameters)[number]
     _check_argument(request, name, type)
     named = request.wrt is not None and number in request.wrt
-    single = request.func.__code__.co_argcount - request.held == 1
+    single = len(request.signature.parameters) - request.held == 1
     if isinstance(type, types.Integer) and number >= request.held and (named or single):
         return types.float64
     if named and not carries_adjoint(type):

@@ -23,9 +23,10 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.compiled_pullback import entry_function, known_of
+from zygote_py.derivative_function import stub_of
 from zygote_py.frontend import Capture, LoweredFunction
 from zygote_py.given import watch
-from zygote_py.gradient_function import GradientFunction, stub_of
+from zygote_py.gradient_function import GradientFunction
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.requests import misfit

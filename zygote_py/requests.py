@@ -30,6 +30,7 @@ class Request:
     Captured variables are asked for by name; the first `held` parameters are such variables too. With `bare`, the
     answer is the one gradient asked for and no tuple; `closure` puts the gradients of all captured variables behind it,
     `with_value` the value before. If what is to be differentiated is a derivative of the function, that is `inner`.
+    If it is no gradient that is asked for, `form` says what (see `zygote_py.forms`).
     """
 
     func: Callable[..., object]
@@ -38,15 +39,23 @@ class Request:
     bare: bool
     with_value: bool
     options: Mapping[str, object]
-    defaults: Mapping[str, object]
+    signature: inspect.Signature
     closure: bool = False
     held: int = 0
     inner: Request | None = None
+    form: Any = None
+    primal: Any = None  # what was given to the form
 
     @property
     def numbers_vary(self) -> bool:
         """Whether gradients may be asked for of the numbers in captured tuples."""
         return self.closure or any(isinstance(one, str) for one in self.wrt or ())
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        """The parameters that have defaults, with these."""
+        parameters = self.signature.parameters
+        return {name: each.default for name, each in parameters.items() if each.default is not each.empty}
 
     @property
     def loc(self) -> Loc:
@@ -83,7 +92,8 @@ def make_request(
             hint="write a function or a lambda that calls it, and differentiate that",
         )
     loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
-    parameters = inspect.signature(func).parameters
+    signature = inspect.signature(func)
+    parameters = signature.parameters
     for parameter in parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise refuse(
@@ -101,7 +111,7 @@ def make_request(
         bare,
         with_value,
         numba_adapter.options_of(primal) if inner is None else inner.options,
-        {name: p.default for name, p in parameters.items() if p.default is not p.empty},
+        signature,
         closure,
         held,
         inner,
@@ -133,12 +143,9 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
 
 def misfit(request: Request, error: TypeError) -> DifferentiationError:
     """The error for arguments that do not fit the parameters."""
-    return refuse(f"wrong arguments: {error}", request.loc, hint=f"call it as {call_form(request.func)}")
-
-
-def call_form(func: Callable[..., object]) -> str:
-    """How a function is to be called, such as `f(x, n=2)`."""
-    return f"{func.__name__}{inspect.signature(func)}"
+    return refuse(
+        f"wrong arguments: {error}", request.loc, hint=f"call it as {request.func.__name__}{request.signature}"
+    )
 
 
 def named_in_module(func: Any) -> object:

@@ -111,7 +111,7 @@ class DeriverType(Same, types.Callable, types.Opaque):
 
     def __init__(self, deriver: Deriver) -> None:
         self.deriver = deriver
-        super().__init__(f"{deriver.form} in {deriver.session.number}")
+        super().__init__(f"{deriver.form!r} in {deriver.session.number}")
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
@@ -157,7 +157,7 @@ class DerivedType(ClosureType):
             super().__init__(inner.maker, inner.types)
         else:
             super().__init__(_Plain(self.func, session), ())  # type: ignore[arg-type]
-        self.name = f"{form} of {inner.name}"
+        self.name = f"{form!r} of {inner.name}"
 
     def __bool__(self) -> bool:
         return True  # also if it holds nothing
@@ -274,14 +274,18 @@ def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -
 
 def type_of_made(made: Any, session: Session, loc: Loc | None) -> DerivedType:
     """The type of a derivative that was made before, as a function that is typed for us sees it."""
-    primal = made.primal
+    return type_of_form(made.form, made.primal, session, loc)
+
+
+def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> DerivedType:
+    """The type of what a form makes of a Python function, or of a derivative that was made before."""
     if is_made(primal):
-        return derived_type(made.form, type_of_made(primal, session, loc), session, loc)
+        return derived_type(form, type_of_made(primal, session, loc), session, loc)
     from zygote_py.numba_adapter.dispatch import typeof
     from zygote_py.numba_adapter.functions import as_callees, with_functions
 
     (wrapped,) = with_functions((primal,))
-    return derived_type(made.form, as_callees(typeof(wrapped), session), session, loc)
+    return derived_type(form, as_callees(typeof(wrapped), session), session, loc)
 
 
 def derived_callee(value: Any, session: Session, loc: Loc | None) -> DerivedCallee | None:

@@ -37,7 +37,7 @@ from zygote_py.numba_adapter.callees import Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
-from zygote_py.numba_adapter.derived import type_of_made
+from zygote_py.numba_adapter.derived import Form, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
@@ -71,11 +71,11 @@ def _session(options: Options, numbers_vary: bool = False) -> Session:
     )
 
 
-def typed_derivative(made: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
-    """What is made of a function, `made.form` of `made.primal`, for the types of its arguments."""
+def typed_derivative(form: Form, primal: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
+    """What a form makes of a function, for the types of its arguments."""
     session = _session(options)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
-    derived = type_of_made(made, session, None)
+    derived = type_of_form(form, primal, session, None)
     return derived.typed((*given, derived))
 
 

@@ -1,0 +1,441 @@
+"""`DerivativeFunction`: a derivative of a function, compiled for each signature that it is called with.
+
+    df = DerivativeFunction(lambda x: x * x, GradientForm())
+    df(3.0)                                 # 6.0
+    pickle.loads(pickle.dumps(df))          # for a function that can be imported; cloudpickle takes any
+
+Which derivative it is, its form says: a gradient (`DerivativeFunction`), a Jacobian, ... (see `zygote_py.forms`).
+
+Threads may share one: what compiles holds Numba's own lock, calls of what is compiled hold none. It is pickled, copied
+and compared as the function that it came from; what was compiled stays behind. It compiles nothing itself (see
+`zygote_py.compile`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Self
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, recall
+from zygote_py.capture import Capture
+from zygote_py.forms import Form
+from zygote_py.given import watch
+from zygote_py.ir.core import Type
+from zygote_py.requests import MoreCaptured, Request, misfit, named_in_module
+from zygote_py.starred import expanded, star_of, starred_dispatcher
+
+if TYPE_CHECKING:
+    from zygote_py.compile import Compiled
+
+
+class DerivativeFunction:
+    """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
+
+    What it takes and returns, the function says that made it: `jacobian`, `hessian`, ... It is a function like any
+    other: it can be called from compiled code and by several threads at once, copied, pickled, and differentiated.
+
+    Attributes:
+        primal: the function that was differentiated, as it was given.
+        form: which derivative it is.
+        held: how many of the first parameters are captured variables, which get a gradient only if they are named.
+    """
+
+    def __init__(self, primal: Callable[..., Any], form: Form, held: int = 0) -> None:
+        functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
+        self.primal = primal
+        self.form = form
+        self.held = held
+        self._star = star_of(primal)
+        self._of = functools.lru_cache(maxsize=None)(self._expanded)
+        self._kept: list[Any] = []
+        self._now = _Generation((), {})
+        self._quick: Any = None  # the dispatcher that takes the arguments alone, if nothing is captured
+        watch(self)
+
+    def rules_have_changed(self) -> None:
+        """Compile again at the next call: a function may have got a rule. Compiled callers keep what they have."""
+        with numba_adapter.COMPILER_LOCK:
+            self._reset()
+
+    def _reset(self) -> None:
+        """Forget what was compiled."""
+        self._now = _Generation((), {})
+        self._quick = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The derivative at these arguments."""
+        quick = self._quick
+        if quick is None or kwargs or any(map(callable, args)):  # functions are wrapped first
+            return self._call(args, kwargs)
+        try:
+            return quick(*args)
+        except Exception as error:
+            if any(map(numba_adapter.holds_functions, args)):
+                return self._call(args, kwargs)
+            self._diagnose(args, kwargs, error)
+            raise
+
+    def __repr__(self) -> str:
+        return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __copy__(self) -> DerivativeFunction:
+        return self  # as a function is its own copy
+
+    def __deepcopy__(self, memo: object) -> DerivativeFunction:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        primal, options = self.primal, None
+        named = named_in_module(numba_adapter.py_func_of(primal))
+        if (
+            isinstance(named, DerivativeFunction) and named.primal is primal
+        ):  # decorated: the name is not the function's
+            if protocol < 4 and named is self:
+                return self.__qualname__  # type: ignore[attr-defined]
+            if numba_adapter.is_dispatcher(primal):
+                options = numba_adapter.options_of(primal)
+            primal = named._under_own_name
+        return _restored, (type(self), primal, options, self.form, self.held)
+
+    @functools.cached_property
+    def _under_own_name(self) -> Callable[..., object]:
+        """The function under the name `f._under_own_name`, where `f` is the name of this gradient in its module.
+
+        Pickle finds a function by its name, and the name is taken by the gradient if that came of a decorator. Picklers
+        that write a function out in full do so with this one as well.
+        """
+        func: Any = numba_adapter.py_func_of(self.primal)
+        made = FunctionType(func.__code__, func.__globals__, func.__name__, func.__defaults__, func.__closure__)
+        made.__kwdefaults__ = func.__kwdefaults__
+        made.__module__ = func.__module__
+        made.__doc__ = func.__doc__
+        made.__qualname__ = func.__qualname__ + _OWN
+        _named[made] = self
+        return made
+
+    def primal_ir(self, *args: Any) -> str:
+        """The IR of the function for these arguments, or Numba types: typed SSA, in canonical form."""
+        return self._inspect(args).primal_text
+
+    def adjoint_ir(self, *args: Any) -> str:
+        """The IR of the adjoint for these arguments, or Numba types; `@v` is what `%v` held."""
+        return self._inspect(args).adjoint_text
+
+    def source(self, *args: Any) -> str:
+        """The Python source that computes the gradient for these arguments, or Numba types.
+
+        It needs NumPy and Numba only, and without the decorator NumPy only.
+        """
+        if self._star:
+            return self._of(len(args)).source(*args)
+        return self._compile(self._types(self._bind(args, {})))[1].source
+
+    def inspect_llvm(self, *args: Any) -> str:
+        """The optimised LLVM IR of the gradient for these arguments, or Numba types."""
+        return self._native(numba_adapter.llvm_text, args)
+
+    def inspect_asm(self, *args: Any) -> str:
+        """The machine code of the gradient for these arguments, or Numba types."""
+        return self._native(numba_adapter.asm_text, args)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
+        if self._star:
+            return self._of(len(args))(*args, **kwargs)
+        if kwargs or len(args) != len(self._request.signature.parameters):
+            args = self._bind(args, kwargs)
+        if not all(map(numba_adapter.is_plain, args)):
+            args = numba_adapter.with_functions(args)
+        while True:
+            now = self._now
+            try:
+                if now.is_outdated() or not now.compiled:  # what is captured has to be known before the call
+                    now, _ = self._compile(self._types(args))
+                captured = [capture.read() for capture in now.hidden]
+                if numba_adapter.jit_is_disabled():
+                    function = self._implement(now, self._types(args), tuple(map(numba_adapter.typeof, captured)))
+                else:
+                    function = now.dispatcher or self._dispatcher(now)
+                return function(*args, *captured)
+            except (MoreCaptured, _Outdated):
+                continue
+            except Exception as error:
+                self._diagnose(args, {}, error)
+                raise
+
+    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Kernel]:
+        """Run the stages for a signature, or find what they made before, and note what the function captures."""
+        with numba_adapter.COMPILER_LOCK:
+            if self._now.is_outdated():
+                self._reset()
+            while argument_types not in self._now.compiled:
+                kernel, hidden = self._kernel(argument_types, self._now.hidden)
+                if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
+                    self._now = _Generation(hidden, self._now.frozen, self._now.entry)
+                    self._quick = None
+                now = self._now
+                frozen = {capture.key: capture for capture in kernel.frozen}
+                if frozen:
+                    now.frozen = now.frozen | frozen
+                    self._quick = None
+                now.compiled[argument_types] = kernel
+            return self._now, self._now.compiled[argument_types]
+
+    def _kernel(
+        self, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[Kernel, tuple[Capture, ...]]:
+        """What is made for a signature, from the cache if it is there, and the captured values that it is passed."""
+        found = recall(self._request, argument_types, hidden)
+        if found is not None and found.kernel is not None:
+            return found.kernel, found.hidden
+        from zygote_py.compile import compile_gradient
+
+        while True:
+            try:
+                compiled = compile_gradient(self._request, argument_types, hidden)
+            except MoreCaptured as more:
+                hidden = more.hidden
+                continue
+            kernel = made_by_stages(compiled) if found is None else found.store(compiled, hidden)
+            return kernel, hidden
+
+    def _dispatcher(self, now: _Generation) -> Any:
+        """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
+        with numba_adapter.COMPILER_LOCK:
+            if now.dispatcher is None:
+                if now.hidden:
+                    count = len(now.hidden)
+
+                    def implement(given: tuple[Type, ...]) -> Callable[..., object]:
+                        return self._implement(now, given[:-count], given[-count:])
+
+                    def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                        present, kernel = self._compile(given[:-count])
+                        return kernel if present is now and now.fits(kernel, given[-count:]) else None
+
+                    stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
+                    now.dispatcher = numba_adapter.make_dispatcher(
+                        stub, implement, self._request.options, MachineCode(kernel_of)
+                    )
+                else:
+                    now.dispatcher = self._entry_of(now)
+            if not now.hidden and not now.frozen and now is self._now and not any(map(_takes_functions, now.compiled)):
+                self._quick = now.dispatcher
+            return now.dispatcher
+
+    def _implement(
+        self, now: _Generation, argument_types: tuple[Type, ...], hidden_types: tuple[Type, ...]
+    ) -> Callable[..., object]:
+        """The emitted function for a signature and the types that the captured values have at this moment."""
+        with numba_adapter.COMPILER_LOCK:
+            for _ in range(2):  # what was compiled before may be for captured values of other types
+                present, kernel = self._compile(argument_types)
+                if present is not now:
+                    break
+                if now.fits(kernel, hidden_types):
+                    return kernel.function
+                del now.compiled[argument_types]
+            raise _Outdated
+
+    def _entry_dispatcher(self) -> Any:
+        """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
+        with numba_adapter.COMPILER_LOCK:
+            return self._entry_of(self._now)
+
+    def _entry_of(self, now: _Generation) -> Any:
+        if now.entry is None:
+            if self._star:
+                now.entry = starred_dispatcher(self.primal, lambda count: self._of(count)._entry_dispatcher())
+            else:
+                stub = stub_of(self._request, [])
+                wrong = functools.partial(misfit, self._request)
+
+                def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                    present, kernel = self._compile(given)
+                    return None if present.hidden else kernel  # with constants, it is not what the kernel says
+
+                now.entry = numba_adapter.make_dispatcher(
+                    stub, self._implement_entry, self._request.options, MachineCode(kernel_of), misfit=wrong
+                )
+            self._kept.append(now.entry)  # Numba refers to it weakly
+        return now.entry
+
+    def _implement_entry(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        with numba_adapter.COMPILER_LOCK:
+            now, kernel = self._compile(argument_types)
+            if not now.hidden:
+                return kernel.function
+            inner = numba_adapter.make_dispatcher(kernel.function, lambda given: kernel.function, self._request.options)
+            return _with_constants(self._request, inner, [capture.read() for capture in now.hidden])
+
+    @functools.cached_property
+    def _request(self) -> Request:
+        inner = self.primal._request if isinstance(self.primal, DerivativeFunction) else None
+        return self.form.request(self.primal, self.held, inner)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments in the order of the parameters, defaults filled in."""
+        request = self._request
+        try:
+            bound = request.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise misfit(request, error) from None
+        bound.apply_defaults()
+        return bound.args
+
+    def _types(self, args: tuple[Any, ...]) -> tuple[Type, ...]:
+        """The Numba types of arguments, each a value or a type already."""
+        found = []
+        for name, arg in zip(self._request.signature.parameters, args, strict=False):
+            try:
+                if isinstance(arg, types.Type):
+                    found.append(arg)
+                    continue
+                (value,) = (arg,) if numba_adapter.is_plain(arg) else numba_adapter.with_functions((arg,))
+                found.append(numba_adapter.typeof(value))
+            except DifferentiationError as error:
+                raise refuse(f"the argument `{name}`: {error.message}", self._request.loc, error.hint) from None
+        return tuple(found)
+
+    def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+        """Raise a DifferentiationError if it is the arguments that are to blame for `error`."""
+        if not isinstance(error, DifferentiationError) and not self._star:
+            self._types(self._bind(args, kwargs))
+
+    def _expanded(self, count: int) -> DerivativeFunction:
+        """The gradient function for so many arguments of a function that takes `*args`."""
+        return type(self)._made(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
+
+    @classmethod
+    def _made(cls, primal: Callable[..., Any], form: Any, held: int) -> Self:
+        return cls(primal, form, held)
+
+    def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+        if self._star:
+            return self._of(len(args))._inspect(args)
+        argument_types = self._types(self._bind(args, {}))
+        with numba_adapter.COMPILER_LOCK:
+            now, kernel = self._compile(argument_types)
+            if kernel.compiled is None:
+                from zygote_py.compile import compile_gradient
+
+                kernel.compiled = compile_gradient(self._request, argument_types, now.hidden)
+            return kernel.compiled
+
+    def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
+        if self._star:
+            return self._of(len(args))._native(show, args)
+        argument_types = self._types(self._bind(args, {}))
+        while True:
+            try:
+                now, kernel = self._compile(argument_types)
+                dispatcher = self._dispatcher(now)
+                signature = (*argument_types, *(numba_adapter.typeof(capture.read()) for capture in now.hidden))
+                dispatcher.compile(signature)
+                if numba_adapter.is_from_cache(dispatcher, signature):
+                    dispatcher = self._not_from_cache(dispatcher, kernel)
+                    dispatcher.compile(signature)
+                return show(dispatcher, signature)
+            except (MoreCaptured, _Outdated):
+                continue
+
+    def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
+        """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
+        return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
+
+
+class _Generation:
+    """What is compiled while a function captures the same variables, and what is constant in it has its value.
+
+    When it captures more, or a constant changes, there is another one; who calls meanwhile goes on with this. Only who
+    holds the lock changes it.
+    """
+
+    def __init__(self, hidden: tuple[Capture, ...], frozen: dict[object, Capture], entry: Any = None) -> None:
+        self.hidden = hidden  # captured values that are passed at each call
+        self.frozen = frozen  # those that are constants of what was compiled; replaced, never changed
+        self.compiled: dict[tuple[Type, ...], Kernel] = {}
+        self.dispatcher: Any = None  # takes the hidden values behind the arguments
+        self.entry = entry  # takes the arguments alone
+
+    def is_outdated(self) -> bool:
+        """Whether a constant is not what it was."""
+        return any(capture.read() is not capture.value for capture in self.frozen.values())
+
+    def fits(self, kernel: Kernel, hidden_types: tuple[Type, ...]) -> bool:
+        """Whether a kernel was made for captured values of these types."""
+        given = dict(zip((capture.key for capture in self.hidden), map(as_captured, hidden_types), strict=True))
+        return all(given.get(capture.key) == capture.type for capture in kernel.hidden)
+
+
+class _Outdated(Exception):
+    """A captured value has changed its type since the call began."""
+
+
+def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
+    """Whether functions are among the arguments, or in structures among them."""
+    structured = any(isinstance(each, types.BaseTuple | types.Callable) for each in argument_types)
+    return structured and numba_adapter.takes_functions(argument_types)
+
+
+_OWN = "._under_own_name"
+_named: weakref.WeakKeyDictionary[Any, DerivativeFunction] = weakref.WeakKeyDictionary()
+
+
+def _restored(
+    cls: type[DerivativeFunction], primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
+) -> DerivativeFunction:
+    """The derivative that was pickled; the one of the module if that is it."""
+    named = _named.get(primal) if isinstance(primal, FunctionType) else None
+    if named is not None:
+        if type(named) is cls and named.form == form:
+            return named
+        primal = named.primal
+    elif isinstance(primal, FunctionType):
+        primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
+        if options is not None:
+            primal = numba_adapter.decorated(primal, options)
+    return cls._made(primal, form, held)
+
+
+def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
+    """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
+    names = [*request.signature.parameters, *hidden]
+    namespace: dict[str, Any] = {}
+    exec(f"def {request.name}({', '.join(names)}): pass", namespace)
+    stub: Callable[..., object] = namespace[request.name]
+    if not hidden:  # with hidden parameters behind them, defaults are filled in before the call
+        stub.__defaults__ = tuple(request.defaults.values()) or None
+    return stub
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """The names, those that were there already with a number behind them."""
+    found: list[str] = []
+    for name in names:
+        found.append(f"{name}_{len(found)}" if name in found else name)
+    return found
+
+
+def _with_constants(request: Request, inner: Any, captured: Sequence[object]) -> Callable[..., object]:
+    """A function of the arguments alone that calls `inner` with the captured values as they are now."""
+    arguments = tuple(request.signature.parameters)
+    names = [f"captured_{number}" for number in range(len(captured))]
+    namespace: dict[str, Any] = {"inner": inner, **dict(zip(names, captured, strict=True))}
+    exec(f"def {request.name}({', '.join(arguments)}): return inner({', '.join((*arguments, *names))})", namespace)
+    function: Callable[..., object] = namespace[request.name]
+    return function
+
+
+numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)

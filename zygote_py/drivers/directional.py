@@ -1,0 +1,220 @@
+"""Derivatives in given directions: `jvp`, `derivative`, `hvp`.
+
+def f_jvp(args, tangents, closure_):
+    value, (dy,) = push(closure_)(args, (tangents,))
+    return value, dy
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import is_array, is_number
+from zygote_py.drivers.forms import Driver
+from zygote_py.drivers.writing import Script, parts
+from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import components_of
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+
+_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+@dataclass(frozen=True)
+class Pushforward(Driver):
+    """`jvp`: takes the arguments as a tuple, and a tangent for each of them as another."""
+
+    wrt: None = None  # type: ignore[assignment]
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """What is captured, the arguments, and their tangents."""
+        held = list(of.parameters)[: self.held]
+        return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*held, "args", "tangents")])
+
+    def expanded(self, primal: Any, count: int) -> Driver:
+        """The same."""
+        return self
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the tangents."""
+        names = list(inspect.signature(call.func).parameters)
+        held, names = names[: self.held], names[self.held :]
+        script = self.script(call, (*held, "args", "tangents"))
+        given, changes = call.argument_types[self.held :]
+        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        if len(names) == 1 and not _is_plain_tuple(given, 1):
+            script.add("args, tangents = (args,), (tangents,)")
+            given, changes = types.Tuple((given,)), types.Tuple((changes,))
+        if not _is_plain_tuple(given, len(names)) or not _is_plain_tuple(changes, len(names)):
+            raise refuse(
+                f"`{call.func.__name__}` takes {len(names)} arguments, and `jvp` gets {given} and {changes}",
+                loc,
+                hint="pass a tuple with the arguments, and a tuple with a tangent, or None, for each",
+            )
+        single = len(names) == 1
+        args, tangents = ["None"] * 0, ["None"] * 0
+        for number, (name, kind, change) in enumerate(
+            zip(names, components_of(given), components_of(changes), strict=True)
+        ):
+            text = f"args[{number}]"
+            if single and isinstance(kind, types.Integer):
+                text, kind = f"float({text})", types.float64
+            args.append(text)
+            tangents.append(tangent_for(script, name, text, kind, f"tangents[{number}]", change, loc))
+        own = [*held, *args]
+        changed = [*["None"] * len(held), *tangents]
+        script.add(f"value, (dy,) = push({_F})(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy")
+        return script.function()
+
+
+_F = "closure_"
+
+
+def _is_plain_tuple(kind: Type, count: int) -> bool:
+    return isinstance(kind, types.BaseTuple) and not hasattr(kind, "fields") and len(components_of(kind)) == count
+
+
+def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc) -> str:
+    """How to write the tangent of an argument, after what checks it; the types are those of the two."""
+    if isinstance(given, types.NoneType):
+        return "None"
+    if isinstance(kind, types.BaseTuple):
+        if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(components_of(kind)):
+            raise _misfit(name, kind, given, loc)
+        pairs = zip(parts(text, kind), parts(change, given), strict=True)
+        made = [tangent_for(script, name, one, inner, other, own, loc) for (one, inner), (other, own) in pairs]
+        return f"({', '.join(made)},)"
+    if is_array(kind):
+        if not isinstance(given, types.Array) or given.ndim != kind.ndim or _is_complex(given) > _is_complex(kind):
+            raise _misfit(name, kind, given, loc)
+        message = f"the tangent of `{name}` must have the shape of `{name}`"
+        script.start(f"if {change}.shape != {text}.shape:")
+        script.add(f"raise ValueError({message!r})")
+        script.end()
+        return change if given.dtype == kind.dtype else f"{change}.astype({script.named(_dtype(kind), 'dtype')})"
+    scalar = isinstance(given, types.Number | types.Boolean)
+    if is_number(kind):
+        if not scalar or isinstance(given, types.Complex) > isinstance(kind, types.Complex):
+            raise _misfit(name, kind, given, loc)
+        return change
+    if scalar:
+        script.start(f"if {change} != 0:")
+        script.add(f"raise ValueError({f'`{name}` has no tangent but 0 or None'!r})")
+        script.end()
+    return "None"
+
+
+def _misfit(name: str, kind: Type, given: Type, loc: Loc) -> Exception:
+    return refuse(
+        f"the tangent of `{name}`, which is of type {kind}, is of type {given}",
+        loc,
+        hint="a tangent has the form, the shape and the dtype of its argument; None stands for zero",
+    )
+
+
+def _is_complex(kind: Any) -> bool:
+    return isinstance(kind, types.Complex) or (isinstance(kind, types.Array) and isinstance(kind.dtype, types.Complex))
+
+
+def _dtype(kind: Any) -> Any:
+    from zygote_py.drivers.writing import np
+
+    return getattr(np, str(kind.dtype))
+
+
+@dataclass(frozen=True)
+class Derivative(Driver):
+    """`derivative`: of anything, in one number."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments."""
+        names = list(inspect.signature(call.func).parameters)
+        script = self.script(call, names)
+        asked, bare = self.asked(call, script)
+        found = []
+        for place, each in enumerate(asked):
+            if not is_number(each.type):
+                loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+                raise refuse(
+                    f"`derivative` with respect to `{each.name}`, which is of type {each.type} and no number",
+                    loc,
+                    hint="use `jacobian`",
+                )
+            found.append(place)
+        directions = []
+        for each in asked:
+            tangents = ["1.0" if n == each.number else "None" for n in range(len(names))]
+            tangents = [
+                "0.0" if text == "None" and any(n == other.number for other in asked) else text
+                for n, text in enumerate(tangents)
+            ]
+            directions.append(f"({', '.join(tangents)},)")
+        args = f"({', '.join(names)},)"
+        changes = [f"dy_{place}" for place in found]
+        script.add(f"_, ({', '.join(changes)},) = push({_F})({args}, ({', '.join(directions)},))")
+        script.add(f"return {changes[0] if bare else '(' + ', '.join(changes) + ',)'}")
+        return script.function()
+
+
+@dataclass(frozen=True)
+class Hvp(Driver):
+    """`hvp`: the gradient's derivative in a direction, which is the last argument."""
+
+    wrt: Any = None
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The arguments and the direction."""
+        names = list(of.parameters)
+        name = "v"
+        while name in names:
+            name += "_"
+        return inspect.Signature([inspect.Parameter(each, _PLAIN) for each in (*names, name)])
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the direction."""
+        names = list(inspect.signature(call.func).parameters)
+        *_, name = self.signature(inspect.signature(call.func)).parameters
+        script = self.script(call, (*names, name))
+        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        if self.wrt is None:
+            asked, bare = self._of_all(call, script, names)
+        else:
+            asked, bare = self.asked(call, script)
+        given = call.argument_types[-1]
+        tangents = ["None"] * len(names)
+        if bare:
+            directions = [(name, given)]
+        elif _is_plain_tuple(given, len(asked)):
+            directions = list(parts(name, given))
+        else:
+            raise refuse(
+                f"`hvp` in a direction of type {given}",
+                loc,
+                hint=f"pass a tuple with {', '.join(f'that of `{each.name}`' for each in asked)}",
+            )
+        for each, (change, kind) in zip(asked, directions, strict=True):
+            tangents[each.number] = tangent_for(script, each.name, each.name, each.type, change, kind, loc)
+        wrt = asked[0].number - self.held if bare else tuple(each.number - self.held for each in asked)
+        script.add(
+            f"_, (dy,) = push(gradient({_F}, wrt={wrt!r}))(({', '.join(names)},), (({', '.join(tangents)},),))",
+            "return dy",
+        )
+        return script.function()
+
+    def _of_all(self, call: DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
+        """All parameters that can change."""
+        from zygote_py.drivers.writing import leaves
+
+        kinds = call.argument_types[: len(names)]
+        if len(names) - self.held == 1:
+            return Hvp(0, self.held).asked(call, script)
+        wrt = tuple(n - self.held for n, kind in enumerate(kinds) if n >= self.held and any(leaves("x", kind)))
+        asked, _ = Hvp(wrt, self.held).asked(call, script)
+        return asked, False

@@ -1,0 +1,132 @@
+"""The forms of derivatives that are written in Python, on top of gradients and pushforwards: `Jacobian(wrt=0)`, ...
+
+`Driver.written` gives the function for the types of a call's arguments; its last parameter is the function to be
+differentiated (see `zygote_py.numba_adapter.derived`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from numba import types
+
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.drivers.writing import Leaf, Script, leaves
+from zygote_py.forms import hashable
+from zygote_py.ir.core import Loc, Type
+from zygote_py.requests import Request, Wrt, make_request
+from zygote_py.starred import names_of
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+    from zygote_py.statements import TypedFunction
+
+FUNCTION = "closure_"  # the parameter of a driver that takes the function
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A parameter that is asked for: its name, its number, the type of the argument, and its leaves."""
+
+    name: str
+    number: int
+    type: Type
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A derivative with respect to `wrt`; the first `held` parameters are captured variables."""
+
+    wrt: Wrt = 0
+    held: int = 0
+
+    def __str__(self) -> str:
+        return type(self).__name__.lower()
+
+    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+        """What is asked for."""
+        made = make_request(primal, self.wrt, with_value=False, held=held, inner=inner)
+        signature = self.signature(made.signature)
+        name = f"{made.name.removesuffix('_gradient')}_{self}"
+        return replace(made, form=self, primal=primal, signature=signature, name=name)
+
+    def expanded(self, primal: Any, count: int) -> Driver:
+        """The same for so many arguments of a function that takes `*args`."""
+        return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The parameters, for those of the function."""
+        return of
+
+    def typed(self, call: DerivedCall) -> TypedFunction:
+        """The function for these types."""
+        return call.written(self.written(call), call.argument_types)
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A Python function of the arguments, and of the function to be differentiated behind them."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------------- to write them
+
+    def script(self, call: DerivedCall, parameters: Sequence[str]) -> Script:
+        """What a driver is written into."""
+        from zygote_py.api import gradient, value_and_gradient
+        from zygote_py.drivers.writing import np
+        from zygote_py.forms import push
+
+        known = {"np": np, "push": push, "gradient": gradient, "value_and_gradient": value_and_gradient}
+        return Script(f"{call.name}_{self}", (*parameters, FUNCTION), known)
+
+    def asked(self, call: DerivedCall, script: Script) -> tuple[list[Asked], bool]:
+        """The parameters that are asked for, an integer made a float first, and whether that is one without a tuple.
+
+        Raises DifferentiationError for what has no derivative.
+        """
+        request = make_request(call.func, self.wrt, with_value=False, held=self.held)
+        names = list(inspect.signature(call.func).parameters)
+        numbers = range(self.held, len(names)) if request.wrt is None else request.wrt
+        found = []
+        for number in numbers:
+            if isinstance(number, str):
+                raise refuse(
+                    f"`{self}` with respect to `{number}`, which is no parameter",
+                    request.loc,
+                    f"make it a parameter, or name one of {', '.join(names)}",
+                )
+            name, kind = names[number], call.argument_types[number]
+            if isinstance(kind, types.Integer):
+                script.add(f"{name} = float({name})")
+                kind = types.float64
+            own = tuple(leaves(name, kind))
+            if not own:
+                raise refuse(
+                    f"no {self} with respect to `{name}`, which is of type {kind}",
+                    request.loc,
+                    hint=f"pass floats for `{name}`, or leave it out of wrt",
+                )
+            if any(_is_complex(leaf.type) for leaf in own):
+                raise refuse(
+                    f"`{self}` with respect to `{name}`, which is complex",
+                    request.loc,
+                    hint="let the function take the real and the imaginary part",
+                )
+            found.append(Asked(name, number, kind, own))
+        return found, request.bare
+
+    def no_tangents(self, call: DerivedCall, asked: Sequence[Asked]) -> dict[int, str]:
+        """For each parameter the tangent None, but for those asked for."""
+        known = {each.number for each in asked}
+        return {n: "None" for n in range(len(call.argument_types)) if n not in known}
+
+
+def _is_complex(kind: Any) -> bool:
+    return isinstance(kind, types.Complex) or (isinstance(kind, types.Array) and isinstance(kind.dtype, types.Complex))
+
+
+def misused(what: str, loc: Loc, hint: str) -> DifferentiationError:
+    """The error for a function that has no such derivative."""
+    return refuse(what, loc, hint)

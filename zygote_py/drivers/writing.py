@@ -1,0 +1,115 @@
+"""How drivers are written: Python functions that call derivatives of a function, made for the types of its arguments.
+
+    leaves("p", Point)                  p.x: float64, p.y: array(float64, 1d, C)
+    built(Point, ("a", "b"))            "Point_0(a, b)"
+
+A driver is ordinary Python of the compiled subset. Numba's types decide what is written: one direction for a number,
+one for each element of an array, a structure of answers for a structure of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints.kinds import is_array, is_number
+from zygote_py.ir.core import Type
+from zygote_py.ir.types import components_of
+
+WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
+MOST_NUMBERS = 8  # and through numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A number or an array in a value: how to write it, and its type."""
+
+    text: str
+    type: Type
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        return isinstance(self.type, types.Array)
+
+
+def leaves(text: str, kind: Type) -> Iterator[Leaf]:
+    """The numbers and arrays in a value that can change continuously."""
+    if isinstance(kind, types.BaseTuple):
+        for part, inner in parts(text, kind):
+            yield from leaves(part, inner)
+    elif is_number(kind) or is_array(kind):
+        yield Leaf(text, kind)
+
+
+def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
+    """The components of a tuple, and how to write them."""
+    names = getattr(kind, "fields", None)
+    for number, inner in enumerate(components_of(kind)):
+        yield (f"{text}[{number}]" if names is None else f"{text}.{names[number]}"), inner
+
+
+@dataclass
+class Script:
+    """A function being written: its lines, and what they mean."""
+
+    name: str
+    parameters: Sequence[str]
+    namespace: dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    _depth: int = 1
+
+    def add(self, *lines: str) -> None:
+        """Add lines."""
+        self.lines += ["    " * self._depth + line for line in lines]
+
+    def start(self, line: str) -> None:
+        """Begin what is indented."""
+        self.add(line)
+        self._depth += 1
+
+    def end(self) -> None:
+        """End what is indented."""
+        self._depth -= 1
+
+    def named(self, value: Any, name: str) -> str:
+        """A name in the function for an object: a class, a function."""
+        while self.namespace.get(name, value) is not value or name in self.parameters:
+            name += "_"
+        self.namespace[name] = value
+        return name
+
+    def built(self, kind: Any, items: Iterable[str]) -> str:
+        """How to write a value of the form of a tuple type, with other items."""
+        cls = getattr(kind, "instance_class", None)
+        inside = ", ".join(items)
+        if cls is None:
+            return f"({inside},)" if inside else "()"
+        return f"{self.named(cls, cls.__name__)}({inside})"
+
+    def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
+        """How to write a value of the form of a type from what stands for its leaves, None for what is no leaf."""
+        if isinstance(kind, types.BaseTuple):
+            made = [self.like(inner, items, plain) for inner in components_of(kind)]
+            return f"({', '.join(made)},)" if plain else self.built(kind, made)
+        return next(items) if is_number(kind) or is_array(kind) else "None"
+
+    def function(self) -> Callable[..., Any]:
+        """The function."""
+        text = "\n".join([f"def {self.name}({', '.join(self.parameters)}):", *self.lines, ""])
+        exec(compile(text, f"<{self.name}>", "exec"), self.namespace)
+        made: Callable[..., Any] = self.namespace[self.name]
+        return made
+
+
+def refused(what: str, kind: Type, hint: str) -> DifferentiationError:
+    """The error for a type that a driver has no answer for."""
+    return DifferentiationError(f"{what} is of type {kind}", hint=hint)
+
+
+__all__ = ["MOST_NUMBERS", "WIDTH", "Leaf", "Script", "leaves", "np", "parts", "refused"]

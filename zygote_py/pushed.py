@@ -1,0 +1,149 @@
+"""The pushforward of a function as a function of the arguments and of their tangents, in several directions at once.
+
+    value, (dy_1, dy_2) = push(f)((x, n), ((dx_1, None), (dx_2, None)))
+
+It is what all derivatives in forward mode are made of (`zygote_py.drivers`), called where these are compiled. A tangent
+is like its argument; None stands for one that does not change. Arrays among the arguments, and their tangents, are left
+as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.kinds import carries_adjoint, is_number
+from zygote_py.adjoints.leaves import expose_leaves, reachable
+from zygote_py.adjoints.pushforward import Pushforwards
+from zygote_py.adjoints.sharing import refuse_shared_arguments
+from zygote_py.adjoints.transposed import Transposed
+from zygote_py.canonical import make_canonical
+from zygote_py.compile import result_of, tidy
+from zygote_py.frontend import Derived, LoweredFunction, lower_typed, typed_as_derived
+from zygote_py.frontend.values import cast_op, structure
+from zygote_py.ir import ops
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Type, Value, replace_values, zero
+from zygote_py.ir.memory import Memory
+from zygote_py.ir.routines import routines_of
+from zygote_py.ir.types import components_of, copied_type
+from zygote_py.lowered_helpers import lowered_helper
+from zygote_py.primals import lowered_primal
+from zygote_py.requests import make_request
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+    from zygote_py.statements import TypedFunction
+
+
+def typed_pushforward(call: DerivedCall) -> TypedFunction:
+    """The pushforward for arguments and tangents of these types, in a function that is typed for us."""
+    given, directions = call.argument_types
+    kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
+    wrt = tuple(number for number, kind in enumerate(kinds) if _changes(kind, [each[number] for each in tangents]))
+    request = make_request(call.func, wrt, with_value=False)
+    request = replace(request, options=call.options, name=f"{call.name}_pushforward")
+
+    def lower(taken: tuple[Type, ...]) -> LoweredFunction:
+        lowered = lower_typed(call.typed(taken))
+        _work_on_copies(lowered.function, lowered.argument_count)
+        return lowered
+
+    _, wrt, lowered = lowered_primal(request, kinds, lower)
+    function = lowered.function
+    made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
+    pushed = made.push(function, [function.params[number] for number in wrt])
+    _take_together(function, given, directions, wrt, pushed.tangents)
+    tidy(function)
+    derived = Derived(function, 2, routines_of(function))
+    return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
+
+
+def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
+    """Whether an argument has a tangent in some direction."""
+    return carries_adjoint(kind) and not all(isinstance(each, types.NoneType) for each in tangents)
+
+
+def _work_on_copies(function: Function, count: int) -> None:
+    """Let a function write to copies of its arguments."""
+    params = function.params[:count]
+    refuse_shared_arguments(function)
+    parts = expose_leaves(function, params)
+    memory = Memory(function)
+    written = [
+        leaf for leaf in reachable(params, parts) if isinstance(leaf.type, types.Array) and memory.is_written(leaf)
+    ]
+    copies = {leaf: Instr(np.copy, (leaf,), copied_type(leaf.type), leaf.hint, leaf.loc) for leaf in written}
+    entry = function.entry.instrs
+    last = max((entry.index(leaf) for leaf in written if leaf in entry), default=-1)
+    checks = [n for n, each in enumerate(entry) if isinstance(each, Instr) and each.op in ops.CHECKS]
+    start = max([last, *checks]) + 1
+    before = entry[:start]
+    function.entry.instrs = entry[start:]
+    replace_values(function, copies)
+    function.entry.instrs[:0] = [*before, *copies.values()]
+
+
+def _take_together(
+    function: Function, given: Type, directions: Type, wrt: Sequence[int], tangents: Sequence[Param]
+) -> None:
+    """Let a pushforward take its arguments as one tuple, and their tangents as one for each direction."""
+    count = len(components_of(given))
+    whole = Param(structure(given), "args", function.loc)
+    changes = Param(structure(directions), "tangents", function.loc)
+    made: list[Instr] = []
+
+    def part(of: Value, number: int) -> Instr:
+        made.append(instr := Instr(ops.getitem, (of, Const(number, types.int64)), components_of(of.type)[number]))
+        return instr
+
+    taken: dict[Value, Operand] = {}
+    for number, param in enumerate(function.params[:count]):
+        item = part(whole, number)
+        item.hint = param.hint
+        taken[param] = _converted(item, param.type, made)
+    width = len(components_of(directions))
+    for direction in range(width):
+        of_direction = part(changes, direction)
+        for place, number in enumerate(wrt):
+            param = tangents[place * width + direction]
+            item = part(of_direction, number)
+            item.hint = param.hint
+            taken[param] = _converted(item, param.type, made)
+    replace_values(function, taken)
+    function.entry.instrs[:0] = made
+    rest = [param for param in function.params[count:] if param not in taken]
+    function.params = [whole, changes, *rest]
+    for block in function.blocks:
+        if isinstance(block.terminator, Return):
+            (result,) = block.terminator.values
+            assert isinstance(result, Instr)
+            block.terminator = Return((_paired(block, result.args[0], result.args[1:]),))
+
+
+def _paired(block: Block, value: Operand, tangents: tuple[Operand, ...]) -> Operand:
+    """The value and a tuple of its tangents."""
+    changes = Instr(ops.pack, tangents, types.BaseTuple.from_types([each.type for each in tangents]))
+    pair = Instr(ops.pack, (value, changes), types.BaseTuple.from_types([value.type, changes.type]))
+    block.instrs += [changes, pair]
+    return pair
+
+
+def _converted(item: Operand, kind: Type, made: list[Instr]) -> Operand:
+    """A number as one of another type; tuples part by part; None as nothing."""
+    if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.BaseTuple):
+        parts = []
+        for number, (have, want) in enumerate(zip(components_of(item.type), components_of(kind), strict=True)):
+            made.append(instr := Instr(ops.getitem, (item, Const(number, types.int64)), have))
+            parts.append(_converted(instr, want, made))
+        made.append(whole := Instr(ops.pack, tuple(parts), kind))
+        return whole
+    if isinstance(item.type, types.NoneType) and is_number(kind):
+        return zero(kind)
+    if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
+        made.append(cast := Instr(cast_op(item.type, kind), (item,), kind))
+        return cast
+    return item
