@@ -13,6 +13,7 @@ from zygote_py import numba_adapter
 from zygote_py.derivative_function import DerivativeFunction
 from zygote_py.drivers.directional import Derivative, Hvp, Pushforward
 from zygote_py.drivers.forms import Driver
+from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
 from zygote_py.forms import hashable
 from zygote_py.requests import Wrt
 
@@ -37,12 +38,32 @@ def hvp(f: Callable[..., Any], wrt: Wrt = None) -> DerivativeFunction:
     return DerivativeFunction(f, Hvp(hashable(wrt)))
 
 
+def hessian(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
+    """hessian."""
+    return DerivativeFunction(f, Hessian(hashable(wrt)))
+
+
+def hessian_diagonal(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
+    """hessian_diagonal."""
+    return DerivativeFunction(f, Diagonal(hashable(wrt)))
+
+
+def jacobian(f: Callable[..., Any], wrt: Wrt = 0, *, mode: str = "auto") -> DerivativeFunction:
+    """jacobian."""
+    return DerivativeFunction(f, Jacobian(hashable(wrt), mode=mode))
+
+
+def value_gradient_hessian(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
+    """value_gradient_hessian."""
+    return DerivativeFunction(f, Hessian(hashable(wrt), with_gradient=True))
+
+
 @functools.lru_cache(maxsize=512)
 def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction:
     return DerivativeFunction(f, Pushforward(held=held), held)
 
 
-def embed(function: Callable[..., Any], cls: type[Driver]) -> None:
+def embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tuple[str, ...] = ("wrt",)) -> None:
     """Let a function that makes derivatives be called in compiled code."""
 
     @functools.cache
@@ -55,7 +76,7 @@ def embed(function: Callable[..., Any], cls: type[Driver]) -> None:
             given["wrt"] = hashable(given["wrt"])
         return cls(**given)
 
-    numba_adapter.embed(function, lambda f, options: made(f, form(options)), ("wrt",), form=form)
+    numba_adapter.embed(function, lambda f, given: made(f, form(given)), options, form=form)
 
 
 for _function in (jvp, pushforward):
@@ -67,3 +88,7 @@ for _function in (jvp, pushforward):
     )
 embed(derivative, Derivative)
 embed(hvp, Hvp)
+embed(hessian, Hessian)
+embed(hessian_diagonal, Diagonal)
+embed(jacobian, Jacobian, ("wrt", "mode"))
+embed(value_gradient_hessian, functools.partial(Hessian, with_gradient=True))

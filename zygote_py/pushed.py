@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.kinds import carries_adjoint, is_number
+from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
 from zygote_py.adjoints.leaves import expose_leaves, reachable
 from zygote_py.adjoints.pushforward import Pushforwards
 from zygote_py.adjoints.sharing import refuse_shared_arguments
@@ -104,7 +104,8 @@ def _take_together(
     for number, param in enumerate(function.params[:count]):
         item = part(whole, number)
         item.hint = param.hint
-        taken[param] = _converted(item, param.type, made)
+        taken[param] = item
+    values = [taken[param] for param in function.params[:count]]
     width = len(components_of(directions))
     for direction in range(width):
         of_direction = part(changes, direction)
@@ -112,7 +113,7 @@ def _take_together(
             param = tangents[place * width + direction]
             item = part(of_direction, number)
             item.hint = param.hint
-            taken[param] = _converted(item, param.type, made)
+            taken[param] = _converted(item, param.type, values[number], made)
     replace_values(function, taken)
     function.entry.instrs[:0] = made
     rest = [param for param in function.params[count:] if param not in taken]
@@ -132,17 +133,24 @@ def _paired(block: Block, value: Operand, tangents: tuple[Operand, ...]) -> Oper
     return pair
 
 
-def _converted(item: Operand, kind: Type, made: list[Instr]) -> Operand:
-    """A number as one of another type; tuples part by part; None as nothing."""
+def _converted(item: Operand, kind: Type, of: Operand, made: list[Instr]) -> Operand:
+    """The tangent of a value as one of a type: numbers are cast, None is zero; tuples part by part."""
     if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.BaseTuple):
         parts = []
-        for number, (have, want) in enumerate(zip(components_of(item.type), components_of(kind), strict=True)):
-            made.append(instr := Instr(ops.getitem, (item, Const(number, types.int64)), have))
-            parts.append(_converted(instr, want, made))
+        for number, want in enumerate(components_of(kind)):
+            part, value = (
+                Instr(ops.getitem, (whole, Const(number, types.int64)), components_of(whole.type)[number])
+                for whole in (item, of)
+            )
+            made += (part, value)
+            parts.append(_converted(part, want, value, made))
         made.append(whole := Instr(ops.pack, tuple(parts), kind))
         return whole
     if isinstance(item.type, types.NoneType) and is_number(kind):
         return zero(kind)
+    if isinstance(item.type, types.NoneType) and is_array(kind):
+        made.append(zeros := Instr(np.zeros_like, (of,), kind))
+        return zeros
     if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
         made.append(cast := Instr(cast_op(item.type, kind), (item,), kind))
         return cast

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.drivers.forms import Driver
-from zygote_py.drivers.writing import Script, parts
+from zygote_py.drivers.writing import FUNCTION, Script, parts
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
 
@@ -46,7 +47,9 @@ class Pushforward(Driver):
         """A function of the arguments and of the tangents."""
         names = list(inspect.signature(call.func).parameters)
         held, names = names[: self.held], names[self.held :]
-        script = self.script(call, (*held, "args", "tangents"))
+        script = self.script(call, held)
+        held = script.parameters
+        script.given = (*script.given, "args", "tangents")
         given, changes = call.argument_types[self.held :]
         loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
         if len(names) == 1 and not _is_plain_tuple(given, 1):
@@ -59,7 +62,8 @@ class Pushforward(Driver):
                 hint="pass a tuple with the arguments, and a tuple with a tangent, or None, for each",
             )
         single = len(names) == 1
-        args, tangents = ["None"] * 0, ["None"] * 0
+        args: list[str] = []
+        tangents: list[str] = []
         for number, (name, kind, change) in enumerate(
             zip(names, components_of(given), components_of(changes), strict=True)
         ):
@@ -70,11 +74,10 @@ class Pushforward(Driver):
             tangents.append(tangent_for(script, name, text, kind, f"tangents[{number}]", change, loc))
         own = [*held, *args]
         changed = [*["None"] * len(held), *tangents]
-        script.add(f"value, (dy,) = push({_F})(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy")
+        script.add(
+            f"value, (dy,) = push({FUNCTION})(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy"
+        )
         return script.function()
-
-
-_F = "closure_"
 
 
 def _is_plain_tuple(kind: Type, count: int) -> bool:
@@ -124,8 +127,6 @@ def _is_complex(kind: Any) -> bool:
 
 
 def _dtype(kind: Any) -> Any:
-    from zygote_py.drivers.writing import np
-
     return getattr(np, str(kind.dtype))
 
 
@@ -135,8 +136,8 @@ class Derivative(Driver):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
-        names = list(inspect.signature(call.func).parameters)
-        script = self.script(call, names)
+        script = self.script(call, list(inspect.signature(call.func).parameters))
+        names = script.parameters
         asked, bare = self.asked(call, script)
         found = []
         for place, each in enumerate(asked):
@@ -158,7 +159,7 @@ class Derivative(Driver):
             directions.append(f"({', '.join(tangents)},)")
         args = f"({', '.join(names)},)"
         changes = [f"dy_{place}" for place in found]
-        script.add(f"_, ({', '.join(changes)},) = push({_F})({args}, ({', '.join(directions)},))")
+        script.add(f"_, ({', '.join(changes)},) = push({FUNCTION})({args}, ({', '.join(directions)},))")
         script.add(f"return {changes[0] if bare else '(' + ', '.join(changes) + ',)'}")
         return script.function()
 
@@ -182,6 +183,7 @@ class Hvp(Driver):
         names = list(inspect.signature(call.func).parameters)
         *_, name = self.signature(inspect.signature(call.func)).parameters
         script = self.script(call, (*names, name))
+        *names, name = script.parameters
         loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
         if self.wrt is None:
             asked, bare = self._of_all(call, script, names)
@@ -200,10 +202,10 @@ class Hvp(Driver):
                 hint=f"pass a tuple with {', '.join(f'that of `{each.name}`' for each in asked)}",
             )
         for each, (change, kind) in zip(asked, directions, strict=True):
-            tangents[each.number] = tangent_for(script, each.name, each.name, each.type, change, kind, loc)
-        wrt = asked[0].number - self.held if bare else tuple(each.number - self.held for each in asked)
+            tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, loc)
+        wrt = asked[0].number if bare else tuple(each.number for each in asked)
         script.add(
-            f"_, (dy,) = push(gradient({_F}, wrt={wrt!r}))(({', '.join(names)},), (({', '.join(tangents)},),))",
+            f"_, (dy,) = push(gradient({FUNCTION}, wrt={wrt!r}))(({', '.join(names)},), (({', '.join(tangents)},),))",
             "return dy",
         )
         return script.function()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
@@ -24,14 +25,13 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
     from zygote_py.statements import TypedFunction
 
-FUNCTION = "closure_"  # the parameter of a driver that takes the function
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A parameter that is asked for: its name, its number, the type of the argument, and its leaves."""
+    """A parameter that is asked for: its name, what it is called, its number, the argument's type, and its leaves."""
 
     name: str
+    text: str
     number: int
     type: Type
     leaves: tuple[Leaf, ...]
@@ -75,11 +75,10 @@ class Driver:
     def script(self, call: DerivedCall, parameters: Sequence[str]) -> Script:
         """What a driver is written into."""
         from zygote_py.api import gradient, value_and_gradient
-        from zygote_py.drivers.writing import np
         from zygote_py.forms import push
 
         known = {"np": np, "push": push, "gradient": gradient, "value_and_gradient": value_and_gradient}
-        return Script(f"{call.name}_{self}", (*parameters, FUNCTION), known)
+        return Script(f"{call.name}_{self}", parameters, known)
 
     def asked(self, call: DerivedCall, script: Script) -> tuple[list[Asked], bool]:
         """The parameters that are asked for, an integer made a float first, and whether that is one without a tuple.
@@ -87,7 +86,7 @@ class Driver:
         Raises DifferentiationError for what has no derivative.
         """
         request = make_request(call.func, self.wrt, with_value=False, held=self.held)
-        names = list(inspect.signature(call.func).parameters)
+        names, called = list(inspect.signature(call.func).parameters), script.parameters
         numbers = range(self.held, len(names)) if request.wrt is None else request.wrt
         found = []
         for number in numbers:
@@ -99,9 +98,9 @@ class Driver:
                 )
             name, kind = names[number], call.argument_types[number]
             if isinstance(kind, types.Integer):
-                script.add(f"{name} = float({name})")
+                script.add(f"{called[number]} = float({called[number]})")
                 kind = types.float64
-            own = tuple(leaves(name, kind))
+            own = tuple(leaves(called[number], kind))
             if not own:
                 raise refuse(
                     f"no {self} with respect to `{name}`, which is of type {kind}",
@@ -114,7 +113,7 @@ class Driver:
                     request.loc,
                     hint="let the function take the real and the imaginary part",
                 )
-            found.append(Asked(name, number, kind, own))
+            found.append(Asked(name, called[number], number, kind, own))
         return found, request.bare
 
     def no_tangents(self, call: DerivedCall, asked: Sequence[Asked]) -> dict[int, str]:

@@ -9,20 +9,21 @@ one for each element of an array, a structure of answers for a structure of argu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numba import types
 
-from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 
 WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
 MOST_NUMBERS = 8  # and through numbers
+
+FUNCTION = "closure_"  # the parameter of a driver that takes the function
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,26 @@ class Leaf:
     def is_array(self) -> bool:
         """Whether it is an array."""
         return isinstance(self.type, types.Array)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it is complex."""
+        return isinstance(self.number, types.Complex)
+
+    @property
+    def number(self) -> Type:
+        """The type of the number, or of the array's elements."""
+        return self.type.dtype if isinstance(self.type, types.Array) else self.type
+
+    @property
+    def dtype(self) -> str:
+        """The name of the dtype."""
+        return str(self.number)
+
+    @property
+    def size(self) -> str:
+        """How to write how many numbers it is."""
+        return f"{self.text}.size" if self.is_array else "1"
 
 
 def leaves(text: str, kind: Type) -> Iterator[Leaf]:
@@ -54,15 +75,29 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
         yield (f"{text}[{number}]" if names is None else f"{text}.{names[number]}"), inner
 
 
+# The names that drivers use.
+_OWN = re.compile(
+    r"(a|args|dtype|dy|found|g|i|j|k|np|push|row|tangents|v|value|y|component_\d+|[demnrtu]_\d+|dy_\d+)_*"
+)
+
+
 @dataclass
 class Script:
-    """A function being written: its lines, and what they mean."""
+    """A function being written: its lines, and what they mean.
+
+    Parameters that have a name which the driver uses itself get another one in there.
+    """
 
     name: str
-    parameters: Sequence[str]
+    given: Sequence[str]
     namespace: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     _depth: int = 1
+
+    @property
+    def parameters(self) -> list[str]:
+        """What the parameters are called in the function."""
+        return [f"{name}_of_f" if _OWN.fullmatch(name) or name in self.namespace else name for name in self.given]
 
     def add(self, *lines: str) -> None:
         """Add lines."""
@@ -79,7 +114,7 @@ class Script:
 
     def named(self, value: Any, name: str) -> str:
         """A name in the function for an object: a class, a function."""
-        while self.namespace.get(name, value) is not value or name in self.parameters:
+        while self.namespace.get(name, value) is not value or name in self.given:
             name += "_"
         self.namespace[name] = value
         return name
@@ -101,15 +136,7 @@ class Script:
 
     def function(self) -> Callable[..., Any]:
         """The function."""
-        text = "\n".join([f"def {self.name}({', '.join(self.parameters)}):", *self.lines, ""])
-        exec(compile(text, f"<{self.name}>", "exec"), self.namespace)
+        text = "\n".join([f"def {self.name}({', '.join((*self.parameters, FUNCTION))}):", *self.lines, ""])
+        exec(compile(text, f"<zygote_py {self.name}>", "exec"), self.namespace)
         made: Callable[..., Any] = self.namespace[self.name]
         return made
-
-
-def refused(what: str, kind: Type, hint: str) -> DifferentiationError:
-    """The error for a type that a driver has no answer for."""
-    return DifferentiationError(f"{what} is of type {kind}", hint=hint)
-
-
-__all__ = ["MOST_NUMBERS", "WIDTH", "Leaf", "Script", "leaves", "np", "parts", "refused"]

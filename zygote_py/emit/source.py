@@ -282,6 +282,8 @@ class _Comments:
         if place is None:
             return ""
         loc = place.loc
+        if loc.file.startswith("<zygote_py "):
+            return ""  # no line of the user's
         key = (loc.file, loc.line, place.reverse)
         if key == self.last:
             return ""

@@ -10,6 +10,7 @@ were made of functions before, such as `df = gradient(f)`, are taken apart into 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -93,7 +94,9 @@ class DerivedCall:
 
     def written(self, function: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """A function in Python that takes arguments of these types and then the function itself."""
-        return self.session.typed(function, (*argument_types, self.inner))
+        typed = self.session.typed(function, (*argument_types, self.inner))
+        names = tuple(self.closure.own_signature().parameters)  # some have other names in there
+        return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
 
 
 class Deriver(Same):

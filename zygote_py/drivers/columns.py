@@ -1,0 +1,170 @@
+"""Filling a matrix column by column: the part of a driver that carries directions through a function.
+
+    for k in range(0, x.size, 4):                               # four columns at once
+        u_0[k] = 1.0; ...                                       # the elements of e_0, ...: unit vectors
+        y, (t_0, t_1, t_2, t_3) = push(f)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
+        a[:, k] = t_0; ...
+        u_0[k] = 0.0; ...
+
+All leaves of the arguments together are the columns, all leaves of the result the rows. Numbers go through a call of
+their own, as many together as `MOST_NUMBERS`, each array through a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from zygote_py.drivers.writing import MOST_NUMBERS, WIDTH, Leaf, Script, leaves
+from zygote_py.ir.core import Type
+
+if TYPE_CHECKING:
+    from zygote_py.drivers.forms import Asked
+
+
+class Side:
+    """The rows, or the columns, of a matrix: leaves, where each begins (`starts`), and how many there are (`count`)."""
+
+    def __init__(self, script: Script, found: Iterable[Leaf], name: str) -> None:
+        self.leaves = list(found)
+        self.starts: list[str] = []
+        self.count = "0"
+        for place, leaf in enumerate(self.leaves):
+            self.starts.append(self.count)
+            script.add(f"{name}_{place} = {plus(self.count, leaf.size)}")
+            self.count = f"{name}_{place}"
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is but one leaf."""
+        return len(self.leaves) == 1
+
+    def part(self, place: int) -> str:
+        """How to write the rows, or columns, of a leaf as an index."""
+        start, leaf = self.starts[place], self.leaves[place]
+        return f"{start} : {plus(start, leaf.size)}" if leaf.is_array else start
+
+
+def plus(*terms: object) -> str:
+    """How to write a sum."""
+    return " + ".join(shown for term in terms if (shown := str(term)) != "0") or "0"
+
+
+def dtype_of(found: Iterable[Leaf]) -> type:
+    """The dtype of derivatives of, or with respect to, all of these."""
+    return np.result_type(*(np.dtype(leaf.dtype) for leaf in found)).type
+
+
+class Filling:
+    """Writes what fills the matrix `matrix` with the derivatives of `function`, whose result is of type `result`."""
+
+    def __init__(
+        self,
+        script: Script,
+        names: Sequence[str],
+        asked: Sequence[Asked],
+        columns: Side,
+        matrix: str,
+        function: str,
+        result: Type,
+    ) -> None:
+        self.script = script
+        self.names = names
+        self.asked = asked
+        self.columns = columns
+        self.matrix = matrix
+        self.function = function
+        self.result = result
+
+    def groups(self) -> Iterator[list[int]]:
+        """The columns that are numbers, as many together as are carried at once."""
+        found = [place for place, leaf in enumerate(self.columns.leaves) if not leaf.is_array]
+        for start in range(0, len(found), MOST_NUMBERS):
+            yield found[start : start + MOST_NUMBERS]
+
+    def arrays(self) -> list[int]:
+        """The columns that are arrays."""
+        return [place for place, leaf in enumerate(self.columns.leaves) if leaf.is_array]
+
+    def push_numbers(self, group: Sequence[int]) -> list[str]:
+        """Write the call in the directions of numbers; gives what the tangents are called."""
+        zeros = dict.fromkeys(group, "0.0")
+        return self._push([self._direction(zeros | {place: "1.0"}) for place in group])
+
+    def put_numbers(self, group: Sequence[int], changes: Sequence[str], rows: Side) -> None:
+        """Write these tangents into the matrix."""
+        for place, change in zip(group, changes, strict=True):
+            for number, leaf in enumerate(leaves(change, self.result)):
+                value = f"{leaf.text}.ravel()" if leaf.is_array else leaf.text
+                self.script.add(f"{self.matrix}[{rows.part(number)}, {self.columns.starts[place]}] = {value}")
+
+    def fill_array(self, place: int, rows: Side) -> None:
+        """Write the loop over the elements of an array."""
+        script = self.script
+        leaf, first = self.columns.leaves[place], self.columns.starts[place]
+        lanes = range(WIDTH)
+        dtype = script.named(dtype_of([leaf]), "dtype")
+        for lane in lanes:
+            script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})", f"u_{lane} = e_{lane}.reshape(-1)")
+        script.start(f"for k in range(0, {leaf.size}, {WIDTH}):")
+        self._set("1.0", leaf)
+        changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
+        found = [list(leaves(change, self.result)) for change in changes]
+        for number in range(len(rows.leaves)):
+            self._put([each[number] for each in found], rows.starts[number], first, leaf)
+        self._set("0.0", leaf)
+        script.end()
+
+    def _push(self, directions: Sequence[str]) -> list[str]:
+        """Write the call of the pushforward."""
+        changes = [f"t_{number}" for number in range(len(directions))]
+        args, tangents = ", ".join(self.names), ", ".join(directions)
+        self.script.add(f"y, ({', '.join(changes)},) = push({self.function})(({args},), ({tangents},))")
+        return changes
+
+    def _direction(self, changes: dict[int, str]) -> str:
+        """The tangents of the arguments in one direction: what stands for the leaves in `changes`, None for others."""
+        tangents = ["None"] * len(self.names)
+        place = 0
+        for each in self.asked:
+            own = range(place, place + len(each.leaves))
+            if any(number in changes for number in own):
+                items = (changes.get(number, "None") for number in own)
+                tangents[each.number] = self.script.like(each.type, items, plain=True)
+            place = own.stop
+        return f"({', '.join(tangents)},)"
+
+    def _set(self, value: str, leaf: Leaf) -> None:
+        self.script.add(f"u_0[k] = {value}")
+        for lane in range(1, WIDTH):
+            self._if_there(lane, leaf, f"u_{lane}[k + {lane}] = {value}")
+
+    def _if_there(self, lane: int, leaf: Leaf, *lines: str) -> None:
+        """Write lines for one of the columns carried at once; all but the first may be beyond the last element."""
+        if not lane:
+            self.script.add(*lines)
+            return
+        self.script.start(f"if k + {lane} < {leaf.size}:")
+        self.script.add(*lines)
+        self.script.end()
+
+    def _put(self, found: Sequence[Leaf], row: str, first: str, leaf: Leaf) -> None:
+        """Write the tangents of one leaf of the result into the matrix."""
+        script = self.script
+        lanes = range(WIDTH)
+        columns = [plus(first, "k", lane) for lane in lanes]
+        if not found[0].is_array:
+            for lane in lanes:
+                self._if_there(lane, leaf, f"{self.matrix}[{row}, {columns[lane]}] = {found[lane].text}")
+            return
+        script.add(*(f"r_{lane} = {found[lane].text}.ravel()" for lane in lanes))
+        puts = [f"{self.matrix}[{plus(row, 'i')}, {columns[lane]}] = r_{lane}[i]" for lane in lanes]
+        script.start(f"if k + {WIDTH} <= {leaf.size}:")
+        script.add("for i in range(r_0.size):", *(f"    {put}" for put in puts))
+        script.end()
+        script.start("else:")
+        for lane in lanes:
+            self._if_there(lane, leaf, "for i in range(r_0.size):", f"    {puts[lane]}")
+        script.end()

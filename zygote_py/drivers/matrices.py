@@ -1,0 +1,251 @@
+"""Derivatives in all directions: `jacobian`, `hessian`, `hessian_diagonal`, `value_gradient_hessian`.
+
+    def f_hessian(x, closure_):
+        n_0 = x.size
+        a = np.empty((n_0, n_0), dtype)
+        ...                                     # a[:, k] = the gradient's derivative in the direction k
+        for i in range(n_0):
+            for j in range(i):
+                a[i, j] = a[j, i] = 0.5 * (a[i, j] + a[j, i])
+        return a.reshape(x.shape + x.shape)
+
+A matrix is filled by columns in forward mode (`zygote_py.drivers.columns`), or by rows, each of them a gradient. At the
+end it is divided into blocks, in the form of the result, and within that in the form of the arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.drivers.columns import Filling, Side, dtype_of, plus
+from zygote_py.drivers.forms import Asked, Driver
+from zygote_py.drivers.writing import FUNCTION, Leaf, Script, leaves, parts
+from zygote_py.ir.core import Loc, Type
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+
+
+@dataclass(frozen=True)
+class Hessian(Driver):
+    """`hessian`: the blocks of second derivatives; with the value and the gradient, if `with_gradient`."""
+
+    with_gradient: bool = False
+
+    def __str__(self) -> str:
+        return "value_gradient_hessian" if self.with_gradient else "hessian"
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments."""
+        script, names, asked, bare, gradient = self.start(call)
+        columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
+        if self.with_gradient:
+            taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=True))
+            script.add(f"value, found = value_and_{gradient}({taken})")
+        dtype = script.named(dtype_of(columns.leaves), "dtype")
+        script.add(f"a = np.empty(({columns.count}, {columns.count}), {dtype})")
+        filling = Filling(script, names, asked, columns, "a", gradient, _kind(asked))
+        for group in filling.groups():
+            filling.put_numbers(group, filling.push_numbers(group), columns)
+        for place in filling.arrays():
+            filling.fill_array(place, columns)
+        script.add(
+            f"for i in range({columns.count}):",
+            "    for j in range(i):",
+            "        a[i, j] = a[j, i] = 0.5 * (a[i, j] + a[j, i])",
+        )
+        rows = [
+            in_form(script, asked, bare, _row(script, columns, columns, place)) for place in range(len(columns.leaves))
+        ]
+        blocks = in_form(script, asked, bare, iter(rows))
+        script.add(f"return value, found{'[0]' * bare}, {blocks}" if self.with_gradient else f"return {blocks}")
+        return script.function()
+
+    def start(self, call: DerivedCall) -> tuple[Script, list[str], list[Asked], bool, str]:
+        """What a driver begins with, the parameters, and those asked for, and how to write the gradient."""
+        script = self.script(call, list(inspect.signature(call.func).parameters))
+        names = script.parameters
+        asked, bare = self.asked(call, script)
+        wrt = tuple(each.number for each in asked)
+        return script, names, asked, bare, f"gradient({FUNCTION}, wrt={wrt!r})"
+
+
+@dataclass(frozen=True)
+class Diagonal(Hessian):
+    """`hessian_diagonal`: second derivatives with respect to each element alone, in the form of the arguments."""
+
+    def __str__(self) -> str:
+        return "hessian_diagonal"
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments."""
+        script, names, asked, bare, gradient = self.start(call)
+        columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
+        filling = DiagonalFilling(script, names, asked, columns, "a", gradient, _kind(asked))
+        found: dict[int, str] = {}
+        for group in filling.groups():
+            for place, change in zip(group, filling.push_numbers(group), strict=True):
+                found[place] = f"d_{place}"
+                script.add(f"d_{place} = {list(leaves(change, filling.result))[place].text}")
+        for place in filling.arrays():
+            leaf = columns.leaves[place]
+            filling.matrix = found[place] = f"d_{place}"
+            script.add(f"d_{place} = np.empty({leaf.size}, {script.named(dtype_of([leaf]), 'dtype')})")
+            filling.fill_array(place, columns)
+            script.add(f"d_{place} = d_{place}.reshape({leaf.text}.shape)")
+        script.add(f"return {in_form(script, asked, bare, (found[place] for place in range(len(columns.leaves))))}")
+        return script.function()
+
+
+class DiagonalFilling(Filling):
+    """Fills a vector with the diagonal only."""
+
+    def _put(self, found: Sequence[Leaf], row: str, first: str, leaf: Leaf) -> None:
+        if row != first:
+            return
+        self.script.add(*(f"r_{lane} = {own.text}.ravel()" for lane, own in enumerate(found)))
+        for lane in range(len(found)):
+            self._if_there(lane, leaf, f"{self.matrix}[{plus('k', lane)}] = r_{lane}[{plus('k', lane)}]")
+
+
+@dataclass(frozen=True)
+class Jacobian(Driver):
+    """`jacobian`: the derivatives of all that a function returns."""
+
+    mode: str = "auto"
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments."""
+        script = self.script(call, list(inspect.signature(call.func).parameters))
+        names = script.parameters
+        asked, bare = self.asked(call, script)
+        kinds = list(call.argument_types)
+        for each in asked:
+            kinds[each.number] = each.type
+        result = call.typed(tuple(kinds)).return_type
+        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        if not list(leaves("y", result)):
+            raise refuse(f"the result is of type {result}", loc, "return floats, or arrays of floats")
+        taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
+        columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
+        filling = Filling(script, names, asked, columns, "a", FUNCTION, result)
+        groups = list(filling.groups())
+        if self.mode == "reverse" or not groups:
+            script.add(f"y = {FUNCTION}({taken})")
+            first = None
+        else:
+            first = filling.push_numbers(groups[0])  # which gives the value, too
+        rows = Side(script, leaves("y", result), "m")
+        if self.mode == "reverse" and any(leaf.is_complex for leaf in rows.leaves):
+            raise refuse("a complex result in reverse mode", loc, "use mode='forward'")
+        dtype = script.named(dtype_of((*rows.leaves, *columns.leaves)), "dtype")
+        script.add(f"a = np.empty(({rows.count}, {columns.count}), {dtype})")
+        if self.mode == "reverse":
+            self._fill_rows(script, names, asked, rows, columns, range(len(columns.leaves)), copies=taken)
+        else:
+            for number, group in enumerate(groups):
+                filling.put_numbers(group, first if number == 0 and first else filling.push_numbers(group), rows)
+            self._fill_arrays(script, filling, rows, names, asked, taken)
+        made = [in_form(script, asked, bare, _row(script, rows, columns, place)) for place in range(len(rows.leaves))]
+        script.add(f"return {script.like(result, iter(made))}")
+        return script.function()
+
+    def _fill_arrays(
+        self, script: Script, filling: Filling, rows: Side, names: list[str], asked: Sequence[Asked], copies: str
+    ) -> None:
+        """Write what fills the columns of arrays: forward, or where there are fewer rows than columns, reverse."""
+        arrays = filling.arrays()
+        if not arrays:
+            return
+        forward_only = self.mode == "forward" or any(leaf.is_complex for leaf in rows.leaves)
+        reverse_only = not forward_only and not any(leaf.is_array for leaf in rows.leaves)
+        count = plus(*(filling.columns.leaves[place].size for place in arrays))
+        if not forward_only and not reverse_only:  # a row costs some three times what a direction costs
+            script.start(f"if 3 * {rows.count} < {count}:")
+        if not forward_only:
+            self._fill_rows(script, names, asked, rows, filling.columns, arrays, copies)
+        if not forward_only and not reverse_only:
+            script.end()
+            script.start("else:")
+        if not reverse_only:
+            for place in arrays:
+                filling.fill_array(place, rows)
+        if not forward_only and not reverse_only:
+            script.end()
+
+    def _fill_rows(
+        self,
+        script: Script,
+        names: list[str],
+        asked: Sequence[Asked],
+        rows: Side,
+        columns: Side,
+        places: Sequence[int],
+        copies: str,
+    ) -> None:
+        """Write a gradient for each row, with respect to the parameters of the columns in `places`."""
+        first = 0
+        wanted = []  # the parameters, with their leaves among the columns
+        for each in asked:
+            own = range(first, first + len(each.leaves))
+            if any(place in places for place in own):
+                wanted.append((each, own))
+            first = own.stop
+        wrt = tuple(each.number + 1 for each, _ in wanted)
+        parameters = ", ".join(names)
+        for number, leaf in enumerate(rows.leaves):
+            item = leaf.text.removeprefix("y")
+            which = "row" if leaf.is_array else "0"
+            script.start(f"def component_{number}(row, {parameters}):")
+            script.add(f"return {FUNCTION}({parameters}){item}{'.ravel()[row]' * leaf.is_array}")
+            script.end()
+            if leaf.is_array:
+                script.start(f"for row in range({leaf.size}):")
+            script.add(f"g = gradient(component_{number}, wrt={wrt!r})({which}, {copies})")
+            for position, (each, own) in enumerate(wanted):
+                for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
+                    value = f"{part.text}.ravel()" if part.is_array else part.text
+                    row = plus(rows.starts[number], "row") if leaf.is_array else rows.starts[number]
+                    script.add(f"a[{row}, {columns.part(place)}] = {value}")
+            if leaf.is_array:
+                script.end()
+
+
+def _kind(asked: Sequence[Asked]) -> Type:
+    """The type of a gradient with respect to these."""
+    kind: Type = types.BaseTuple.from_types([each.type for each in asked])
+    return kind
+
+
+def _row(script: Script, rows: Side, columns: Side, place: int) -> Iterator[str]:
+    """How to write the blocks of one leaf of the rows."""
+    row = rows.leaves[place]
+    for number, column in enumerate(columns.leaves):
+        if not row.is_array and not column.is_array:
+            yield f"a[{rows.part(place)}, {columns.part(number)}]"
+            continue
+        shape = " + ".join(f"{leaf.text}.shape" for leaf in (row, column) if leaf.is_array)
+        whole = rows.is_one and columns.is_one and row.is_array and column.is_array
+        taken = "a" if whole else f"a[{rows.part(place)}, {columns.part(number)}].copy()"
+        yield f"{taken}.reshape({shape})"
+
+
+def in_form(script: Script, asked: Sequence[Asked], bare: bool, items: Iterator[str]) -> str:
+    """How to write what there is for each leaf in the form of the arguments that are asked for."""
+    made = [script.like(each.type, items) for each in asked]
+    return made[0] if bare else f"({', '.join(made)},)"
+
+
+def copied(script: Script, text: str, kind: Type) -> str:
+    """How to write a value that a function may write to: arrays as copies."""
+    if isinstance(kind, types.BaseTuple):
+        if not any(leaf.is_array for leaf in leaves(text, kind)):
+            return text
+        return script.built(kind, (copied(script, one, inner) for one, inner in parts(text, kind)))
+    return f"{text}.copy()" if isinstance(kind, types.Array) else text
