@@ -49,7 +49,7 @@ class Pushforward(Driver):
         held, names = names[: self.held], names[self.held :]
         script = self.script(call, held)
         held = script.parameters
-        script.given = (*script.given, "args", "tangents")
+        script.own = ("args", "tangents")
         given, changes = call.argument_types[self.held :]
         loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
         if len(names) == 1 and not _is_plain_tuple(given, 1):

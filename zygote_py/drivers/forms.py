@@ -78,7 +78,7 @@ class Driver:
         from zygote_py.forms import push
 
         known = {"np": np, "push": push, "gradient": gradient, "value_and_gradient": value_and_gradient}
-        return Script(f"{call.name}_{self}", parameters, known)
+        return Script(f"{call.name}_{self}", parameters, namespace=known)
 
     def asked(self, call: DerivedCall, script: Script) -> tuple[list[Asked], bool]:
         """The parameters that are asked for, an integer made a float first, and whether that is one without a tuple.

@@ -85,11 +85,13 @@ _OWN = re.compile(
 class Script:
     """A function being written: its lines, and what they mean.
 
-    Parameters that have a name which the driver uses itself get another one in there.
+    Parameters that have a name which the driver uses itself get another one in there; behind those that are given may
+    be some of its own.
     """
 
     name: str
     given: Sequence[str]
+    own: Sequence[str] = ()
     namespace: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     _depth: int = 1
@@ -136,7 +138,7 @@ class Script:
 
     def function(self) -> Callable[..., Any]:
         """The function."""
-        text = "\n".join([f"def {self.name}({', '.join((*self.parameters, FUNCTION))}):", *self.lines, ""])
+        text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own, FUNCTION))}):", *self.lines, ""])
         exec(compile(text, f"<zygote_py {self.name}>", "exec"), self.namespace)
         made: Callable[..., Any] = self.namespace[self.name]
         return made
