@@ -17,10 +17,22 @@ from zygote_py.api import GradientFunction, gradient, value_and_gradient
 if TYPE_CHECKING:
     from zygote_py.checkpoints import checkpoint, checkpointed
     from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
+    from zygote_py.derivative_function import DerivativeFunction
+    from zygote_py.directions import (
+        derivative,
+        hessian,
+        hessian_diagonal,
+        hvp,
+        jacobian,
+        jvp,
+        pushforward,
+        value_gradient_hessian,
+    )
     from zygote_py.inverses import check_inverse, inverse
     from zygote_py.pullbacks import Pullback, pullback
 
 __all__ = [
+    "DerivativeFunction",
     "DifferentiationError",
     "GradientFunction",
     "Pullback",
@@ -30,29 +42,46 @@ __all__ = [
     "check_inverse",
     "checkpoint",
     "checkpointed",
+    "derivative",
     "gradient",
+    "hessian",
+    "hessian_diagonal",
     "hook",
+    "hvp",
     "ignore",
     "inverse",
+    "jacobian",
+    "jvp",
     "pullback",
+    "pushforward",
     "stop_gradient",
     "value_and_gradient",
+    "value_gradient_hessian",
 ]
 __version__ = "0.1.0"
 
 # Imported when they are asked for, as they need the compiler: a gradient out of the cache does not.
 _LATER = {
+    "DerivativeFunction": "zygote_py.derivative_function",
     "Pullback": "zygote_py.pullbacks",
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
     "check_inverse": "zygote_py.inverses",
     "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
     "checkpointed": "zygote_py.numba_adapter.checkpoints",
+    "derivative": "zygote_py.directions",
+    "hessian": "zygote_py.directions",
+    "hessian_diagonal": "zygote_py.directions",
     "hook": "zygote_py.custom",
+    "hvp": "zygote_py.directions",
     "ignore": "zygote_py.custom",
     "inverse": "zygote_py.inverses",
+    "jacobian": "zygote_py.directions",
+    "jvp": "zygote_py.directions",
     "pullback": "zygote_py.pullbacks",
+    "pushforward": "zygote_py.directions",
     "stop_gradient": "zygote_py.custom",
+    "value_gradient_hessian": "zygote_py.directions",
 }
 
 

@@ -24,6 +24,7 @@ from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
+from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
@@ -53,7 +54,7 @@ class Compiled:
     """What the stages made of one request for one signature."""
 
     lowered: LoweredFunction
-    activity: Activity | None
+    activity: Activity | None  # None of what is no gradient
     adjoint: Function
     emitted: Emitted
 
@@ -71,6 +72,24 @@ class Compiled:
     def adjoint_text(self) -> str:
         """The adjoint's IR."""
         return text(self.adjoint)
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledForm(Compiled):
+    """A derivative other than a gradient: `adjoint` is what is emitted; `primal` makes the IR of the function."""
+
+    primal: Callable[[], Function]
+
+    @property
+    def primal_text(self) -> str:
+        """The primal's IR."""
+        return text(self.primal())
+
+    @property
+    def adjoint_text(self) -> str:
+        """The IR of all functions that are emitted, those that are called first."""
+        called = [text(routine.function) for routine in reversed(routines_of(self.adjoint))]
+        return "\n\n".join([*called, text(self.adjoint)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +127,13 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
 
 
 def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Compiled:
-    """Run all stages for one signature. Raises DifferentiationError for what cannot be differentiated.
+    """Run all stages for one signature, of a gradient or of another derivative. Raises DifferentiationError.
 
     The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
     MoreCaptured if it needs others too.
     """
-    made = (
-        _joint(request, argument_types, lower_of(request)) if request.form is None else _made(request, argument_types)
-    )
+    form = request.form
+    made = _joint(request, argument_types, lower_of(request)) if form is None else _made(request, argument_types)
     known = {capture.key for capture in hidden}
     if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
@@ -123,7 +141,15 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     tidy(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
-    return Compiled(made.lowered, made.activity, made.adjoint, emitted)
+    if form is None:
+        return Compiled(made.lowered, made.activity, made.adjoint, emitted)
+
+    def primal() -> Function:
+        lowered = lower_of(replace(request, form=None))(form.kinds(argument_types))
+        make_canonical(lowered.function)
+        return lowered.function
+
+    return CompiledForm(made.lowered, None, made.adjoint, emitted, primal)
 
 
 @dataclass(frozen=True, eq=False)

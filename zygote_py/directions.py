@@ -1,13 +1,17 @@
-"""The public functions of derivatives in given directions: `jvp`, `pushforward`, `derivative`, `hvp`.
+"""The public functions of derivatives in given directions, and in all: `jvp`, `derivative`, `jacobian`, `hessian`, ...
 
-value, tangent = jvp(math.sin, (0.5,), (1.0,))
+    value, tangent = jvp(math.sin, (0.5,), (1.0,))
+    h = hessian(lambda x: np.sum(x**3))(np.ones(4))
+
+What they give is a `DerivativeFunction` (see `zygote_py.derivative_function`). How each is computed, its form says
+(`zygote_py.drivers`).
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from zygote_py import numba_adapter
 from zygote_py.derivative_function import DerivativeFunction
@@ -16,65 +20,213 @@ from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
 from zygote_py.forms import hashable
 from zygote_py.requests import Wrt
+from zygote_py.starred import expanded, star_of
+
+
+def jvp(f: Callable[..., Any], args: Any, tangents: Any) -> tuple[Any, Any]:
+    """The value of a function, and how it changes when its arguments change in a given direction, in forward mode.
+
+    Parameters:
+        f: a function as for `gradient`; it may return any number, array, tuple, NamedTuple or dataclass.
+        args: a tuple with the arguments. That of a function of one parameter may stand without the tuple.
+        tangents: a tuple with the change of each argument, of the form, the shape and the dtype of that; None for one
+            that does not change, as integers never do. An integer that is the only argument is taken as a float.
+
+    Returns:
+        The value and its tangent, which has the form of the value, None in the place of integers and the like. Arrays
+        among the arguments are left as they are, also if the function writes to them.
+
+    Raises:
+        DifferentiationError: for what cannot be differentiated, and for tangents that are not like their arguments.
+        ValueError: for tangents of another shape.
+
+    Example:
+        >>> import math
+        >>> from zygote_py import jvp
+        >>> jvp(lambda x, y: (x * y, math.sin(x)), (0.0, 3.0), (1.0, 0.0))
+        ((0.0, 0.0), (3.0, 1.0))
+
+    It may be called in functions that `numba.njit` compiles, and in those that are differentiated.
+    """
+    count = len(args) if isinstance(args, tuple | list) else 1
+    made = _pushforward_of(f if not star_of(f) else _expanded(f, count), 0)
+    return made(_as_tuple(args), _as_tuple(tangents))  # type: ignore[no-any-return]
 
 
 def pushforward(f: Callable[..., Any]) -> DerivativeFunction:
-    """pushforward."""
+    """The function that takes arguments and tangents, and gives the value and its tangent: see `jvp`.
+
+    Example:
+        >>> from zygote_py import pushforward
+        >>> pushforward(lambda x: x * x)((3.0,), (1.0,))
+        (9.0, 6.0)
+    """
     return DerivativeFunction(f, Pushforward())
 
 
-def jvp(f: Callable[..., Any], args: Any, tangents: Any) -> Any:
-    """jvp."""
-    return _pushforward_of(f, 0)(args, tangents)
+def derivative(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
+    """The derivative of a function of a number, which may return anything: numbers, arrays, structures of these.
+
+    Parameters:
+        f: a function as for `gradient`. Left out, a decorator is returned.
+        wrt: the parameter, by name or number: a real number, an integer is taken as a float. Of several, in a tuple,
+            there is a tuple of derivatives.
+
+    Returns:
+        A function of the same arguments that returns the derivative, in the form of the result, by forward mode.
+
+    Example:
+        >>> import numpy as np
+        >>> from zygote_py import derivative
+        >>> derivative(lambda t: np.array([t, t**2, t**3]))(2.0)
+        array([ 1.,  4., 12.])
+        >>> derivative(derivative(lambda t: t**3))(2.0)
+        12.0
+    """
+    return _made(f, derivative, Derivative, wrt=wrt)
 
 
-def derivative(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
-    """derivative."""
-    return DerivativeFunction(f, Derivative(hashable(wrt)))
+def jacobian(
+    f: Callable[..., Any] | None = None,
+    wrt: Wrt = 0,
+    *,
+    mode: Literal["auto", "forward", "reverse"] = "auto",
+) -> Any:
+    """The derivatives of all numbers that a function returns.
+
+    Parameters:
+        f: a function as for `gradient` that returns real or complex numbers, arrays, or structures of these. Left out,
+            a decorator is returned.
+        wrt: the parameter or parameters, by name or number: real numbers, arrays of these, or structures.
+        mode: "forward" computes columns, several at once; "reverse" computes rows, each of them a gradient; "auto"
+            takes reverse mode where there are many more columns than rows.
+
+    Returns:
+        A function of the same arguments. For a result of shape `m` and an argument of shape `n` it gives an array of
+        shape `m + n`, as in JAX; for structures the structure of the result, with that of the argument in the place of
+        each number or array. For several parameters in `wrt` there is a tuple in that place. Arrays among the
+        arguments are left as they are, also if the function writes to them.
+
+    Example:
+        >>> import numpy as np
+        >>> from zygote_py import jacobian
+        >>> jacobian(lambda x: x * x[0])(np.array([1.0, 2.0]))
+        array([[2., 0.],
+               [2., 1.]])
+        >>> jacobian(lambda x, y: (x * y, x + y), wrt=(0, 1))(2.0, 3.0)
+        ((3.0, 2.0), (1.0, 1.0))
+    """
+    return _made(f, jacobian, Jacobian, wrt=wrt, mode=mode)
 
 
-def hvp(f: Callable[..., Any], wrt: Wrt = None) -> DerivativeFunction:
-    """hvp."""
-    return DerivativeFunction(f, Hvp(hashable(wrt)))
+def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
+    """The second derivatives of a function that returns a real number.
+
+    Parameters:
+        f: a function as for `gradient`. Left out, a decorator is returned.
+        wrt: the parameter or parameters, by name or number.
+
+    Returns:
+        A function of the same arguments. For an argument of shape `n` it gives an array of shape `n + n`; for several
+        parameters in `wrt`, and for structures, blocks: the structure in the structure. Both halves are the same to the
+        last bit. Columns are computed several at once, in forward over reverse mode. Arrays among the arguments are
+        left as they are, also if the function writes to them.
+
+    Example:
+        >>> import numpy as np
+        >>> from zygote_py import hessian
+        >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+        array([[4., 2.],
+               [2., 0.]])
+        >>> hessian(lambda x, y: x * y * y, wrt=(0, 1))(1.0, 2.0)
+        ((0.0, 4.0), (4.0, 2.0))
+
+    Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
+    """
+    return _made(f, hessian, Hessian, wrt=wrt)
 
 
-def hessian(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
-    """hessian."""
-    return DerivativeFunction(f, Hessian(hashable(wrt)))
+def hessian_diagonal(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
+    """The second derivatives of a function with respect to each number alone, in the form of the arguments.
+
+    Takes what `hessian` takes. It costs what that costs, but for the memory.
+
+    Example:
+        >>> import numpy as np
+        >>> from zygote_py import hessian_diagonal
+        >>> hessian_diagonal(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+        array([ 6., 12.])
+    """
+    return _made(f, hessian_diagonal, Diagonal, wrt=wrt)
 
 
-def hessian_diagonal(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
-    """hessian_diagonal."""
-    return DerivativeFunction(f, Diagonal(hashable(wrt)))
+def value_gradient_hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
+    """The value, the gradient and the Hessian of a function that returns a real number; see `hessian`.
+
+    Example:
+        >>> from zygote_py import value_gradient_hessian
+        >>> value_gradient_hessian(lambda x: x**3)(2.0)
+        (8.0, 12.0, 12.0)
+    """
+    return _made(f, value_gradient_hessian, functools.partial(Hessian, with_gradient=True), wrt=wrt)
 
 
-def jacobian(f: Callable[..., Any], wrt: Wrt = 0, *, mode: str = "auto") -> DerivativeFunction:
-    """jacobian."""
-    return DerivativeFunction(f, Jacobian(hashable(wrt), mode=mode))
+def hvp(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
+    """The product of the Hessian of a function and a vector, which costs a few gradients, whatever their size.
+
+    Parameters:
+        f: a function as for `gradient` that returns a real number. Left out, a decorator is returned.
+        wrt: the parameter or parameters, by name or number; None for all.
+
+    Returns:
+        A function of the same arguments and, behind them, of the vector: of the form of the argument asked for, or a
+        tuple of such for several. It gives the derivative of the gradient in that direction, in the same form.
+
+    Example:
+        >>> import numpy as np
+        >>> from zygote_py import hvp
+        >>> hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+        array([6., 6.])
+
+    Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
+    """
+    return _made(f, hvp, Hvp, wrt=wrt)
 
 
-def value_gradient_hessian(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction:
-    """value_gradient_hessian."""
-    return DerivativeFunction(f, Hessian(hashable(wrt), with_gradient=True))
+def _made(f: Callable[..., Any] | None, function: Any, form: Callable[..., Driver], **options: Any) -> Any:
+    if f is None:
+        return functools.partial(function, **options)
+    options["wrt"] = hashable(options["wrt"])
+    return DerivativeFunction(f, form(**options))
+
+
+def _as_tuple(values: Any) -> Any:
+    return tuple(values) if isinstance(values, list) else values
 
 
 @functools.lru_cache(maxsize=512)
 def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction:
+    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
     return DerivativeFunction(f, Pushforward(held=held), held)
 
 
-def embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tuple[str, ...] = ("wrt",)) -> None:
+@functools.lru_cache(maxsize=512)
+def _expanded(f: Callable[..., Any], count: int) -> Callable[..., Any]:
+    return expanded(f, count)
+
+
+# ------------------------------------------------------------------------------------------------- in compiled code
+
+
+def _embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tuple[str, ...] = ("wrt",)) -> None:
     """Let a function that makes derivatives be called in compiled code."""
 
     @functools.cache
     def made(f: Any, form: Driver) -> DerivativeFunction:
         return DerivativeFunction(f, form, form.held)
 
-    def form(options: Mapping[str, Any]) -> Driver:
-        given = dict(options)
-        if "wrt" in given:
-            given["wrt"] = hashable(given["wrt"])
-        return cls(**given)
+    def form(given: Mapping[str, Any]) -> Driver:
+        return cls(**{name: hashable(value) for name, value in given.items()})
 
     numba_adapter.embed(function, lambda f, given: made(f, form(given)), options, form=form)
 
@@ -82,13 +234,13 @@ def embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tup
 for _function in (jvp, pushforward):
     numba_adapter.embed(
         _function,
-        lambda f, options: _pushforward_of(f, options.get("held", 0)),
+        lambda f, given: _pushforward_of(f, given.get("held", 0)),
         applied=_function is jvp,
-        form=lambda options: Pushforward(),
+        form=lambda given: Pushforward(),
     )
-embed(derivative, Derivative)
-embed(hvp, Hvp)
-embed(hessian, Hessian)
-embed(hessian_diagonal, Diagonal)
-embed(jacobian, Jacobian, ("wrt", "mode"))
-embed(value_gradient_hessian, functools.partial(Hessian, with_gradient=True))
+_embed(derivative, Derivative)
+_embed(hvp, Hvp)
+_embed(hessian, Hessian)
+_embed(hessian_diagonal, Diagonal)
+_embed(value_gradient_hessian, functools.partial(Hessian, with_gradient=True))
+_embed(jacobian, Jacobian, ("wrt", "mode"))

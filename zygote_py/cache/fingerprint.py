@@ -213,6 +213,9 @@ class Fingerprint:
         elif kind is Checkpointed or kind is Ignored:
             self.add(kind.__name__)
             self.value(value.func if kind is Checkpointed else value.function)
+        elif numba_adapter.is_made(value) and hasattr(value, "form"):
+            self.add("derivative", repr(value.form), value.held)
+            self.value(value.primal)
         elif _is_structure(kind):
             self._structure(kind)
             self.value(tuple(structures.parts(value) or ()))
@@ -317,7 +320,9 @@ def fingerprint(
     found.add(environment, request.name)
     asked: Request | None = request
     while asked is not None:
-        found.add(asked.wrt, asked.bare, asked.with_value, asked.closure, asked.held, asked.numbers_vary)
+        found.add(
+            asked.wrt, asked.bare, asked.with_value, asked.closure, asked.held, asked.numbers_vary, repr(asked.form)
+        )
         asked = asked.inner
     options: Mapping[str, object] = request.options
     found.add(sorted((name, repr(option)) for name, option in options.items()))

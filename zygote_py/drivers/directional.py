@@ -43,6 +43,11 @@ class Pushforward(Driver):
         """The same."""
         return self
 
+    def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types of the arguments of the function to be differentiated."""
+        *held, given, _ = argument_types
+        return (*held, *components_of(given)) if isinstance(given, types.BaseTuple) else (*held, given)
+
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the tangents."""
         names = list(inspect.signature(call.func).parameters)
@@ -168,8 +173,6 @@ class Derivative(Driver):
 class Hvp(Driver):
     """`hvp`: the gradient's derivative in a direction, which is the last argument."""
 
-    wrt: Any = None
-
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments and the direction."""
         names = list(of.parameters)
@@ -177,6 +180,10 @@ class Hvp(Driver):
         while name in names:
             name += "_"
         return inspect.Signature([inspect.Parameter(each, _PLAIN) for each in (*names, name)])
+
+    def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types of the arguments of the function to be differentiated."""
+        return argument_types[:-1]
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the direction."""

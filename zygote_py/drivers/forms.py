@@ -66,6 +66,10 @@ class Driver:
         """The function for these types."""
         return call.written(self.written(call), call.argument_types)
 
+    def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types of the arguments of the function to be differentiated."""
+        return argument_types
+
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A Python function of the arguments, and of the function to be differentiated behind them."""
         raise NotImplementedError

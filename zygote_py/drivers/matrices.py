@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.drivers.columns import Filling, Side, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.writing import FUNCTION, Leaf, Script, leaves, parts
@@ -119,6 +119,10 @@ class Jacobian(Driver):
     """`jacobian`: the derivatives of all that a function returns."""
 
     mode: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("auto", "forward", "reverse"):
+            raise DifferentiationError(f"mode={self.mode!r}", hint="it is 'auto', 'forward' or 'reverse'")
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
@@ -139,6 +140,7 @@ class Script:
     def function(self) -> Callable[..., Any]:
         """The function."""
         text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own, FUNCTION))}):", *self.lines, ""])
+        self.namespace[numba_adapter.OURS] = True
         exec(compile(text, f"<zygote_py {self.name}>", "exec"), self.namespace)
         made: Callable[..., Any] = self.namespace[self.name]
         return made

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
+from zygote_py.adjoints.calls import name_apart
 from zygote_py.frontend.iteration import INT
 from zygote_py.frontend.program import packed, parameters_of
 from zygote_py.frontend.values import is_tuple, leaves_of, plain
-from zygote_py.ir import ops
+from zygote_py.ir import ops, passes
 from zygote_py.ir.core import (
     Block,
     Const,
@@ -30,6 +31,7 @@ from zygote_py.ir.core import (
     Value,
     replace_values,
 )
+from zygote_py.ir.passes.copy_propagation import copied
 from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
@@ -92,18 +94,32 @@ def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -
     replaced: dict[Value, Operand] = {}
     for param in (*params[:count], *params[count + hidden :], *params[count : count + hidden]):
         leaves = parameters_of(names.get(param, param.hint), param.type, typed.loc)
+        if param in params[count + hidden :]:
+            for leaf, name in zip(leaves, _names_in(typed.parameter_types[count]), strict=False):
+                leaf.hint = name
         function.params += leaves
         if leaves:
             replaced[param] = _whole(param.type, iter(leaves), made)
     replace_values(function, replaced)
     function.entry.instrs[:0] = made
+    for instr in function.entry.instrs:
+        if isinstance(instr, Instr) and isinstance(leaf := copied(instr), Param) and instr.hint:
+            leaf.hint = instr.hint  # what the function called it
+    name_apart(function.params)
     for block in function.blocks:
         if isinstance(block.terminator, Return):
             (value,) = block.terminator.values
             leaves_ = tuple(_leaves(block, value, typed.return_type))
             block.terminator = Return((_flat(block, leaves_, typed.return_type),))
     function.name = typed.name
+    passes.run(function, passes.CLEAN_UP)
     return function
+
+
+def _names_in(closure: Type) -> tuple[str, ...]:
+    """What a closure calls what it captures, where these are numbers and arrays."""
+    names: tuple[str, ...] = getattr(closure, "fields", ())
+    return () if any(map(is_tuple, components_of(closure))) else names
 
 
 def _whole(kind: Type, leaves: Iterator[Param], made: list[Instr]) -> Operand:

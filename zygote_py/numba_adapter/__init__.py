@@ -20,6 +20,7 @@ from zygote_py.numba_adapter.dispatch import (
     is_compile_time,
     is_dispatcher,
     is_from_cache,
+    is_made,
     is_plain,
     is_plain_dispatcher,
     jit_is_disabled,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.callees import default_of
+    from zygote_py.numba_adapter.captures import OURS
     from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
@@ -68,6 +70,7 @@ __all__ = [
     "COMPILER_LOCK",
     "EMPTY_INFERRED",
     "LENGTH_OF_ITERATOR",
+    "OURS",
     "DataclassType",
     "DerivedCall",
     "Form",
@@ -94,6 +97,7 @@ __all__ = [
     "is_dispatcher",
     "is_extended",
     "is_from_cache",
+    "is_made",
     "is_object",
     "is_plain",
     "is_plain_dispatcher",
@@ -138,6 +142,7 @@ _LATER = {
     "Form": "zygote_py.numba_adapter.derived.Form",
     "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
     "GivenType": "zygote_py.numba_adapter.given.GivenType",
+    "OURS": "zygote_py.numba_adapter.captures.OURS",
     "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.arrays.LENGTH_OF_ITERATOR",
     "Partial": "zygote_py.numba_adapter.partials.Partial",
     "array_members": "zygote_py.numba_adapter.supported.array_members",

@@ -39,6 +39,9 @@ from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.unknown import unknown
 
+# What the globals of a function hold that was written here: what it captures follows from what it was written for.
+OURS = "__written_by_zygote_py__"
+
 
 class Captures:
     """What a function captures, in the order it was met; the hidden ones with the number of their argument."""
@@ -145,7 +148,8 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
     if state.session.frozen or not _varies(capture.value, state.session.numbers_vary):
-        captures.frozen.setdefault(capture.key, capture)
+        if OURS not in state.func_id.func.__globals__:
+            captures.frozen.setdefault(capture.key, capture)
         if is_key and is_inlined(capture.value):
             return
         value = as_python(capture.value)
