@@ -1,6 +1,6 @@
 """The public functions of derivatives in given directions, and in all: `jvp`, `derivative`, `jacobian`, `hessian`, ...
 
-    value, tangent = jvp(math.sin, (0.5,), (1.0,))
+    value, tangent = jvp(lambda x: x * x, (0.5,), (1.0,))
     h = hessian(lambda x: np.sum(x**3))(np.ones(4))
 
 What they give is a `DerivativeFunction` (see `zygote_py.derivative_function`). How each is computed, its form says

@@ -34,6 +34,9 @@ class Pushforward(Driver):
 
     wrt: None = None  # type: ignore[assignment]
 
+    def __str__(self) -> str:
+        return "jvp"
+
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """What is captured, the arguments, and their tangents."""
         held = list(of.parameters)[: self.held]

@@ -263,7 +263,11 @@ class Lowering:
         value = self.emit(self.program.routine(expression.function), operands, packed(leaves))
         if len(leaves) < 2:
             return Bundle(type_, (value,) if leaves else ())
-        parts = (self.emit(ops.getitem, (value, Const(n, INT)), plain(leaf)) for n, leaf in enumerate(leaves))
+        none = Const(None, types.none)
+        parts = (
+            none if plain(leaf) == types.none else self.emit(ops.getitem, (value, Const(n, INT)), plain(leaf))
+            for n, leaf in enumerate(leaves)
+        )
         return Bundle(type_, tuple(parts))
 
     def _raised(self, arg: object) -> Operand:

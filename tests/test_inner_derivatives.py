@@ -1,0 +1,259 @@
+"""Derivatives inside of functions that are differentiated: nested, mixed, of closures; no perturbation is confused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.plain import plain
+from zygote_py import DifferentiationError, derivative, gradient, hessian, jacobian, jvp, value_and_gradient
+
+W = np.array([1.0, 2.0])
+
+
+def product_of(y, w):
+    return math.sin(y * w)
+
+
+slope = gradient(product_of, wrt="y")
+
+
+def central(f, x, step=1e-6):
+    return (f(x + step) - f(x - step)) / (2 * step)
+
+
+@pytest.mark.parametrize("outer", [gradient, derivative])
+@pytest.mark.parametrize("inner", ["gradient", "derivative", "jvp"])
+def test_perturbations_are_not_confused(outer, inner):
+    programs = {
+        "gradient": lambda x: x * gradient(lambda y: x + y)(1.0),
+        "derivative": lambda x: x * derivative(lambda y: x + y)(1.0),
+        "jvp": lambda x: x * jvp(lambda y: x + y, (1.0,), (1.0,))[1],
+    }
+    assert outer(programs[inner])(1.0) == 1.0
+
+
+@pytest.mark.parametrize("outer", [gradient, derivative])
+def test_products_of_both_variables(outer):
+    def f(x):
+        return x * gradient(lambda y: x * y * y)(3.0) + derivative(lambda y: y * x**2)(x)
+
+    assert outer(f)(2.0) == pytest.approx(6.0 * 2 * 2.0 + 2 * 2.0, rel=1e-15)
+
+
+def test_of_a_gradient_that_was_made_before():
+    def f(x):
+        return slope(x, 2.0) * x + gradient(product_of)(x, x)[1]
+
+    def by_hand(x):
+        return 2 * math.cos(2 * x) * x + x * math.cos(x * x)
+
+    assert gradient(f)(0.7) == pytest.approx(central(by_hand, 0.7), rel=1e-8)
+    assert plain(gradient(f).source(0.7))(0.7) == pytest.approx(gradient(f)(0.7), rel=1e-15)
+
+
+def test_captured_variables_of_the_inner_function():
+    def loss(v):
+        return np.sum(np.sin(v * W))
+
+    def f(v):
+        s = 0.0
+        for i in range(3):
+            s += np.sum(gradient(loss)(v * i) ** 2)
+        return s
+
+    def by_hand(v, w):
+        return sum(np.sum((w * np.cos(w * v * i)) ** 2) for i in range(3))
+
+    v = np.array([0.3, 0.4])
+    dv, dw = gradient(f, wrt=("v", "W"))(v)
+    for k, unit in enumerate(np.eye(2)):
+        assert dv[k] == pytest.approx(central(lambda t, e=unit: by_hand(v + t * e, W), 0.0), rel=1e-7)
+        assert dw[k] == pytest.approx(central(lambda t, e=unit: by_hand(v, W + t * e), 0.0), rel=1e-7)
+
+
+def test_passed_on_and_returned():
+    def apply(g, x):
+        return g(x)
+
+    def steepest(f):
+        return gradient(f)
+
+    def f(x):
+        return apply(gradient(lambda y: y**3 * x), x) + steepest(lambda y: y * y)(x)
+
+    assert gradient(f)(2.0) == pytest.approx(9 * 4.0 + 2.0)
+
+
+def test_three_levels():
+    def third(x):
+        return gradient(gradient(lambda u: math.sin(u) * x * u))(x)
+
+    def by_hand(x):
+        return x * (2 * math.cos(x) - x * math.sin(x))
+
+    assert gradient(third)(0.5) == pytest.approx(central(by_hand, 0.5), rel=1e-9)
+    assert derivative(third)(0.5) == pytest.approx(gradient(third)(0.5), rel=1e-14)
+
+
+def powers(x, n):
+    r = 1.0
+    for _ in range(n):
+        r = r * math.sin(x) * math.exp(x)
+    return r
+
+
+def test_third_derivatives_in_a_loop():
+    e, s, c = math.exp(0.5), math.sin(0.5), math.cos(0.5)
+    first = gradient(powers, wrt="x")
+    second = gradient(first, wrt="x")
+    third = gradient(second, wrt="x")
+    assert first(0.5, 1) == pytest.approx(e * (s + c), rel=1e-15)
+    assert second(0.5, 1) == pytest.approx(2 * e * c, rel=1e-14)
+    assert third(0.5, 1) == pytest.approx(2 * e * (c - s), rel=1e-14)
+    assert third(0.5, 3) == pytest.approx(central(lambda x: second(x, 3), 0.5), rel=1e-8)
+    assert derivative(derivative(derivative(powers)))(0.5, 3) == pytest.approx(third(0.5, 3), rel=1e-13)
+
+
+def test_several_parameters_and_values():
+    def f(x, y):
+        value, (a, b) = value_and_gradient(lambda u, v: u * v * v * x)(y, x)
+        return value * a + b
+
+    def by_hand(x, y):
+        return (y * x * x * x) * (x * x * x) + 2 * y * x * x
+
+    dx, dy = gradient(f)(1.3, 0.7)
+    assert dx == pytest.approx(central(lambda x: by_hand(x, 0.7), 1.3), rel=1e-8)
+    assert dy == pytest.approx(central(lambda y: by_hand(1.3, y), 0.7), rel=1e-8)
+
+
+def test_hessians_and_jacobians_inside():
+    def f(x):
+        h = hessian(lambda y: np.sum(y**3) * x[0])(x)
+        j = jacobian(lambda y: y * y[0])(x)
+        return np.sum(h * h) + np.sum(j)
+
+    def by_hand(x):
+        h = np.diag(6 * x * x[0])
+        j = np.eye(2) * x[0]
+        j[:, 0] += x
+        return np.sum(h * h) + np.sum(j)
+
+    x = np.array([0.7, -0.4])
+    expected = [central(lambda t, e=e: by_hand(x + t * e), 0.0) for e in np.eye(2)]
+    np.testing.assert_allclose(gradient(f)(x), expected, rtol=1e-7)
+
+
+def test_a_function_that_takes_its_own_derivative_is_refused():
+    def f(x, n):
+        return x if n == 0 else gradient(f, wrt="x")(x, n - 1)
+
+    with pytest.raises(DifferentiationError, match="takes a derivative of itself"):
+        gradient(f, wrt="x")(1.0, 2)
+
+
+def test_refusals_name_the_line():
+    def f(x):
+        return gradient(math.sin)(x)
+
+    with pytest.raises(DifferentiationError, match=r"test_inner_derivatives.py:\d+"):
+        gradient(f)(1.0)
+
+
+# ------------------------------------------------------------------------------- two games of Siskind and Pearlmutter
+# Their programs of 2008, with the answers that all of their systems give.
+
+
+def magnitude(v):
+    return math.sqrt(np.sum(v * v))
+
+
+def descend_reverse(f, x):
+    return descend(value_and_gradient(f), x)
+
+
+def descend_forward(f, x):
+    def both(y):
+        value, first = jvp(f, (y,), (np.array([1.0, 0.0]),))
+        _, second = jvp(f, (y,), (np.array([0.0, 1.0]),))
+        return value, np.array([first, second])
+
+    return descend(both, x)
+
+
+def descend(both, x):
+    fx, gx = both(x)
+    rate = 1e-5
+    count = 0
+    while True:
+        if magnitude(gx) <= 1e-5:
+            return x
+        if count == 10:
+            rate *= 2.0
+            count = 0
+        else:
+            there = x - rate * gx
+            if magnitude(x - there) <= 1e-5:
+                return x
+            f_there, g_there = both(there)
+            if f_there < fx:
+                x = there
+                fx = f_there
+                gx = g_there
+                count += 1
+            else:
+                rate /= 2.0
+                count = 0
+
+
+def payoff(p, q):
+    return p[0] ** 2 + p[1] ** 2 - (q[0] ** 2 + q[1] ** 2)
+
+
+def answered_reverse(p):
+    return payoff(p, descend_reverse(lambda q: -payoff(p, q), np.array([1.0, 1.0])))
+
+
+def answered_forward(p):
+    return payoff(p, descend_forward(lambda q: -payoff(p, q), np.array([1.0, 1.0])))
+
+
+@pytest.mark.parametrize("outer", [descend_forward, descend_reverse])
+@pytest.mark.parametrize("inner", [answered_forward, answered_reverse])
+def test_saddle(outer, inner):
+    np.testing.assert_allclose(outer(inner, np.array([1.0, 1.0])), [8.246324826140356e-06] * 2, rtol=1e-9)
+
+
+def landing(w, forward):
+    x, velocity, dt = np.array([0.0, 8.0]), np.array([0.75, 0.0]), 1e-1
+
+    def potential(z):
+        first = 1.0 / math.sqrt((z[0] - 10.0) ** 2 + (z[1] - (10.0 - w)) ** 2)
+        return first + 1.0 / math.sqrt((z[0] - 10.0) ** 2 + z[1] ** 2)
+
+    while True:
+        force = jacobian(potential, mode="forward")(x) if forward else gradient(potential)(x)
+        there = x + dt * velocity
+        if there[1] <= 0.0:
+            return (x + velocity * (-x[1] / velocity[1]))[0] ** 2
+        velocity = velocity - dt * force
+        x = there
+
+
+@pytest.mark.parametrize("outer", ["forward", "reverse"])
+@pytest.mark.parametrize("inner", [True, False])
+def test_particle(outer, inner):
+    def both(w):
+        if outer == "forward":
+            value, change = jvp(landing, (float(w[0]), inner), (1.0, None))
+            return value, np.array([change])
+        value, change = _reverse(float(w[0]), inner)
+        return value, np.array([change])
+
+    assert descend(both, np.array([0.0]))[0] == pytest.approx(0.20719187464861194, rel=1e-9)
+
+
+_reverse = value_and_gradient(landing, wrt="w")
