@@ -1,10 +1,10 @@
 """Filling a matrix column by column: the part of a driver that carries directions through a function.
 
-    for k in range(0, x.size, 4):                               # four columns at once
-        u_0[k] = 1.0; ...                                       # the elements of e_0, ...: unit vectors
+    for k_0 in range(0, x.size, 4):                             # four columns at once
+        u_0[k_0] = 1.0; ...                                     # the elements of e_0, ...: unit vectors
         y, (t_0, t_1, t_2, t_3) = push(f)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
-        a[:, k] = t_0; ...
-        u_0[k] = 0.0; ...
+        a[:, k_0] = t_0; ...
+        u_0[k_0] = 0.0; ...
 
 All leaves of the arguments together are the columns, all leaves of the result the rows. Numbers go through a call of
 their own, as many together as `MOST_NUMBERS`, each array through a loop.
@@ -108,13 +108,15 @@ class Filling:
         dtype = script.named(dtype_of([leaf]), "dtype")
         for lane in lanes:
             script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})", f"u_{lane} = e_{lane}.reshape(-1)")
-        script.start(f"for k in range(0, {leaf.size}, {WIDTH}):")
-        self._set("1.0", leaf)
+        script.start(f"for k_0 in range(0, {leaf.size}, {WIDTH}):")
+        # at the end, the last one in several lanes
+        script.add(*(f"k_{lane} = min(k_0 + {lane}, {leaf.size} - 1)" for lane in lanes[1:]))
+        script.add(*(f"u_{lane}[k_{lane}] = 1.0" for lane in lanes))
         changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
         found = [list(leaves(change, self.result)) for change in changes]
         for number in range(len(rows.leaves)):
-            self._put([each[number] for each in found], rows.starts[number], first, leaf)
-        self._set("0.0", leaf)
+            self._put([each[number] for each in found], rows.starts[number], first)
+        script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
         script.end()
 
     def _push(self, directions: Sequence[str]) -> list[str]:
@@ -136,35 +138,16 @@ class Filling:
             place = own.stop
         return f"({', '.join(tangents)},)"
 
-    def _set(self, value: str, leaf: Leaf) -> None:
-        self.script.add(f"u_0[k] = {value}")
-        for lane in range(1, WIDTH):
-            self._if_there(lane, leaf, f"u_{lane}[k + {lane}] = {value}")
-
-    def _if_there(self, lane: int, leaf: Leaf, *lines: str) -> None:
-        """Write lines for one of the columns carried at once; all but the first may be beyond the last element."""
-        if not lane:
-            self.script.add(*lines)
-            return
-        self.script.start(f"if k + {lane} < {leaf.size}:")
-        self.script.add(*lines)
-        self.script.end()
-
-    def _put(self, found: Sequence[Leaf], row: str, first: str, leaf: Leaf) -> None:
-        """Write the tangents of one leaf of the result into the matrix."""
-        script = self.script
-        lanes = range(WIDTH)
-        columns = [plus(first, "k", lane) for lane in lanes]
+    def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
+        """Write the tangents of one leaf of the result into the matrix; the array's columns begin at `first`."""
+        columns = [plus(first, f"k_{lane}") for lane in range(len(found))]
         if not found[0].is_array:
-            for lane in lanes:
-                self._if_there(lane, leaf, f"{self.matrix}[{row}, {columns[lane]}] = {found[lane].text}")
+            self.script.add(
+                *(f"{self.matrix}[{row}, {column}] = {leaf.text}" for column, leaf in zip(columns, found, strict=True))
+            )
             return
-        script.add(*(f"r_{lane} = {found[lane].text}.ravel()" for lane in lanes))
-        puts = [f"{self.matrix}[{plus(row, 'i')}, {columns[lane]}] = r_{lane}[i]" for lane in lanes]
-        script.start(f"if k + {WIDTH} <= {leaf.size}:")
-        script.add("for i in range(r_0.size):", *(f"    {put}" for put in puts))
-        script.end()
-        script.start("else:")
-        for lane in lanes:
-            self._if_there(lane, leaf, "for i in range(r_0.size):", f"    {puts[lane]}")
-        script.end()
+        self.script.add(*(f"r_{lane} = {leaf.text}.ravel()" for lane, leaf in enumerate(found)))
+        self.script.start("for i in range(r_0.size):")
+        row = plus(row, "i")
+        self.script.add(*(f"{self.matrix}[{row}, {column}] = r_{lane}[i]" for lane, column in enumerate(columns)))
+        self.script.end()

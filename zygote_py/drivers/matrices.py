@@ -106,12 +106,9 @@ class Diagonal(Hessian):
 class DiagonalFilling(Filling):
     """Fills a vector with the diagonal only."""
 
-    def _put(self, found: Sequence[Leaf], row: str, first: str, leaf: Leaf) -> None:
-        if row != first:
-            return
-        self.script.add(*(f"r_{lane} = {own.text}.ravel()" for lane, own in enumerate(found)))
-        for lane in range(len(found)):
-            self._if_there(lane, leaf, f"{self.matrix}[{plus('k', lane)}] = r_{lane}[{plus('k', lane)}]")
+    def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
+        if row == first:
+            self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.text}.ravel()[k_{n}]" for n, leaf in enumerate(found)))
 
 
 @dataclass(frozen=True)
