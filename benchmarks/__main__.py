@@ -4,6 +4,7 @@ python -m benchmarks                          everything, with fastmath off and 
 python -m benchmarks loop rk4 --json out.json these two, and a file for pyperf
 python -m benchmarks compile code             compile time and code size only
 python -m benchmarks split                    what `pullback` costs, beside a gradient
+python -m benchmarks second                   Hessians, their products with vectors, a Jacobian
 python -m benchmarks --quick                  a rough answer within two minutes
 """
 
@@ -21,14 +22,15 @@ from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.code_size import code_sizes
 from benchmarks.compile_time import compile_times
-from benchmarks.measure import Times, time_in_processes
+from benchmarks.measure import Times, interleaved, time_in_processes
 from benchmarks.memory import peak_in_process
+from benchmarks.second import SECOND, check_second, compile_second
 from benchmarks.split import split_times
 
 
 def main() -> None:
     """Run what the command line names and print the tables."""
-    names = [*CASES, "split", "compile", "code"]
+    names = [*CASES, "split", "second", "compile", "code"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Time gradients against gradients by hand."
     )
@@ -56,6 +58,13 @@ def main() -> None:
     if "split" in wanted:
         rows = {name: split_times(name, rounds, seconds) for name in CASES}
         print(report.split_table(rows), end="\n\n", flush=True)
+    if "second" in wanted:
+        cases = [make() for make in SECOND.values()]
+        for case in cases:
+            check_second(case)
+        seconds_ = {case.name: interleaved(case.runs, rounds, seconds) for case in cases}
+        print(report.second_table(seconds_), end="\n\n", flush=True)
+        print(report.compile_second_table(compile_second(3 if options.quick else 7)), end="\n\n", flush=True)
     compiled = sizes = None
     if "compile" in wanted:
         compiled = compile_times(3 if options.quick else 7)

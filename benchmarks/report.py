@@ -92,6 +92,38 @@ def per_value(times: Times, variant: str) -> float:
     return (min(times[variant]) - min(times["no record"])) / STACK_VALUES * 1e9
 
 
+def second_table(rows: Mapping[str, Times]) -> str:
+    """One line a case: the fastest times of a call, and their ratios."""
+    head = ("second derivatives", "primal", "gradient", "ours", "by hand", "/ gradient", "/ by hand")
+    lines = []
+    for name, times in rows.items():
+        hand = "by hand" in times
+        lines.append(
+            (
+                name,
+                *(duration(min(times[variant])) for variant in ("primal", "gradient", "ours")),
+                duration(min(times["by hand"])) if hand else "",
+                f"{ratio(times, 'ours', 'gradient'):.2f}",
+                f"{ratio(times, 'ours', 'by hand'):.2f}" if hand else "",
+            )
+        )
+    return _table(head, lines)
+
+
+def compile_second_table(rows: Mapping[str, Times]) -> str:
+    """One line a program: the time to the first gradient, and of second derivatives as its multiples."""
+    head = ("time to compile", "gradient", "hvp", "hessian")
+    lines = [
+        (
+            name,
+            duration(median(times["gradient"])),
+            *(f"{ratio(times, how, 'gradient', median):.2f}" for how in ("hvp", "hessian")),
+        )
+        for name, times in rows.items()
+    ]
+    return _table(head, lines)
+
+
 def split_table(rows: Mapping[str, Times]) -> str:
     """A gradient with its value in one call, against `pullback` and a call of what it gives, all from Python."""
     return _table(

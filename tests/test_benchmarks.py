@@ -11,6 +11,7 @@ import pytest
 from benchmarks.cases import CASES
 from benchmarks.code_size import FAMILIES, code_sizes, growth
 from benchmarks.measure import check, interleaved
+from benchmarks.second import SECOND, check_second
 
 ROOT = Path(__file__).parent.parent
 
@@ -18,6 +19,11 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_agree_with_those_by_hand_and_with_differences(name):
     check(CASES[name](False))
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_are_those_by_hand_or_by_differences(name):
+    check_second(SECOND[name]())
 
 
 def test_the_peak_of_memory():

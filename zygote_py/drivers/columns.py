@@ -97,8 +97,7 @@ class Filling:
         """Write these tangents into the matrix."""
         for place, change in zip(group, changes, strict=True):
             for number, leaf in enumerate(leaves(change, self.result)):
-                value = f"{leaf.text}.ravel()" if leaf.is_array else leaf.text
-                self.script.add(f"{self.matrix}[{rows.part(number)}, {self.columns.starts[place]}] = {value}")
+                self.script.add(f"{self.matrix}[{rows.part(number)}, {self.columns.starts[place]}] = {leaf.flat}")
 
     def fill_array(self, place: int, rows: Side) -> None:
         """Write the loop over the elements of an array."""
@@ -107,7 +106,8 @@ class Filling:
         lanes = range(WIDTH)
         dtype = script.named(dtype_of([leaf]), "dtype")
         for lane in lanes:
-            script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})", f"u_{lane} = e_{lane}.reshape(-1)")
+            script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})")
+            script.add(f"u_{lane} = e_{lane}" if leaf.is_vector else f"u_{lane} = e_{lane}.reshape(-1)")
         script.start(f"for k_0 in range(0, {leaf.size}, {WIDTH}):")
         # at the end, the last one in several lanes
         script.add(*(f"k_{lane} = min(k_0 + {lane}, {leaf.size} - 1)" for lane in lanes[1:]))
@@ -146,7 +146,7 @@ class Filling:
                 *(f"{self.matrix}[{row}, {column}] = {leaf.text}" for column, leaf in zip(columns, found, strict=True))
             )
             return
-        self.script.add(*(f"r_{lane} = {leaf.text}.ravel()" for lane, leaf in enumerate(found)))
+        self.script.add(*(f"r_{lane} = {leaf.flat}" for lane, leaf in enumerate(found)))
         self.script.start("for i in range(r_0.size):")
         row = plus(row, "i")
         self.script.add(*(f"{self.matrix}[{row}, {column}] = r_{lane}[i]" for lane, column in enumerate(columns)))

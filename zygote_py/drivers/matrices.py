@@ -98,7 +98,8 @@ class Diagonal(Hessian):
             filling.matrix = found[place] = f"d_{place}"
             script.add(f"d_{place} = np.empty({leaf.size}, {script.named(dtype_of([leaf]), 'dtype')})")
             filling.fill_array(place, columns)
-            script.add(f"d_{place} = d_{place}.reshape({leaf.text}.shape)")
+            if not leaf.is_vector:
+                script.add(f"d_{place} = d_{place}.reshape({leaf.text}.shape)")
         script.add(f"return {in_form(script, asked, bare, (found[place] for place in range(len(columns.leaves))))}")
         return script.function()
 
@@ -108,7 +109,7 @@ class DiagonalFilling(Filling):
 
     def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
         if row == first:
-            self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.text}.ravel()[k_{n}]" for n, leaf in enumerate(found)))
+            self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.flat}[k_{n}]" for n, leaf in enumerate(found)))
 
 
 @dataclass(frozen=True)
@@ -204,16 +205,16 @@ class Jacobian(Driver):
             item = leaf.text.removeprefix("y")
             which = "row" if leaf.is_array else "0"
             script.start(f"def component_{number}(row, {parameters}):")
-            script.add(f"return {FUNCTION}({parameters}){item}{'.ravel()[row]' * leaf.is_array}")
+            flat = ".ravel()" if leaf.is_array and not leaf.is_vector else ""
+            script.add(f"return {FUNCTION}({parameters}){item}{flat}{'[row]' if leaf.is_array else ''}")
             script.end()
             if leaf.is_array:
                 script.start(f"for row in range({leaf.size}):")
             script.add(f"g = gradient(component_{number}, wrt={wrt!r})({which}, {copies})")
             for position, (each, own) in enumerate(wanted):
                 for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
-                    value = f"{part.text}.ravel()" if part.is_array else part.text
                     row = plus(rows.starts[number], "row") if leaf.is_array else rows.starts[number]
-                    script.add(f"a[{row}, {columns.part(place)}] = {value}")
+                    script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
             if leaf.is_array:
                 script.end()
 
@@ -234,7 +235,8 @@ def _row(script: Script, rows: Side, columns: Side, place: int) -> Iterator[str]
         shape = " + ".join(f"{leaf.text}.shape" for leaf in (row, column) if leaf.is_array)
         whole = rows.is_one and columns.is_one and row.is_array and column.is_array
         taken = "a" if whole else f"a[{rows.part(place)}, {columns.part(number)}].copy()"
-        yield f"{taken}.reshape({shape})"
+        vectors = all(leaf.is_vector for leaf in (row, column) if leaf.is_array)
+        yield taken if vectors else f"{taken}.reshape({shape})"
 
 
 def in_form(script: Script, asked: Sequence[Asked], bare: bool, items: Iterator[str]) -> str:

@@ -55,6 +55,16 @@ class Leaf:
         return str(self.number)
 
     @property
+    def is_vector(self) -> bool:
+        """Whether it is an array of one dimension."""
+        return isinstance(self.type, types.Array) and self.type.ndim == 1
+
+    @property
+    def flat(self) -> str:
+        """How to write its numbers as a vector, if it is an array."""
+        return f"{self.text}.ravel()" if self.is_array and not self.is_vector else self.text
+
+    @property
     def size(self) -> str:
         """How to write how many numbers it is."""
         return f"{self.text}.size" if self.is_array else "1"
