@@ -199,7 +199,8 @@ class _Builder:
 
     def take_parameters(self, given: Mapping[Param, Tangents], parts: Mapping[Value, tuple[Instr, ...]]) -> None:
         """Take the tangents of parameters, and of the parts of those that are tuples."""
-        self._tangents.update(given)
+        for param, tangents in given.items():
+            self._tangents[param] = tangents
         made: list[Instr] = []
 
         def take(whole: Value, tangents: Tangents) -> None:
@@ -226,7 +227,7 @@ class _Builder:
                     block.phis += made
                     self._tangents[phi] = made
         for block in dominator_tree(self._function).order:
-            self._out: list[Instr] = []
+            self._out = []
             for instr in block.instrs:
                 assert isinstance(instr, Instr)
                 if isinstance(instr.op, Routine) and self._pushes(instr):

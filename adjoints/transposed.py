@@ -35,7 +35,7 @@ _NONE = Const(None, types.none)
 
 
 @helper
-def any_adjoint(y: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def any_adjoint(y: np.ndarray) -> np.ndarray:
     """An array like this one, of no particular values."""
     found = np.empty_like(y)
     k = 1

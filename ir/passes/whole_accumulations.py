@@ -11,7 +11,7 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr
+from zygote_py.ir.core import Function, Instr, Type
 
 
 def write_out_whole_accumulations(function: Function) -> None:
@@ -22,9 +22,14 @@ def write_out_whole_accumulations(function: Function) -> None:
             assert isinstance(instr, Instr)
             if instr.op is ops.accumulate and len(instr.args) == 2 and isinstance(instr.args[0].type, types.Array):
                 array, value = instr.args
-                kind = types.Array(array.type.dtype, array.type.ndim, "C")
+                kind = _contiguous(array.type)
                 total = Instr(operator.add, (array, value), kind, "", instr.loc)
                 instrs += [total, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]
             else:
                 instrs.append(instr)
         block.instrs = list(instrs)
+
+
+def _contiguous(type: Type) -> Type:
+    found: Type = type.copy(layout="C") if isinstance(type, types.Array) else type
+    return found

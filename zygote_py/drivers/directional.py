@@ -32,7 +32,7 @@ _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 class Pushforward(Driver):
     """`jvp`: takes the arguments as a tuple, and a tangent for each of them as another."""
 
-    wrt: None = None  # type: ignore[assignment]
+    wrt: None = None
 
     def __str__(self) -> str:
         return "jvp"

@@ -23,6 +23,7 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
+    Loc,
     Operand,
     Param,
     Return,
@@ -65,7 +66,7 @@ def typed_as_derived(
 
     return st.TypedFunction(
         name=name,
-        loc=derived.function.loc,
+        loc=Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno),
         parameters=(*names, numba_adapter.CLOSURE, *(capture.name for capture in hidden)),
         argument_count=count + 1,
         parameter_types=(*call.argument_types, call.closure, *kinds),
@@ -103,8 +104,8 @@ def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -
     replace_values(function, replaced)
     function.entry.instrs[:0] = made
     for instr in function.entry.instrs:
-        if isinstance(instr, Instr) and isinstance(leaf := copied(instr), Param) and instr.hint:
-            leaf.hint = instr.hint  # what the function called it
+        if isinstance(instr, Instr) and isinstance(own := copied(instr), Param) and instr.hint:
+            own.hint = instr.hint  # what the function called it
     name_apart(function.params)
     for block in function.blocks:
         if isinstance(block.terminator, Return):

@@ -54,7 +54,8 @@ def structure(type: Type) -> Type:
     parts = components_of(type)
     made = tuple(map(structure, parts))
     if numba_adapter.is_closure(type):
-        return types.BaseTuple.from_types(made)
+        together: Type = types.BaseTuple.from_types(made)
+        return together
     return type if made == parts else with_components(type, made)
 
 
