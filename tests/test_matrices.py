@@ -225,6 +225,14 @@ def test_newton_in_compiled_code():
 rosenbrock_ = numba.njit(rosenbrock)
 
 
+def test_functions_among_the_arguments():
+    def f(g, x):
+        return g(x) * x
+
+    assert hessian(f, wrt="x")(math.sin, 1.0) == pytest.approx(2 * math.cos(1.0) - math.sin(1.0), rel=1e-14)
+    assert jacobian(f, wrt=1)(lambda x: x * x, 2.0) == 12.0
+
+
 def test_they_are_differentiated_again():
     x = np.array([0.3, 0.4, 0.5])
 

@@ -83,6 +83,7 @@ def _show(options: argparse.Namespace) -> int:
     # Here, because Numba takes a second to import and `--help` and `--version` need none of it.
     from zygote_py.adjoints.errors import DifferentiationError
     from zygote_py.api import GradientFunction, gradient
+    from zygote_py.derivative_function import DerivativeFunction
     from zygote_py.ir.types import parse_types
 
     function = _load(options.function)
@@ -93,7 +94,7 @@ def _show(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f"--types: {error}") from error
     try:
-        if isinstance(function, GradientFunction) and options.wrt is None:
+        if isinstance(function, DerivativeFunction) and options.wrt is None:
             derivative = function
         else:
             primal = function.primal if isinstance(function, GradientFunction) else function

@@ -28,7 +28,6 @@ from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
-from zygote_py.frontend.values import leaves_of
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
@@ -167,7 +166,7 @@ def _made(request: Request, argument_types: tuple[Type, ...]) -> _Made:
     typed = numba_adapter.typed_derivative(request.form, request.primal, argument_types, request.options)
     lowered = lower_typed(typed)
     function = lowered.function
-    function.params = [param for param in function.params if leaves_of(param.type)]
+    del function.params[lowered.argument_count + len(lowered.hidden) :]  # the function itself, which holds nothing
     return _Made(lowered, None, function, clone(function).function)
 
 

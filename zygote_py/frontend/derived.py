@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from numba import types
+
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.calls import name_apart
@@ -124,9 +126,9 @@ def _names_in(closure: Type) -> tuple[str, ...]:
 
 
 def _whole(kind: Type, leaves: Iterator[Param], made: list[Instr]) -> Operand:
-    """An argument put together again."""
+    """An argument put together again; what is known by its type alone, a function say, is nothing here."""
     if not is_tuple(kind):
-        return next(leaves)
+        return next(leaves) if leaves_of(kind) else Const(None, types.none)
     items = tuple(_whole(part, leaves, made) for part in components_of(kind))
     made.append(instr := Instr(ops.pack, items, plain(kind)))
     return instr
