@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.drivers.forms import Driver
-from zygote_py.drivers.writing import FUNCTION, Script, parts
+from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
 
@@ -53,13 +53,13 @@ class Pushforward(Driver):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the tangents."""
-        names = list(inspect.signature(call.func).parameters)
+        names = call.parameters
         held, names = names[: self.held], names[self.held :]
         script = self.script(call, held)
         held = script.parameters
         script.own = ("args", "tangents")
         given, changes = call.argument_types[self.held :]
-        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        loc = call.loc
         if len(names) == 1 and not _is_plain_tuple(given, 1):
             script.add("args, tangents = (args,), (tangents,)")
             given, changes = types.Tuple((given,)), types.Tuple((changes,))
@@ -144,30 +144,24 @@ class Derivative(Driver):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
-        script = self.script(call, list(inspect.signature(call.func).parameters))
+        script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
-        found = []
-        for place, each in enumerate(asked):
+        for each in asked:
             if not is_number(each.type):
-                loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
                 raise refuse(
                     f"`derivative` with respect to `{each.name}`, which is of type {each.type} and no number",
-                    loc,
+                    call.loc,
                     hint="use `jacobian`",
                 )
-            found.append(place)
+        numbers = [each.number for each in asked]
         directions = []
-        for each in asked:
-            tangents = ["1.0" if n == each.number else "None" for n in range(len(names))]
-            tangents = [
-                "0.0" if text == "None" and any(n == other.number for other in asked) else text
-                for n, text in enumerate(tangents)
-            ]
+        for one in numbers:
+            tangents = [f"{float(n == one)}" if n in numbers else "None" for n in range(len(names))]
             directions.append(f"({', '.join(tangents)},)")
-        args = f"({', '.join(names)},)"
-        changes = [f"dy_{place}" for place in found]
-        script.add(f"_, ({', '.join(changes)},) = push({FUNCTION})({args}, ({', '.join(directions)},))")
+        changes = [f"dy_{place}" for place in range(len(asked))]
+        args = ", ".join(names)
+        script.add(f"y, ({', '.join(changes)},) = push({FUNCTION})(({args},), ({', '.join(directions)},))")
         script.add(f"return {changes[0] if bare else '(' + ', '.join(changes) + ',)'}")
         return script.function()
 
@@ -190,11 +184,11 @@ class Hvp(Driver):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the direction."""
-        names = list(inspect.signature(call.func).parameters)
+        names = call.parameters
         *_, name = self.signature(inspect.signature(call.func)).parameters
         script = self.script(call, (*names, name))
         *names, name = script.parameters
-        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        loc = call.loc
         if self.wrt is None:
             asked, bare = self._of_all(call, script, names)
         else:
@@ -222,8 +216,6 @@ class Hvp(Driver):
 
     def _of_all(self, call: DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
         """All parameters that can change."""
-        from zygote_py.drivers.writing import leaves
-
         kinds = call.argument_types[: len(names)]
         if len(names) - self.held == 1:
             return Hvp(0, self.held).asked(call, script)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.errors import refuse
 from zygote_py.drivers.writing import Leaf, Script, leaves
 from zygote_py.forms import hashable
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.core import Type
 from zygote_py.requests import Request, Wrt, make_request
 from zygote_py.starred import names_of
 
@@ -90,7 +90,7 @@ class Driver:
         Raises DifferentiationError for what has no derivative.
         """
         request = make_request(call.func, self.wrt, with_value=False, held=self.held)
-        names, called = list(inspect.signature(call.func).parameters), script.parameters
+        names, called = call.parameters, script.parameters
         numbers = range(self.held, len(names)) if request.wrt is None else request.wrt
         found = []
         for number in numbers:
@@ -111,7 +111,7 @@ class Driver:
                     request.loc,
                     hint=f"pass floats for `{name}`, or leave it out of wrt",
                 )
-            if any(_is_complex(leaf.type) for leaf in own):
+            if any(leaf.is_complex for leaf in own):
                 raise refuse(
                     f"`{self}` with respect to `{name}`, which is complex",
                     request.loc,
@@ -119,17 +119,3 @@ class Driver:
                 )
             found.append(Asked(name, called[number], number, kind, own))
         return found, request.bare
-
-    def no_tangents(self, call: DerivedCall, asked: Sequence[Asked]) -> dict[int, str]:
-        """For each parameter the tangent None, but for those asked for."""
-        known = {each.number for each in asked}
-        return {n: "None" for n in range(len(call.argument_types)) if n not in known}
-
-
-def _is_complex(kind: Any) -> bool:
-    return isinstance(kind, types.Complex) or (isinstance(kind, types.Array) and isinstance(kind.dtype, types.Complex))
-
-
-def misused(what: str, loc: Loc, hint: str) -> DifferentiationError:
-    """The error for a function that has no such derivative."""
-    return refuse(what, loc, hint)

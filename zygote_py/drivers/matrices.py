@@ -15,7 +15,6 @@ end it is divided into blocks, in the form of the result, and within that in the
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.drivers.columns import Filling, Side, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.writing import FUNCTION, Leaf, Script, leaves, parts
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.core import Type
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
@@ -69,7 +68,7 @@ class Hessian(Driver):
 
     def start(self, call: DerivedCall) -> tuple[Script, list[str], list[Asked], bool, str]:
         """What a driver begins with, the parameters, and those asked for, and how to write the gradient."""
-        script = self.script(call, list(inspect.signature(call.func).parameters))
+        script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
         wrt = tuple(each.number for each in asked)
@@ -124,14 +123,14 @@ class Jacobian(Driver):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
-        script = self.script(call, list(inspect.signature(call.func).parameters))
+        script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
         kinds = list(call.argument_types)
         for each in asked:
             kinds[each.number] = each.type
         result = call.typed(tuple(kinds)).return_type
-        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        loc = call.loc
         if not list(leaves("y", result)):
             raise refuse(f"the result is of type {result}", loc, "return floats, or arrays of floats")
         taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))

@@ -25,7 +25,6 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
-    Loc,
     Operand,
     Param,
     Return,
@@ -68,7 +67,7 @@ def typed_as_derived(
 
     return st.TypedFunction(
         name=name,
-        loc=Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno),
+        loc=call.loc,
         parameters=(*names, numba_adapter.CLOSURE, *(capture.name for capture in hidden)),
         argument_count=count + 1,
         parameter_types=(*call.argument_types, call.closure, *kinds),

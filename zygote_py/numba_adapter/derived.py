@@ -65,6 +65,16 @@ class DerivedCall:
             self.func = _with_signature(self.func, self.inner.own_signature())
 
     @property
+    def loc(self) -> Loc:
+        """Where the function is defined."""
+        return Loc(self.func.__code__.co_filename, self.func.__code__.co_firstlineno)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the function's parameters."""
+        return list(inspect.signature(self.func).parameters)
+
+    @property
     def name(self) -> str:
         """What to call the function."""
         return _name(self.inner)
