@@ -313,10 +313,9 @@ class _Builder:
                 found.append(self._make(join, (self._sets, self._of(factor)), _ROW))
             else:
                 found.append(self._joined((factor,)))
-        kind = ids_type(product.type)
         rows, columns = found
         if rank_of(product.type) == 2:
-            return self._emit(joined_outer, (self._sets, rows, columns), kind, product)
+            return self._emit(joined_outer, (self._sets, rows, columns), product)
         ids, one = (rows, columns) if isinstance(rows.type, types.Array) else (columns, rows)
         self._make(widen, (self._sets, ids, one), types.none)
         return ids

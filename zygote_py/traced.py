@@ -3,8 +3,8 @@
     _, (sets, unions) = trace(f)((x, n), ((indices, None),))
 
 It stands where `push` does (`zygote_py.pushed`): `indices` is like the one argument that is asked for, an array, and
-holds the numbers of the sets that its elements begin with. `sets` is like the result, a number or an array of them; what
-the numbers mean, `zygote_py.adjoints.dependence` says.
+holds the numbers of the sets that its elements begin with. `sets` is like the result, an array. What the numbers mean,
+`zygote_py.adjoints.dependence` says.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.requests import Request, make_request
 
 if TYPE_CHECKING:
@@ -86,13 +84,6 @@ def _typed_trace(call: DerivedCall) -> TypedFunction:
 
     _, (number,), lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
-    kind = result_of(function).type
-    if not is_number(kind) and not is_array(kind):
-        raise refuse(
-            f"a sparse Jacobian of a function whose result is of type {kind}",
-            function.loc,
-            hint="return an array of floats",
-        )
     traced = Dependences(function, lowered.routines).trace(function, function.params[number])
     take_together(function, given, directions, (number,), (traced.indices,))
     tidy(function)

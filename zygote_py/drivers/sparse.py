@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numba import types
 
@@ -45,12 +45,12 @@ class _Sparse(Driver):
         last = _free("given", names)
         script = self.script(call, (*names, last))
         (asked,), _ = self.asked(call, script)
-        if not is_array(asked.type):
+        result: Any = call.typed(call.argument_types[:-1]).return_type if self.order == 1 else None
+        if self.order == 1 and not (is_array(result) and isinstance(result.dtype, types.Float)):
             raise refuse(
-                f"a sparse {'Jacobian' if self.order == 1 else 'Hessian'} with respect to `{asked.name}`, which is of "
-                f"type {asked.type} and no array",
+                f"a sparse Jacobian of `{call.name}`, whose result is of type {result}",
                 Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno),
-                hint="ask for one argument that is an array, or leave out `sparsity`",
+                hint="return an array of floats",
             )
         of = FUNCTION if self.order == 1 else f"gradient({FUNCTION}, wrt={asked.number - self.held})"
         return script, asked, last, of
@@ -105,6 +105,28 @@ class Products(_Sparse):
             script.add(f"found[start + {number}] = dy_{number}.ravel()")
             if number:
                 script.end()
+        script.end()
+        script.add("return found")
+        return script.function()
+
+
+@dataclass(frozen=True)
+class Weighed(_Sparse):
+    """The gradients of sums of the result's elements, weighed by the rows of a matrix: one row for each."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the weights."""
+        script, asked, rows, _ = self._begun(call)
+        names = list(script.parameters)[:-2]
+        dtype = script.named(getattr(script.namespace["np"], str(cast(Any, asked.type).dtype)), "dtype")
+        function = _free("function", [*names, rows])
+        inner = Script(f"{call.name}_weighed", (*names, rows, function), {"np": script.namespace["np"]})
+        inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
+        weighed = script.named(inner.function(), "weighed")
+        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.name}.size), {dtype})")
+        script.start("for k in range(count):")
+        script.add(f"dx = gradient({weighed}, wrt={asked.number})({', '.join(names)}, {rows}[k], {FUNCTION})")
+        script.add("found[k] = dx.ravel()")
         script.end()
         script.add("return found")
         return script.function()
