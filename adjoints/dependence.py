@@ -35,6 +35,7 @@ from zygote_py.adjoints.leaves import expose_leaves, expose_results
 from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
+from zygote_py.adjoints.same_way import goes_the_same_way
 from zygote_py.adjoints.sets_of_indices import (
     as_array,
     joined,
@@ -64,7 +65,8 @@ _PARTS = (np.real, np.imag)
 class Traced:
     """What gives the sets: `indices` is its parameter behind those of the primal, with the sets of the argument.
 
-    The function returns None, the sets of the result, and the array of all unions.
+    The function returns None, the sets of the result, the array of all unions, and whether it goes the same way for all
+    numbers.
     """
 
     function: Function
@@ -88,6 +90,7 @@ class Dependences:
 
     def trace(self, primal: Function, wrt: Param) -> Traced:
         """Make the function for an array among the arguments; the primal is changed. Raises DifferentiationError."""
+        same = Const(goes_the_same_way(primal), types.boolean)
         parts = expose_leaves(primal, [wrt])
         expose_results(primal)
         activity = find_active(primal, [wrt], parts)
@@ -102,7 +105,7 @@ class Dependences:
                 (value,) = block.terminator.values
                 found = builder.result(block, value)
                 block.instrs.append(unions := Instr(as_array, (sets,), _ROW))
-                block.terminator.values = (pack_all(block, (Const(None, types.none), found, unions)),)
+                block.terminator.values = (pack_all(block, (Const(None, types.none), found, unions, same)),)
         name_apart(primal.params)
         return Traced(primal, indices)
 
@@ -179,11 +182,12 @@ class _Builder:
 
     def run(self, given: Mapping[Param, Param]) -> None:
         """Add the sets of all active values, and do to those of arrays what is done to the arrays."""
-        self._ids.update(given)
+        self._ids |= dict(given.items())
         for block in self._function.blocks:
             for phi in tuple(block.phis):
                 if phi in self._activity and _has_set(phi.type):
-                    self._ids[phi] = made = Phi(ids_type(phi.type), _hint(phi), phi.loc)
+                    made = Phi(ids_type(phi.type), _hint(phi), phi.loc)
+                    self._ids[phi] = made
                     block.phis.append(made)
         for block in dominator_tree(self._function).order:
             self._out = []
@@ -198,9 +202,9 @@ class _Builder:
         for block in self._function.blocks:
             for phi in tuple(block.phis):
                 if phi in self._ids:
-                    made = self._ids[phi]
-                    assert isinstance(made, Phi)
-                    made.incoming = {pred: self._at_end(pred, operand) for pred, operand in phi.incoming.items()}
+                    ids = self._ids[phi]
+                    assert isinstance(ids, Phi)
+                    ids.incoming = {pred: self._at_end(pred, operand) for pred, operand in phi.incoming.items()}
 
     def result(self, block: Block, value: Operand) -> Operand:
         """The set of what a function returns, made at the end of a block."""

@@ -9,7 +9,8 @@ Arrays of numbers of sets stand beside arrays of floats.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +18,19 @@ from zygote_py.ir.helpers import helper
 from zygote_py.ir.ops import Effect
 
 Sets = list[int]
-Ids = np.ndarray[Any, np.dtype[np.int64]]
+Ids = Any  # arrays of them
+F = TypeVar("F", bound=Callable[..., object])
 
 
+def _acting(function: F) -> F:
+    return helper(function, Effect.WRITE)
+
+
+def _allocating(function: F) -> F:
+    return helper(function, Effect.ALLOCATE)
+
+
+@_allocating
 def no_sets() -> Sets:
     """An empty list of unions."""
     sets = [0]  # so that Numba knows of what it is a list
@@ -27,6 +38,7 @@ def no_sets() -> Sets:
     return sets
 
 
+@_acting
 def joined(sets: Sets, first: int, second: int) -> int:
     """The union of two sets. One that is seen to be in the other makes no new one."""
     if first == second or second == 0:
@@ -42,6 +54,7 @@ def joined(sets: Sets, first: int, second: int) -> int:
     return len(sets) // 2
 
 
+@_acting
 def joined_all(sets: Sets, ids: Ids) -> int:
     """The union of all sets in an array."""
     found = 0
@@ -50,6 +63,7 @@ def joined_all(sets: Sets, ids: Ids) -> int:
     return found
 
 
+@_acting
 def joined_rows(sets: Sets, ids: Ids) -> Ids:
     """The union of each row."""
     found = np.zeros(ids.shape[0], np.int64)
@@ -59,6 +73,7 @@ def joined_rows(sets: Sets, ids: Ids) -> Ids:
     return found
 
 
+@_acting
 def joined_columns(sets: Sets, ids: Ids) -> Ids:
     """The union of each column."""
     found = np.zeros(ids.shape[1], np.int64)
@@ -68,6 +83,7 @@ def joined_columns(sets: Sets, ids: Ids) -> Ids:
     return found
 
 
+@_acting
 def joined_outer(sets: Sets, rows: Ids, columns: Ids) -> Ids:
     """The union of each of some sets with each of others."""
     found = np.empty((len(rows), len(columns)), np.int64)
@@ -77,21 +93,17 @@ def joined_outer(sets: Sets, rows: Ids, columns: Ids) -> Ids:
     return found
 
 
+@_acting
 def widen(sets: Sets, ids: Ids, more: int) -> None:
     """Add a set to each in an array."""
     for index in np.ndindex(ids.shape):
         ids[index] = joined(sets, ids[index], more)
 
 
+@_allocating
 def as_array(sets: Sets) -> Ids:
     """The list as an array."""
     found = np.empty(len(sets), np.int64)
     for k in range(len(sets)):
         found[k] = sets[k]
     return found
-
-
-for _function in (joined, joined_all, joined_rows, joined_columns, joined_outer, widen):
-    helper(_function, Effect.WRITE)
-for _function in (no_sets, as_array):
-    helper(_function, Effect.ALLOCATE)

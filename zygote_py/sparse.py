@@ -6,7 +6,8 @@
 What depends on what is found out for the arguments of each call, by a run of the function (for a Hessian of its
 gradient) that carries sets of indices in the place of numbers (`zygote_py.adjoints.dependence`). Columns that share no
 row are computed in one direction (`zygote_py.sparsity`), several directions at once (`zygote_py.drivers.sparse`). While
-the sets are what they were before, so are the pattern, the directions, and the places of the entries.
+the sets are what they were before, so are the pattern, the directions, and the places of the entries. Where numbers do
+not decide which way the function goes (`zygote_py.adjoints.same_way`), they are not even found out again.
 
 It does not make patterns that hold for other arguments: a branch, or an index that is computed from a float, may be
 another there.
@@ -17,7 +18,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,10 +42,12 @@ _GAIN = 16  # so many directions less are worth compiling the gradient
 class _Plan:
     """How a matrix is computed: in which `directions`, and where each entry is read: direction and element.
 
-    Of the entries in the rows `alone`, `of_alone` says which they are. It serves while `found` is what was found out.
+    Of the entries in the rows `alone`, `of_alone` says which they are. It serves while `found` is what was found out,
+    and for what is `given`, if that alone decides it.
     """
 
     found: tuple[Any, ...]
+    given: tuple[Any, ...] | None
     pattern: Pattern
     directions: Any
     direction: Ints
@@ -147,6 +150,7 @@ class _Sparse:
         from zygote_py.sparsity import rows_of
 
         last = self._last
+        same: Any = False
         if self._given is not None:
             found: tuple[Any, ...] = (x.dtype,)
             if self._given.shape[1] != x.size:
@@ -154,12 +158,36 @@ class _Sparse:
                     f"`sparsity` has {self._given.shape[1]} columns, and the argument {x.size} elements: one for each"
                 )
         else:
-            sets, unions = self._dependence(*args, (-1 - np.arange(x.size)).reshape(x.shape))
+            if last is not None and last.given is not None and last.given == self._decisive(args):
+                return last
+            sets, unions, same = self._dependence(*args, (-1 - np.arange(x.size)).reshape(x.shape))
             found = x.dtype, x.size, np.ravel(sets), unions
-        if last is None or not last.fits(found):
+        given = self._decisive(args) if same else None
+        if last is not None and last.fits(found):
+            plan = replace(last, given=given)
+        else:
             pattern = self._given or rows_of(found[2], found[3], x.size)
-            last = self._last = self._planned(pattern, x.dtype, found)
-        return last
+            plan = replace(self._planned(pattern, x.dtype, found), given=given)
+        self._last = plan
+        return plan
+
+    def _decisive(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """All that decides what depends on what, where numbers do not; None if that is not known."""
+        circumstances = self._dependence.circumstances()
+        if circumstances is None:
+            return None
+        now, captured = circumstances
+        found = [now]
+        for value in (*args, *captured):
+            if isinstance(value, np.ndarray):
+                found.append((value.shape, value.dtype.str, value.flags.c_contiguous, value.flags.f_contiguous))
+            elif isinstance(value, int | np.integer | np.bool_ | None):
+                found.append((type(value), value))
+            elif isinstance(value, float | np.floating):
+                found.append(type(value))
+            else:
+                return None
+        return tuple(found)
 
     def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
         """How a matrix with this pattern is computed."""
@@ -227,7 +255,7 @@ class SparseJacobian(_Sparse):
         colours, count = colour_columns(pattern, dense)
         alone = np.flatnonzero(dense)
         directions = _directions(colours, count, dtype)
-        return _Plan(found, pattern, directions, colours[pattern.columns], rows, alone, dense[rows])
+        return _Plan(found, None, pattern, directions, colours[pattern.columns], rows, alone, dense[rows])
 
     def _of_alone(self, plan: _Plan, args: tuple[Any, ...], x: Any) -> Any:
         weights = np.zeros((len(plan.alone), plan.pattern.shape[0]), x.dtype)
@@ -272,7 +300,7 @@ class SparseHessian(_Sparse):
         mirrored = np.where(dense[rows] != dense[columns], dense[rows], rows < columns)
         read_row, read_column = np.where(mirrored, columns, rows), np.where(mirrored, rows, columns)
         none = np.zeros(0, np.int64), np.zeros(len(rows), np.bool_)
-        return _Plan(found, pattern, _directions(colours, count, dtype), colours[read_column], read_row, *none)
+        return _Plan(found, None, pattern, _directions(colours, count, dtype), colours[read_column], read_row, *none)
 
 
 def _given(sparsity: Any) -> Pattern | None:

@@ -12,16 +12,21 @@ Nothing here knows of functions and their derivatives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+F = TypeVar("F", bound=Callable[..., Any])
 
-_compiled: Any = numba.njit
+
+def _compiled(function: F) -> F:
+    decorate: Any = numba.njit
+    return cast(F, decorate(function))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
 """Which elements of an argument a function's result depends on, as a function of its arguments.
 
-    _, (sets, unions) = trace(f)((x, n), ((indices, None),))
+    _, (sets, unions, same) = trace(f)((x, n), ((indices, None),))
 
 It stands where `push` does (`zygote_py.pushed`): `indices` is like the one argument that is asked for, an array, and
-holds the numbers of the sets that its elements begin with. `sets` is like the result, an array. What the numbers mean,
-`zygote_py.adjoints.dependence` says.
+holds the numbers of the sets that its elements begin with. `sets` is like the result, an array, `same` is whether the
+function goes the same way for all numbers. What the numbers of sets mean, `zygote_py.adjoints.dependence` says.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What sparse Jacobians and Hessians are made of: what depends on what, and products with several directions.
 
     def f_dependences(x, n, indices, closure_):
-        _, (sets, unions) = trace(closure_)((x, n), ((indices, None),))
-        return sets, unions
+        _, (sets, unions, same) = trace(closure_)((x, n), ((indices, None),))
+        return sets, unions, same
 
 `order` is 1 for the function, whose result is an array, and 2 for its gradient with respect to the same argument.
 """
@@ -69,8 +69,8 @@ class Dependence(_Sparse):
         changes = [indices if number == asked.number else "None" for number in range(len(names))]
         traced = script.named(trace, "trace")
         script.add(
-            f"_, (sets, unions) = {traced}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
-            "return sets, unions",
+            f"_, (sets, unions, same) = {traced}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
+            "return sets, unions, same",
         )
         return script.function()
 
