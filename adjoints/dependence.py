@@ -418,7 +418,11 @@ class _Builder:
             return self._empty(operand)
         if is_number(operand.type) or not _has_set(operand.type):
             return _EMPTY
-        raise InternalError("dependence: a list without sets")
+        raise refuse(
+            "what depends on what is not found out through a list that another list may stand for",
+            operand.loc if isinstance(operand, Value) else self._function.loc,
+            hint="pass the pattern as `sparsity`, or use arrays in the place of lists",
+        )
 
     def _at_end(self, block: Block, operand: Operand) -> Operand:
         """The set of what a phi gets from a block."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -268,7 +269,7 @@ def test_the_pattern_follows_what_decides_an_index():
     def by_value(x):
         y = np.zeros(len(x))
         for i in range(len(x)):
-            y[i] = x[int(10.0 * x[i]) % len(x)]
+            y[i] = x[int(10.0 * x[i] + 0.5) % len(x)]
         return y
 
     def by_argument(x, places):
@@ -279,7 +280,8 @@ def test_the_pattern_follows_what_decides_an_index():
 
     global STRIDE
     jacobian = SparseJacobian(strided)
-    for STRIDE in (1, 3, 1):  # a global is a constant of what is compiled
+    for stride in (1, 3, 1):
+        STRIDE = stride  # a global is a constant of what is compiled
         agree(jacobian(X), differences(strided, X), 14, 1e-8)
     jacobian = SparseJacobian(by_value)
     for x in (X, X[::-1].copy(), X):
@@ -411,6 +413,7 @@ def test_an_entry_that_a_branch_brings_in_is_missed_from_a_given_pattern():
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=1), (X,), "argument 1 of 1"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt="y"), (X,), "`y`, which is no parameter"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=(0,)), (X,), "with respect to"),
+        (lambda: SparseJacobian(lambda *x: x[0] * 2.0), (X,), "any number of arguments"),
     ],
 )
 def test_what_has_no_sparse_derivative_is_refused(make, args, message):
@@ -441,6 +444,16 @@ def test_a_failed_call_changes_nothing():
     with pytest.raises(ValueError, match="negative"):
         jacobian(-X)
     agree(jacobian(X), expected, 13, 1e-8)
+
+
+def test_it_can_be_pickled():
+    hessian = SparseHessian(rosenbrock)
+    hessian(X)
+    again = pickle.loads(pickle.dumps(hessian))
+    np.testing.assert_array_equal(again(X).toarray(), hessian(X).toarray())
+    narrow = pickle.loads(pickle.dumps(SparseHessian(rosenbrock, sparsity=np.eye(7))))
+    with pytest.raises(ValueError, match="lacks an entry"):
+        narrow(X)
 
 
 def test_without_compiling():

@@ -78,6 +78,7 @@ class _Sparse:
         self.wrt = wrt
         if not isinstance(wrt, int | str):
             raise self._refused(f"{self} with respect to {wrt!r}", "name one argument, an array")
+        self.sparsity = sparsity
         self._given = _given(sparsity)
         self._dependence = DerivativeFunction(f, Dependence(wrt, order=self._order))
         self._products = DerivativeFunction(f, Products(wrt, order=self._order))
@@ -88,6 +89,9 @@ class _Sparse:
 
     def __repr__(self) -> str:
         return f"<{self} of {getattr(self.primal, '__qualname__', self.primal)}>"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.primal, self.wrt, self.sparsity)
 
     def __call__(self, *args: Any, **kwargs: Any) -> csr_array:
         """The matrix at these arguments."""
@@ -195,6 +199,8 @@ class _Sparse:
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
         """The arguments in the order of the parameters, and which is asked for."""
+        if any(each.kind is each.VAR_POSITIONAL for each in self._signature.parameters.values()):
+            raise self._refused(f"{self} of a function of any number of arguments", "give each of them a name")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         found, names = list(bound.args), list(self._signature.parameters)

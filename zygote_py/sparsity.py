@@ -70,8 +70,12 @@ def rows_of(sets: Ints, unions: Ints, n: int) -> Pattern:
     Returns:
         The pattern.
     """
+    from scipy.sparse import csr_array
+
     starts, columns = _rows_of(sets, unions, n)
-    return Pattern((len(sets), n), starts, columns)
+    rows = csr_array((np.ones(len(columns), np.bool_), columns, starts), shape=(len(sets), n))
+    rows.sort_indices()
+    return Pattern((len(sets), n), starts, rows.indices.astype(np.int64))
 
 
 @_compiled
@@ -85,8 +89,10 @@ def _rows_of(sets: Ints, unions: Ints, n: int) -> tuple[Ints, Ints]:
     end = 0
     for row in range(len(sets)):
         if end + n > len(columns):
-            columns = np.concatenate((columns, np.empty(len(columns) + n, np.int64)))
-        start = end
+            larger = np.empty(2 * len(columns) + n, np.int64)
+            for at in range(end):
+                larger[at] = columns[at]
+            columns = larger
         given = sets[row]
         if given > 0 and first[given] > 0:
             other = first[given] - 1
@@ -114,9 +120,8 @@ def _rows_of(sets: Ints, unions: Ints, n: int) -> tuple[Ints, Ints]:
                         found[-part - 1] = row + 1
                         columns[end] = -part - 1
                         end += 1
-            columns[start:end].sort()
         starts[row + 1] = end
-    return starts, columns[:end].copy()
+    return starts, columns[:end]
 
 
 def colour_columns(pattern: Pattern, dense: Mask) -> tuple[Ints, int]:
