@@ -1,9 +1,9 @@
 """What depends on what: beside every number of a primal the set of the elements of an argument that it depends on.
 
     %y = mul %x, %w : f64                       %y = mul %x, %w : f64
-                                      ->        %iy = joined %sets, %ix, %iw : i64
+                                      ->        %i_y = joined %sets, %i_x, %i_w : i64
     setitem %a, %y, %i                          setitem %a, %y, %i
-                                                setitem %ia, %iy, %i
+                                                setitem %i_a, %i_y, %i
 
 It is made as a pushforward is (`pushforward.py`), with names of sets in the place of tangents. A set has a number: 0 is
 the empty one, -k holds element k alone, counted from 1, and k > 0 is the union of the two sets whose numbers are in the
@@ -96,7 +96,7 @@ class Dependences:
         activity = find_active(primal, [wrt], parts)
         sets = Instr(no_sets, (), _SETS, "sets")
         builder = _Builder(self, primal, activity, sets)
-        indices = Param(ids_type(wrt.type), f"i{wrt.hint}", wrt.loc)
+        indices = Param(ids_type(wrt.type), f"i_{wrt.hint}", wrt.loc)
         primal.params += (indices,)
         builder.run({wrt: indices})
         primal.entry.instrs.insert(0, sets)
@@ -146,7 +146,7 @@ class Dependences:
         activity = find_active(primal, wrt, results=written)
         sets = Param(_SETS, "sets", primal.loc)
         builder = _Builder(self, primal, activity, sets)
-        given = {param: Param(ids_type(param.type), f"i{param.hint}", param.loc) for param in wrt}
+        given = {param: Param(ids_type(param.type), f"i_{param.hint}", param.loc) for param in wrt}
         primal.params += (*given.values(), sets)
         builder.run(given)
         for block in primal.blocks:
@@ -474,7 +474,8 @@ def _has_set(kind: Type) -> bool:
 
 
 def _hint(value: Value) -> str:
-    return f"i{value.hint or ''}"
+    """A name with something between, as `is` and `in` are none."""
+    return f"i_{value.hint}" if value.hint else "i"
 
 
 def _unknown(instr: Instr) -> DifferentiationError:

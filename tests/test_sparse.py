@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import subprocess
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, eye_array
 
+from zygote_py import adjoint
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.sparse import SparseHessian, SparseJacobian
 
@@ -155,7 +157,24 @@ def real_parts(x):
     return np.abs(z)
 
 
+def ruled(s, n):
+    return math.sin(s) * n
+
+
+@adjoint(ruled)
+def rule_of_ruled(s, n):
+    return math.sin(s) * n, lambda d: (d * math.cos(s) * n, d * math.sin(s))
+
+
+def neighbours(x):
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        y[i] = ruled(x[i], x[i - 1])
+    return y
+
+
 JACOBIANS = [
+    (neighbours, (X,), 14),
     (branches, (X,), 10),
     (smooth, (X,), None),
     (overwrite, (X,), 13),
@@ -201,6 +220,7 @@ HESSIANS = [
     (lambda w: np.sum(w[1:] * w[:-1]), (A[:3, :3],), 12),
     (lambda x: np.sum(branches(x)), (X,), None),
     (lambda x: np.sum(overwrite(x)), (X,), 12),
+    (lambda x: np.sum(neighbours(x)), (X,), 21),
 ]
 
 
