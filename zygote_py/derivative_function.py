@@ -149,6 +149,16 @@ class DerivativeFunction:
         """The machine code of the gradient for these arguments, or Numba types."""
         return self._native(numba_adapter.asm_text, args)
 
+    def circumstances(self) -> tuple[object, tuple[Any, ...]] | None:
+        """What a call depends on besides its arguments: what was compiled, by identity, and the captured values.
+
+        None if that is not known before the call.
+        """
+        now = self._now
+        if self._star or not now.compiled or now.is_outdated():
+            return None
+        return now, tuple(capture.read() for capture in now.hidden)
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
         if self._star:

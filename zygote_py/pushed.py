@@ -49,14 +49,14 @@ def typed_pushforward(call: DerivedCall) -> TypedFunction:
 
     def lower(taken: tuple[Type, ...]) -> LoweredFunction:
         lowered = lower_typed(call.typed(taken))
-        _work_on_copies(lowered.function, lowered.argument_count)
+        work_on_copies(lowered.function, lowered.argument_count)
         return lowered
 
     _, wrt, lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
     pushed = made.push(function, [function.params[number] for number in wrt])
-    _take_together(function, given, directions, wrt, pushed.tangents)
+    take_together(function, given, directions, wrt, pushed.tangents)
     tidy(function)
     derived = Derived(function, 2, routines_of(function))
     return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
@@ -67,7 +67,7 @@ def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
     return carries_adjoint(kind) and not all(isinstance(each, types.NoneType) for each in tangents)
 
 
-def _work_on_copies(function: Function, count: int) -> None:
+def work_on_copies(function: Function, count: int) -> None:
     """Let a function write to copies of its arguments."""
     params = function.params[:count]
     refuse_shared_arguments(function)
@@ -87,7 +87,7 @@ def _work_on_copies(function: Function, count: int) -> None:
     function.entry.instrs[:0] = [*before, *copies.values()]
 
 
-def _take_together(
+def take_together(
     function: Function, given: Type, directions: Type, wrt: Sequence[int], tangents: Sequence[Param]
 ) -> None:
     """Let a pushforward take its arguments as one tuple, and their tangents as one for each direction."""

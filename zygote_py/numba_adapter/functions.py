@@ -154,9 +154,11 @@ def _key(value: Any) -> object:
             return None
     defaults = value.__defaults__ or (), tuple((value.__kwdefaults__ or {}).items())
     try:
-        return value.__code__, id(value.__globals__), tuple(held), constant_key(defaults)
+        key = value.__code__, id(value.__globals__), tuple(held), constant_key(defaults)
+        hash(key)  # an array may be among the defaults
     except TypeError:
         return None
+    return key
 
 
 def as_python(value: Any) -> Any:

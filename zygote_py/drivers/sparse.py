@@ -1,0 +1,138 @@
+"""What sparse Jacobians and Hessians are made of: what depends on what, and products with several directions.
+
+    def f_dependences(x, n, indices, closure_):
+        _, (sets, unions, same) = trace(closure_)((x, n), ((indices, None),))
+        return sets, unions, same
+
+`order` is 1 for the function, whose result is an array, and 2 for its gradient with respect to the same argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import is_array
+from zygote_py.drivers.forms import FUNCTION, Asked, Driver
+from zygote_py.drivers.writing import WIDTH, Script
+from zygote_py.ir.core import Loc
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+
+_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+@dataclass(frozen=True)
+class _Sparse(Driver):
+    """A driver that takes one array more, behind the arguments."""
+
+    order: int = 1
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The arguments, and the array."""
+        names = list(of.parameters)
+        return inspect.Signature([inspect.Parameter(each, _PLAIN) for each in (*names, _free("given", names))])
+
+    def _begun(self, call: DerivedCall) -> tuple[Script, Asked, str, str]:
+        """The script, what is asked for, the name of the last parameter, and what stands for the function."""
+        names = list(inspect.signature(call.func).parameters)
+        last = _free("given", names)
+        script = self.script(call, (*names, last))
+        (asked,), _ = self.asked(call, script)
+        result: Any = call.typed(call.argument_types[:-1]).return_type if self.order == 1 else None
+        if self.order == 1 and not (is_array(result) and isinstance(result.dtype, types.Float)):
+            raise refuse(
+                f"a sparse Jacobian of `{call.name}`, whose result is of type {result}",
+                Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno),
+                hint="return an array of floats",
+            )
+        of = FUNCTION if self.order == 1 else f"gradient({FUNCTION}, wrt={asked.number - self.held})"
+        return script, asked, last, of
+
+
+@dataclass(frozen=True)
+class Dependence(_Sparse):
+    """On which elements of the argument each element of the result depends; takes an array with their numbers."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the numbers."""
+        from zygote_py.traced import trace
+
+        script, asked, indices, of = self._begun(call)
+        names = list(script.parameters)[:-2]
+        changes = [indices if number == asked.number else "None" for number in range(len(names))]
+        traced = script.named(trace, "trace")
+        script.add(
+            f"_, (sets, unions, same) = {traced}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
+            "return sets, unions, same",
+        )
+        return script.function()
+
+
+@dataclass(frozen=True)
+class Products(_Sparse):
+    """How the result changes in directions, the rows of a matrix: one row for each, with the elements of the result."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the directions."""
+        script, asked, rows, of = self._begun(call)
+        names = list(script.parameters)[:-2]
+        kind: Any = asked.type
+        dtype = script.named(getattr(script.namespace["np"], str(kind.dtype)), "dtype")
+        shape = f"{asked.name}.shape"
+        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((0, 0), {dtype})")
+        script.start(f"for start in range(0, count, {WIDTH}):")
+        changes = []
+        for number in range(WIDTH):
+            at = "start" if number == 0 else f"min(start + {number}, count - 1)"
+            script.add(f"v_{number} = {rows}[{at}].reshape({shape})")
+            tangents = [f"v_{number}" if place == asked.number else "None" for place in range(len(names))]
+            changes.append(f"({', '.join(tangents)},)")
+        taken = ", ".join(f"dy_{number}" for number in range(WIDTH))
+        script.add(f"_, ({taken},) = push({of})(({', '.join(names)},), ({', '.join(changes)},))")
+        script.start("if start == 0:")
+        script.add(f"found = np.zeros((count, dy_0.size), {dtype})")
+        script.end()
+        for number in range(WIDTH):
+            if number:
+                script.start(f"if start + {number} < count:")
+            script.add(f"found[start + {number}] = dy_{number}.ravel()")
+            if number:
+                script.end()
+        script.end()
+        script.add("return found")
+        return script.function()
+
+
+@dataclass(frozen=True)
+class Weighed(_Sparse):
+    """The gradients of sums of the result's elements, weighed by the rows of a matrix: one row for each."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the weights."""
+        script, asked, rows, _ = self._begun(call)
+        names = list(script.parameters)[:-2]
+        dtype = script.named(getattr(script.namespace["np"], str(cast(Any, asked.type).dtype)), "dtype")
+        function = _free("function", [*names, rows])
+        inner = Script(f"{call.name}_weighed", (*names, rows, function), {"np": script.namespace["np"]})
+        inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
+        weighed = script.named(inner.function(), "weighed")
+        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.name}.size), {dtype})")
+        script.start("for k in range(count):")
+        script.add(f"dx = gradient({weighed}, wrt={asked.number})({', '.join(names)}, {rows}[k], {FUNCTION})")
+        script.add("found[k] = dx.ravel()")
+        script.end()
+        script.add("return found")
+        return script.function()
+
+
+def _free(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
