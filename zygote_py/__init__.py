@@ -19,11 +19,25 @@ if TYPE_CHECKING:
     from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
     from zygote_py.inverses import check_inverse, inverse
     from zygote_py.pullbacks import Pullback, pullback
+    from zygote_py.scipy_functions import (
+        ScipyEquations,
+        ScipyObjective,
+        ScipyOde,
+        ScipyResiduals,
+        scipy_objective,
+        scipy_ode,
+        scipy_residuals,
+        scipy_root,
+    )
 
 __all__ = [
     "DifferentiationError",
     "GradientFunction",
     "Pullback",
+    "ScipyEquations",
+    "ScipyObjective",
+    "ScipyOde",
+    "ScipyResiduals",
     "__version__",
     "adjoint",
     "check_adjoint",
@@ -35,6 +49,10 @@ __all__ = [
     "ignore",
     "inverse",
     "pullback",
+    "scipy_objective",
+    "scipy_ode",
+    "scipy_residuals",
+    "scipy_root",
     "stop_gradient",
     "value_and_gradient",
 ]
@@ -43,6 +61,10 @@ __version__ = "0.1.0"
 # Imported when they are asked for, as they need the compiler: a gradient out of the cache does not.
 _LATER = {
     "Pullback": "zygote_py.pullbacks",
+    "ScipyEquations": "zygote_py.scipy_functions",
+    "ScipyObjective": "zygote_py.scipy_functions",
+    "ScipyOde": "zygote_py.scipy_functions",
+    "ScipyResiduals": "zygote_py.scipy_functions",
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
     "check_inverse": "zygote_py.inverses",
@@ -52,6 +74,10 @@ _LATER = {
     "ignore": "zygote_py.custom",
     "inverse": "zygote_py.inverses",
     "pullback": "zygote_py.pullbacks",
+    "scipy_objective": "zygote_py.scipy_functions",
+    "scipy_ode": "zygote_py.scipy_functions",
+    "scipy_residuals": "zygote_py.scipy_functions",
+    "scipy_root": "zygote_py.scipy_functions",
     "stop_gradient": "zygote_py.custom",
 }
 

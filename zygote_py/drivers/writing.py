@@ -77,7 +77,7 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 
 # The names that drivers use.
 _OWN = re.compile(
-    r"(a|args|dtype|dy|found|g|i|j|k|np|push|row|tangents|v|value|y|component_\d+|[demnrtu]_\d+|dy_\d+)_*"
+    r"(a|args|dtype|dy|float|found|g|i|j|k|len|np|push|range|row|s|tangents|v|value|y|component_\d+|[demnrtu]_\d+|dy_\d+)_*"
 )
 
 
