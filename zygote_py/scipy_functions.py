@@ -271,7 +271,8 @@ class ScipyObjective(_Function):
         """The value alone; it may be taken apart into value and gradient, as SciPy does for `jac=True`."""
         _, arguments = self._call(x, args)
         value, _ = self._derived("value", arguments)(*arguments)
-        return Value(value, lambda x=np.array(x): self(x, *args)[1])
+        copy = np.array(x)  # SciPy may write to its own
+        return Value(value, lambda: self(copy, *args)[1])
 
     def jac(self, x: Any, /, *args: Any) -> Vector:
         """The gradient alone."""

@@ -8,7 +8,8 @@
     %t = pack %x, %y : (f64, f64)
     return getitem %t, 1                    return %y
 
-A part of a tuple that can only be None is None. Redundant phis are copies too. A copy of an array is not one: `pos` of an array makes a new array.
+A part of a tuple that can only be None is None. Redundant phis are copies too. A copy of an array is not one: `pos` of
+an array makes a new array.
 """
 
 from __future__ import annotations
