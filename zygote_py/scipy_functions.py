@@ -314,7 +314,32 @@ class Value(float):
         return float, (float(self),)
 
 
-class ScipyResiduals(_Function):
+class _VectorFunction(_Function):
+    """A function of a vector that returns a vector; a square one has as many components as variables."""
+
+    _square = False
+
+    def _components(self, layout: Layout, arguments: tuple[Any, ...]) -> Vector:
+        found = np.array(self._derived("vector", arguments)(*arguments))
+        self._check(found.size, layout.size)
+        return found
+
+    def _jacobian(self, layout: Layout, arguments: tuple[Any, ...]) -> Matrix:
+        kind = "square Jacobian" if self._square else "Jacobian"
+        found = layout.columns(self._derived(kind, arguments)(*arguments))
+        self._check(len(found), layout.size)
+        return found
+
+    def _check(self, count: int, size: int) -> None:
+        if self._square and count != size:
+            raise refuse(
+                f"the function has {count} components, and {size} variables",
+                self._arguments.loc,
+                hint="return one number for each variable; for `least_squares`, use `scipy_residuals`",
+            )
+
+
+class ScipyResiduals(_VectorFunction):
     """What `scipy_residuals` gives: a function of a vector that returns a vector, with its Jacobian."""
 
     def __call__(self, x: Any, /, *args: Any) -> Any:
@@ -328,44 +353,33 @@ class ScipyResiduals(_Function):
 
     def fun(self, x: Any, /, *args: Any) -> Vector:
         """The vector of all that the function returns."""
-        _, arguments = self._call(x, args)
-        return self._checked(np.array(self._derived("vector", arguments)(*arguments)), x)
+        return self._components(*self._call(x, args))
 
     def jac(self, x: Any, /, *args: Any) -> Matrix:
         """The Jacobian: a row for each component, a column for each element of `x`."""
-        layout, arguments = self._call(x, args)
-        blocks = self._derived("Jacobian", arguments)(*arguments)
-        return self._checked(layout.columns(blocks), x)
+        return self._jacobian(*self._call(x, args))
 
     def hess(self, x: Any, v: Any, /, *args: Any) -> Matrix:
         """The Hessian of the sum of all components times the weights `v`."""
         layout, arguments = self._call(x, args)
-        weights = np.array(v, np.float64).ravel()
+        weights = np.array(v, np.float64, ndmin=1)
         return layout.square(self._derived("weighted", arguments)(*arguments, weights))
-
-    def _checked(self, found: Any, x: Any) -> Any:
-        return found
 
 
 class ScipyEquations(ScipyResiduals):
     """What `scipy_root` gives: as many equations as unknowns, with their Jacobian."""
 
+    _square = True
+
     def __call__(self, x: Any, /, *args: Any) -> tuple[Vector, Matrix]:
         """The vector of what shall be zero, and the Jacobian."""
         return self.fun(x, *args), self.jac(x, *args)
 
-    def _checked(self, found: Any, x: Any) -> Any:
-        if len(found) != np.size(x):
-            raise refuse(
-                f"{len(found)} equations for {np.size(x)} unknowns",
-                self._arguments.loc,
-                hint="use `scipy_residuals`, for scipy.optimize.least_squares",
-            )
-        return found
 
-
-class ScipyOde(_Function):
+class ScipyOde(_VectorFunction):
     """What `scipy_ode` gives: the right-hand side of a differential equation, with its Jacobian."""
+
+    _square = True
 
     def __init__(self, f: Callable[..., Any], y0: Any, constants: Mapping[str, Any] | None) -> None:
         super().__init__(f, y0, 1, constants, "y0")
@@ -384,25 +398,11 @@ class ScipyOde(_Function):
 
     def fun(self, t: float, y: Any, /, *args: Any) -> Vector:
         """The derivative of the state."""
-        layout, arguments = self._call(y, (float(t), *args))
-        found = np.array(self._derived("vector", arguments)(*arguments))
-        self._check(len(found), layout)
-        return found
+        return self._components(*self._call(y, (float(t), *args)))
 
     def jac(self, t: float, y: Any, /, *args: Any) -> Matrix:
         """The Jacobian: the derivatives of this in the state."""
-        layout, arguments = self._call(y, (float(t), *args))
-        found = layout.columns(self._derived("Jacobian", arguments)(*arguments))
-        self._check(len(found), layout)
-        return found
-
-    def _check(self, count: int, layout: Layout) -> None:
-        if count != layout.size:
-            raise refuse(
-                f"the derivative has {count} components, and the state {layout.size}",
-                self._arguments.loc,
-                hint="return the derivative of each component of `y`",
-            )
+        return self._jacobian(*self._call(y, (float(t), *args)))
 
 
 class _Arguments:

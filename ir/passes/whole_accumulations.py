@@ -11,7 +11,7 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand
+from zygote_py.ir.core import Function, Instr, Operand, Type
 
 
 def write_out_whole_accumulations(function: Function) -> None:
@@ -22,10 +22,11 @@ def write_out_whole_accumulations(function: Function) -> None:
             assert isinstance(instr, Instr)
             if instr.op is ops.accumulate and len(instr.args) == 2 and isinstance(instr.args[0].type, types.Array):
                 array, value = instr.args
-                if array.type.ndim == 0:  # one element
-                    instrs += _of_one_element(instr, array, value)
+                type_ = instr.args[0].type
+                if type_.ndim == 0:
+                    instrs += _of_one_element(instr, array, value, type_.dtype)
                     continue
-                kind = types.Array(array.type.dtype, array.type.ndim, "C")
+                kind = types.Array(type_.dtype, type_.ndim, "C")
                 total = Instr(operator.add, (array, value), kind, "", instr.loc)
                 instrs += [total, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]
             else:
@@ -33,9 +34,8 @@ def write_out_whole_accumulations(function: Function) -> None:
         block.instrs = list(instrs)
 
 
-def _of_one_element(instr: Instr, array: Operand, value: Operand) -> list[Instr]:
+def _of_one_element(instr: Instr, array: Operand, value: Operand, kind: Type) -> list[Instr]:
     """The same for an array without axes."""
-    kind = array.type.dtype
     made = [read := Instr(ops.getitem, (array,), kind, "", instr.loc)]
     if isinstance(value.type, types.Array):
         made.append(value := Instr(ops.getitem, (value,), kind, "", instr.loc))
