@@ -22,7 +22,6 @@ from zygote_py.ir.core import Loc
 from zygote_py.structures import field_names, parts, with_parts
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
-Matrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 _CONSTANTS = (int, bool, np.integer, np.bool_, str, bytes, type(None))
 
@@ -58,7 +57,7 @@ class Layout:
             raise refuse(f"`{name}` holds no floats", loc, hint="pass floats, or arrays of floats, for what is to vary")
 
     def flatten(self, structure: Any) -> Vector:
-        """The floats of a structure of this form, of its gradient, or of a direction, as a new vector.
+        """The floats of a structure of this form, or of its gradient, as a new vector.
 
         Raises DifferentiationError if the structure is of another form.
         """
@@ -72,29 +71,7 @@ class Layout:
 
     def unflatten(self, x: Vector) -> Any:
         """The structure for a vector, whose memory it may share."""
-        leaves = iter(self._leaves)
-        return self._like(self.structure, leaves, x, with_constants=True)
-
-    def direction(self, x: Vector) -> Any:
-        """The same as a direction: None stands in the place of constants."""
-        return self._like(self.structure, iter(self._leaves), x, with_constants=False)
-
-    def columns(self, derivatives: Any, rows: int | None = None) -> Matrix:
-        """The derivatives of an array in the elements of a structure: a structure of arrays, as a matrix.
-
-        Each has the shape of the array and behind it that of the leaf; `rows` is the array's size, if it is not 1-D.
-        """
-        blocks = list(self._values(self.structure, derivatives))
-        count = len(blocks[0]) if rows is None else rows
-        matrix = np.empty((count, self.size))
-        for leaf, block in zip(self._leaves, blocks, strict=True):
-            matrix[:, leaf.start : leaf.stop] = np.reshape(block, (count, leaf.stop - leaf.start))
-        return matrix
-
-    def square(self, derivatives: Any) -> Matrix:
-        """The second derivatives: a structure of structures, as a matrix."""
-        rows = zip(self._leaves, self._values(self.structure, derivatives), strict=True)
-        return np.concatenate([self.columns(row, leaf.stop - leaf.start) for leaf, row in rows])
+        return self._like(self.structure, iter(self._leaves), x)
 
     def _take(self, value: Any, path: str) -> None:
         held = parts(value)
@@ -134,14 +111,11 @@ class Layout:
         for mine, part in zip(held, given, strict=True):
             yield from self._values(mine, part)
 
-    def _like(self, own: Any, leaves: Iterator[_Leaf], x: Vector, *, with_constants: bool) -> Any:
+    def _like(self, own: Any, leaves: Iterator[_Leaf], x: Vector) -> Any:
         held = parts(own)
         if held is not None:
-            made = [self._like(part, leaves, x, with_constants=with_constants) for part in held]
-            return with_parts(own, made)
-        if _varies(own):
-            return next(leaves).taken(x)
-        return own if with_constants else None
+            return with_parts(own, [self._like(part, leaves, x) for part in held])
+        return next(leaves).taken(x) if _varies(own) else own
 
     def _misfit(self, value: Any, message: str) -> Exception:
         return refuse(f"the structure {type(value).__name__} {message}", self._loc, hint="pass one like x0")

@@ -21,8 +21,8 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.api import value_and_gradient
 from zygote_py.derivative_function import DerivativeFunction
 from zygote_py.directions import hessian, hvp, jacobian
-from zygote_py.drivers.flat import Flat, Weighted
-from zygote_py.flattening import Layout, Matrix, Vector
+from zygote_py.drivers.vectors import Flat, OfVector, Weighted
+from zygote_py.flattening import Layout, Vector
 from zygote_py.forms import hashable
 from zygote_py.ir.core import Loc
 from zygote_py.requests import Wrt
@@ -38,6 +38,8 @@ __all__ = [
     "scipy_residuals",
     "scipy_root",
 ]
+
+Matrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 def scipy_objective(
@@ -182,6 +184,9 @@ class _Function:
             )
         start = tuple(map(_as_floats, x0)) if several else _as_floats(x0)
         self._layout = None if x0 is None else Layout(start, self._arguments.loc, name)
+        self._is_vector = start is None or (
+            isinstance(start, np.ndarray) and start.ndim == 1 and start.dtype == np.float64
+        )
         self._made: dict[tuple[str, int], DerivativeFunction] = {}
 
     def __reduce__(self) -> Any:
@@ -196,8 +201,8 @@ class _Function:
 
     def unflatten(self, x: Any) -> Any:
         """The structure for a vector, such as SciPy's result."""
-        layout, vector = self._given(x)
-        return layout.unflatten(vector)
+        vector = self._vector(x)
+        return vector if self._layout is None else self._layout.unflatten(vector)
 
     @property
     def _structure(self) -> Any:
@@ -209,31 +214,39 @@ class _Function:
             raise AttributeError(f"{self!r} was made without values to start from")
         return self._layout.flatten(self._layout.structure)
 
-    def _given(self, x: Any, name: str = "x") -> tuple[Layout, Vector]:
-        """A copy of a vector, and its layout."""
+    def _vector(self, x: Any, name: str = "x", size: int | None = None) -> Vector:
+        """A copy of a vector, which is to be of this size, or of that of the structure."""
         if np.iscomplexobj(x):
             raise refuse(f"`{name}` is complex", self._arguments.loc, hint="take real and imaginary parts as floats")
         vector = np.array(x, np.float64, ndmin=1)
-        layout = self._layout or Layout(vector)
-        if vector.shape != (layout.size,):
+        expected = size if size is not None else vector.size if self._layout is None else self._layout.size
+        if vector.shape != (expected,):
             raise refuse(
-                f"`{name}` has the shape {np.shape(x)}, not ({layout.size},)",
+                f"`{name}` has the shape {np.shape(x)}, not ({expected},)",
                 self._arguments.loc,
                 hint="pass a vector, such as `flatten` gives for a structure",
             )
-        return layout, vector
+        return vector
 
-    def _call(self, x: Any, args: tuple[Any, ...]) -> tuple[Layout, tuple[Any, ...]]:
-        """The layout of a vector, and all arguments of the function."""
-        layout, vector = self._given(x)
-        return layout, self._arguments.put_together(layout.unflatten(vector), args)
+    def _call(self, x: Any, args: tuple[Any, ...]) -> list[Any]:
+        """All arguments of the function, or of that of the vector and the structure."""
+        vector, others = self._vector(x), self._arguments.others(args)
+        if not self._is_vector:
+            return [vector, self._structure, *others]
+        others.insert(self._arguments.numbers[0], vector)
+        return others
 
-    def _derived(self, kind: str, args: tuple[Any, ...]) -> DerivativeFunction:
-        """A derivative of the function for so many arguments."""
-        made = self._made.get((kind, len(args)))
+    def _derived(self, kind: str, arguments: list[Any]) -> DerivativeFunction:
+        """A derivative of the function for so many arguments, with respect to the vector."""
+        made = self._made.get((kind, len(arguments)))
         if made is None:
-            f = expanded(self._f, len(args)) if star_of(self._f) else self._f
-            made = self._made[kind, len(args)] = _MAKE[kind](f, self._arguments.wrt)
+            f, numbers = self._f, self._arguments.numbers
+            if star_of(f):
+                f = expanded(f, len(arguments) if self._is_vector else len(arguments) - 2 + len(numbers))
+            wrt = numbers[0]
+            if not self._is_vector:
+                f, wrt = DerivativeFunction(f, OfVector(places=numbers, several=isinstance(self._wrt, tuple))), 0
+            made = self._made[kind, len(arguments)] = _MAKE[kind](f, wrt)
         return made
 
 
@@ -258,9 +271,9 @@ class ScipyObjective(_Function):
 
     def __call__(self, x: Any, /, *args: Any) -> tuple[float, Vector]:
         """The value and the gradient."""
-        layout, arguments = self._call(x, args)
+        arguments = self._call(x, args)
         value, gradient = self._derived("value and gradient", arguments)(*arguments)
-        return float(value), layout.flatten(gradient)
+        return float(value), gradient
 
     @property
     def x0(self) -> Vector:
@@ -269,7 +282,7 @@ class ScipyObjective(_Function):
 
     def fun(self, x: Any, /, *args: Any) -> Value:
         """The value alone; it may be taken apart into value and gradient, as SciPy does for `jac=True`."""
-        _, arguments = self._call(x, args)
+        arguments = self._call(x, args)
         value, _ = self._derived("value", arguments)(*arguments)
         copy = np.array(x)  # SciPy may write to its own
         return Value(value, lambda: self(copy, *args)[1])
@@ -280,16 +293,16 @@ class ScipyObjective(_Function):
 
     def hess(self, x: Any, /, *args: Any) -> Matrix:
         """The Hessian."""
-        layout, arguments = self._call(x, args)
-        return layout.square(self._derived("Hessian", arguments)(*arguments))
+        arguments = self._call(x, args)
+        found: Matrix = self._derived("Hessian", arguments)(*arguments)
+        return found
 
     def hessp(self, x: Any, p: Any, /, *args: Any) -> Vector:
         """The Hessian times a vector."""
-        layout, arguments = self._call(x, args)
-        _, direction = self._given(p, "p")
-        if direction.size != layout.size:
-            raise refuse(f"`p` has the size {direction.size}, and `x` the size {layout.size}", self._arguments.loc)
-        return layout.flatten(self._derived("product", arguments)(*arguments, layout.direction(direction)))
+        arguments = self._call(x, args)
+        direction = self._vector(p, "p", np.size(x))
+        found: Vector = self._derived("product", arguments)(*arguments, direction)
+        return found
 
 
 class Value(float):
@@ -319,15 +332,17 @@ class _VectorFunction(_Function):
 
     _square = False
 
-    def _components(self, layout: Layout, arguments: tuple[Any, ...]) -> Vector:
+    def _components(self, x: Any, args: tuple[Any, ...]) -> Vector:
+        arguments = self._call(x, args)
         found = np.array(self._derived("vector", arguments)(*arguments))
-        self._check(found.size, layout.size)
+        self._check(found.size, np.size(x))
         return found
 
-    def _jacobian(self, layout: Layout, arguments: tuple[Any, ...]) -> Matrix:
+    def _jacobian(self, x: Any, args: tuple[Any, ...]) -> Matrix:
+        arguments = self._call(x, args)
         kind = "square Jacobian" if self._square else "Jacobian"
-        found = layout.columns(self._derived(kind, arguments)(*arguments))
-        self._check(len(found), layout.size)
+        found: Matrix = self._derived(kind, arguments)(*arguments)
+        self._check(len(found), np.size(x))
         return found
 
     def _check(self, count: int, size: int) -> None:
@@ -353,17 +368,17 @@ class ScipyResiduals(_VectorFunction):
 
     def fun(self, x: Any, /, *args: Any) -> Vector:
         """The vector of all that the function returns."""
-        return self._components(*self._call(x, args))
+        return self._components(x, args)
 
     def jac(self, x: Any, /, *args: Any) -> Matrix:
         """The Jacobian: a row for each component, a column for each element of `x`."""
-        return self._jacobian(*self._call(x, args))
+        return self._jacobian(x, args)
 
     def hess(self, x: Any, v: Any, /, *args: Any) -> Matrix:
         """The Hessian of the sum of all components times the weights `v`."""
-        layout, arguments = self._call(x, args)
-        weights = np.array(v, np.float64, ndmin=1)
-        return layout.square(self._derived("weighted", arguments)(*arguments, weights))
+        arguments = self._call(x, args)
+        found: Matrix = self._derived("weighted", arguments)(*arguments, np.array(v, np.float64, ndmin=1))
+        return found
 
 
 class ScipyEquations(ScipyResiduals):
@@ -398,11 +413,11 @@ class ScipyOde(_VectorFunction):
 
     def fun(self, t: float, y: Any, /, *args: Any) -> Vector:
         """The derivative of the state."""
-        return self._components(*self._call(y, (float(t), *args)))
+        return self._components(y, (float(t), *args))
 
     def jac(self, t: float, y: Any, /, *args: Any) -> Matrix:
         """The Jacobian: the derivatives of this in the state."""
-        return self._jacobian(*self._call(y, (float(t), *args)))
+        return self._jacobian(y, (float(t), *args))
 
 
 class _Arguments:
@@ -422,26 +437,21 @@ class _Arguments:
         self._star = bool(star_of(f))
         self._parameters = [each for each in parameters.values() if each.kind is not each.VAR_POSITIONAL]
         self._names = [each.name for each in self._parameters]
-        several = isinstance(wrt, tuple)
-        numbers = tuple(map(self._number, wrt if several else (wrt,)))
-        self.wrt: Any = numbers if several else numbers[0]
-        self._varied = numbers
-        self._constant = {self._number(name): value for name, value in constants.items()}
-        if len({*numbers, *self._constant}) < len(numbers) + len(self._constant):
-            raise refuse("a parameter is named twice in `wrt` and `constants`", self.loc)
-        self._simple = numbers == (0,) and not several and not self._constant
-        self._several = several
+        self.numbers = tuple(map(self._number, wrt if isinstance(wrt, tuple) else (wrt,)))
+        known = {self._number(name): value for name, value in constants.items()}
+        if len({*self.numbers, *known}) < len(self.numbers) + len(known):
+            raise refuse("a parameter is named twice in `wrt` and `constants`", self.loc, hint="name it once")
+        self._constant = known
 
-    def put_together(self, varied: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """All arguments, for what varies and what SciPy passes besides."""
-        if self._simple and (self._star or len(given) == len(self._names) - 1):
-            return (varied, *given)
-        known = dict(zip(self._varied, varied if self._several else (varied,), strict=True)) | self._constant
+    def others(self, given: tuple[Any, ...]) -> list[Any]:
+        """The arguments for all parameters that do not vary; SciPy passes those that are `given`."""
         rest = list(given)
         found = []
         for number, parameter in enumerate(self._parameters):
-            if number in known:
-                found.append(known[number])
+            if number in self.numbers:
+                continue
+            if number in self._constant:
+                found.append(self._constant[number])
             elif rest:
                 found.append(rest.pop(0))
             elif parameter.default is not parameter.empty:
@@ -452,7 +462,7 @@ class _Arguments:
                 )
         if rest and not self._star:
             raise refuse(f"{len(rest)} arguments too many in `args`", self.loc, hint=self._hint())
-        return (*found, *rest)
+        return found + rest
 
     def _number(self, name: Any) -> int:
         if isinstance(name, str) and name in self._names:

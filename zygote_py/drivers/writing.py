@@ -16,6 +16,7 @@ from typing import Any
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
@@ -127,7 +128,7 @@ class Script:
         inside = ", ".join(items)
         if cls is None:
             return f"({inside},)" if inside else "()"
-        return f"{self.named(cls, cls.__name__)}({inside})"
+        return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
 
     def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
         """How to write a value of the form of a type from what stands for its leaves, None for what is no leaf."""
