@@ -266,6 +266,15 @@ def test_vectors(x0):
         np.testing.assert_array_equal(objective.hessp(x, [1, 1]), [6.0, 12.0])
 
 
+def test_the_start_may_be_written_to():
+    for x0 in (np.ones(2), (np.ones(2), 3)):
+        objective = zg.scipy_objective(cube, x0)
+        (x0 if isinstance(x0, np.ndarray) else x0[0])[:] = 5.0
+        np.testing.assert_array_equal(objective.x0, [1.0, 1.0])
+        objective.x0[:] = 7.0
+        np.testing.assert_array_equal(objective.x0, [1.0, 1.0])
+
+
 def test_floats():
     objective = zg.scipy_objective(lambda x: math.cos(x), 3)
     found = optimize.minimize(objective, objective.x0, jac=True, hess=objective.hess, method="trust-exact")

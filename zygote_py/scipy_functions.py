@@ -183,7 +183,11 @@ class _Function:
                 hint=f"pass for `{name}` a tuple with one entry for each",
             )
         start = tuple(map(_as_floats, x0)) if several else _as_floats(x0)
-        self._layout = None if x0 is None else Layout(start, self._arguments.loc, name)
+        self._layout: Layout | None = None
+        if start is not None:
+            given = Layout(start, self._arguments.loc, name)
+            start = given.unflatten(given.flatten(start))  # who gave the arrays may write to them
+            self._layout = Layout(start, self._arguments.loc, name)
         self._is_vector = start is None or (
             isinstance(start, np.ndarray) and start.ndim == 1 and start.dtype == np.float64
         )
