@@ -30,12 +30,29 @@ if TYPE_CHECKING:
     )
     from zygote_py.inverses import check_inverse, inverse
     from zygote_py.pullbacks import Pullback, pullback
+    from zygote_py.scipy_functions import (
+        ScipyEquations,
+        ScipyObjective,
+        ScipyOde,
+        ScipyResiduals,
+        scipy_objective,
+        scipy_ode,
+        scipy_residuals,
+        scipy_root,
+    )
+    from zygote_py.sparse import SparseHessian, SparseJacobian
 
 __all__ = [
     "DerivativeFunction",
     "DifferentiationError",
     "GradientFunction",
     "Pullback",
+    "ScipyEquations",
+    "ScipyObjective",
+    "ScipyOde",
+    "ScipyResiduals",
+    "SparseHessian",
+    "SparseJacobian",
     "__version__",
     "adjoint",
     "check_adjoint",
@@ -54,6 +71,10 @@ __all__ = [
     "jvp",
     "pullback",
     "pushforward",
+    "scipy_objective",
+    "scipy_ode",
+    "scipy_residuals",
+    "scipy_root",
     "stop_gradient",
     "value_and_gradient",
     "value_gradient_hessian",
@@ -64,6 +85,12 @@ __version__ = "0.1.0"
 _LATER = {
     "DerivativeFunction": "zygote_py.derivative_function",
     "Pullback": "zygote_py.pullbacks",
+    "ScipyEquations": "zygote_py.scipy_functions",
+    "ScipyObjective": "zygote_py.scipy_functions",
+    "ScipyOde": "zygote_py.scipy_functions",
+    "ScipyResiduals": "zygote_py.scipy_functions",
+    "SparseHessian": "zygote_py.sparse",
+    "SparseJacobian": "zygote_py.sparse",
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
     "check_inverse": "zygote_py.inverses",
@@ -80,6 +107,10 @@ _LATER = {
     "jvp": "zygote_py.directions",
     "pullback": "zygote_py.pullbacks",
     "pushforward": "zygote_py.directions",
+    "scipy_objective": "zygote_py.scipy_functions",
+    "scipy_ode": "zygote_py.scipy_functions",
+    "scipy_residuals": "zygote_py.scipy_functions",
+    "scipy_root": "zygote_py.scipy_functions",
     "stop_gradient": "zygote_py.custom",
     "value_gradient_hessian": "zygote_py.directions",
 }

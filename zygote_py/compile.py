@@ -177,7 +177,7 @@ def lower_of(request: Request) -> Lower:
         return lambda taken: lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
 
     def derivative(taken: tuple[Type, ...]) -> LoweredFunction:
-        made = _joint(inner, taken, lower_of(inner))
+        made = _joint(inner, taken, lower_of(inner)) if inner.form is None else _made(inner, taken)
         return replace(made.lowered, function=tidy(made.joint), result_type=result_of(made.joint).type)
 
     return derivative

@@ -8,7 +8,8 @@
     %t = pack %x, %y : (f64, f64)
     return getitem %t, 1                    return %y
 
-Redundant phis are copies too. A copy of an array is not one: `pos` of an array makes a new array.
+A part of a tuple that can only be None is None. Redundant phis are copies too. A copy of an array is not one: `pos` of
+an array makes a new array.
 """
 
 from __future__ import annotations
@@ -49,8 +50,10 @@ def propagate_copies(function: Function) -> None:
 
 
 def copied(instr: Instr) -> Operand | None:
-    """The operand that an instruction returns unchanged, if there is one."""
+    """The operand that an instruction returns unchanged, or the None that it returns, if there is one."""
     if instr.op is ops.getitem:
+        if isinstance(instr.type, types.NoneType) and isinstance(instr.args[0].type, types.BaseTuple):
+            return Const(None, types.none)
         item = _item(instr)
         return item if item is not None and item.type == instr.type else None
     if not isinstance(instr.type, types.Number | types.Boolean):

@@ -11,7 +11,7 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Type
+from zygote_py.ir.core import Function, Instr, Operand, Type
 
 
 def write_out_whole_accumulations(function: Function) -> None:
@@ -22,8 +22,11 @@ def write_out_whole_accumulations(function: Function) -> None:
             assert isinstance(instr, Instr)
             if instr.op is ops.accumulate and len(instr.args) == 2 and isinstance(instr.args[0].type, types.Array):
                 array, value = instr.args
-                kind = _contiguous(array.type)
-                total = Instr(operator.add, (array, value), kind, "", instr.loc)
+                kind = instr.args[0].type
+                if kind.ndim == 0:
+                    instrs += _of_one_element(instr, array, value, kind.dtype)
+                    continue
+                total = Instr(operator.add, (array, value), _contiguous(kind), "", instr.loc)
                 instrs += [total, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]
             else:
                 instrs.append(instr)
@@ -33,3 +36,12 @@ def write_out_whole_accumulations(function: Function) -> None:
 def _contiguous(type: Type) -> Type:
     found: Type = type.copy(layout="C") if isinstance(type, types.Array) else type
     return found
+
+
+def _of_one_element(instr: Instr, array: Operand, value: Operand, kind: Type) -> list[Instr]:
+    """The same for an array without axes."""
+    made = [read := Instr(ops.getitem, (array,), kind, "", instr.loc)]
+    if isinstance(value.type, types.Array):
+        made.append(value := Instr(ops.getitem, (value,), kind, "", instr.loc))
+    made.append(total := Instr(operator.add, (read, value), kind, "", instr.loc))
+    return [*made, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]

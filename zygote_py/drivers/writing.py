@@ -88,7 +88,7 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 
 # The names that drivers use.
 _OWN = re.compile(
-    r"(a|args|dtype|dy|found|g|i|j|k|np|push|row|tangents|v|value|y|component_\d+|[demnrtu]_\d+|dy_\d+)_*"
+    r"(a|args|dtype|dy|float|found|g|i|j|k|len|np|push|range|row|s|tangents|v|value|y|component_\d+|[demnrtu]_\d+|dy_\d+)_*"
 )
 
 
@@ -138,7 +138,7 @@ class Script:
         inside = ", ".join(items)
         if cls is None:
             return f"({inside},)" if inside else "()"
-        return f"{self.named(cls, cls.__name__)}({inside})"
+        return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
 
     def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
         """How to write a value of the form of a type from what stands for its leaves, None for what is no leaf."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
-    from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, receiver_of
+    from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, constructor_of, receiver_of
     from zygote_py.numba_adapter.derived import DerivedCall, Form, is_deriver
     from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
     from zygote_py.numba_adapter.given import (
@@ -80,6 +80,7 @@ __all__ = [
     "asm_text",
     "can_call",
     "constructed_by",
+    "constructor_of",
     "cross2d",
     "decorated",
     "default_of",
@@ -148,6 +149,7 @@ _LATER = {
     "array_members": "zygote_py.numba_adapter.supported.array_members",
     "can_call": "zygote_py.numba_adapter.given.can_call",
     "constructed_by": "zygote_py.numba_adapter.dataclasses.constructed_by",
+    "constructor_of": "zygote_py.numba_adapter.dataclasses.constructor_of",
     "cross2d": "numba.np.extensions.cross2d",
     "default_of": "zygote_py.numba_adapter.callees.default_of",
     "definition_line": "zygote_py.numba_adapter.messages.definition_line",

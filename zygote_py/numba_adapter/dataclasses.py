@@ -9,6 +9,7 @@ members there are fields, methods (`__call__` too), properties and static method
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -80,6 +81,22 @@ class ConstructorType(types.Callable, types.Opaque):
     def get_impl_key(self, sig: object) -> object:
         """Numba asks for what to compile."""
         return ConstructorType
+
+
+class BareConstructorType(ConstructorType):
+    """The type of what makes an object of a dataclass from its fields, and runs nothing that the class defines."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__(cls)
+        self.name = f"bare {self.name}"
+
+    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
+        """Numba asks for the signature of a call."""
+        parameters = [
+            inspect.Parameter(f, inspect.Parameter.POSITIONAL_ONLY) for f in structures.field_names(self.instance_class)
+        ]
+        made = DataclassType(tuple(map(types.unliteral, args)), self.instance_class)
+        return signature(made, *args).replace(pysig=inspect.Signature(parameters))
 
 
 class MethodType(types.Callable):
@@ -213,9 +230,19 @@ def stand_in(value: Any) -> Constructor | None:
     return Constructor(value) if defaults else None
 
 
+class BareConstructor(Constructor):
+    """What stands in a function that is being typed for what makes an object of a dataclass from its fields."""
+
+
+@functools.cache
+def constructor_of(cls: type) -> Any:
+    """What makes an object of a class of structures in functions that are compiled, whatever its constructor does."""
+    return BareConstructor(cls) if structures.is_structure(cls) and not structures.only_assigns(cls) else cls
+
+
 @typeof_impl.register(Constructor)
 def _typeof_constructor(value: Constructor, context: object) -> Type:
-    return ConstructorType(value.cls)
+    return (BareConstructorType if isinstance(value, BareConstructor) else ConstructorType)(value.cls)
 
 
 @infer_getattr

@@ -93,3 +93,18 @@ def test_an_undefined_operand_is_an_operand():
           return %t
         """
     check(propagate_copies, source, source)
+
+
+def test_a_part_that_can_only_be_none():
+    check(
+        propagate_copies,
+        """
+        b0:
+          %a = getitem %t, 0 : f64
+          %b = getitem %t, 1 : none
+          %c = pack %a, %b : (f64, none)
+          return %c
+        """,
+        "b0:\n  %a = getitem %t, 0 : f64\n  %c = pack %a, none : (f64, none)\n  return %c",
+        header="function f(%t: (f64, none)) -> (f64, none)",
+    )

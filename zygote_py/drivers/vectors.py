@@ -1,0 +1,172 @@
+"""Functions of vectors: what SciPy takes. A function of structures as one of a vector, what it returns as a vector.
+
+    def f_of_vector(x, like, data, closure_):                   # like: Point(a: a float, w: an array, n: an integer)
+        n_0 = 1
+        n_1 = n_0 + like.w.size
+        return closure_(Point(x[0], x[n_0 : n_1].copy().reshape(like.w.shape), like.n), data)
+
+    def f_flat(x, closure_):
+        y = closure_(x)
+        n_0 = 1
+        n_1 = n_0 + y[1].size
+        a = np.empty(n_1)
+        a[0] = y[0]
+        a[n_0 : n_1] = y[1].ravel()
+        return a
+
+The floats stand in a vector in the order of the items and fields, arrays row by row (see `zygote_py.flattening`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.drivers.columns import plus
+from zygote_py.drivers.directional import Hvp
+from zygote_py.drivers.forms import Driver
+from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
+from zygote_py.ir.core import Loc
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+
+_REAL = (types.Float, types.Integer, types.Boolean)
+_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+@dataclass(frozen=True)
+class OfVector(Driver):
+    """A function of a vector, of a structure to say what it is the vector of, and of all further arguments.
+
+    The parameters `places` are what the vector stands for; if they are several, the structure is a tuple of theirs.
+    """
+
+    places: tuple[int, ...] = (0,)
+    several: bool = False
+
+    def __str__(self) -> str:
+        return "of_vector"
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The vector, the structure, and the other parameters."""
+        names = list(of.parameters)
+        rest = [name for number, name in enumerate(names) if number not in self.places]
+        own = []
+        for name in ("x", "like"):
+            while name in rest:
+                name += "_"
+            own.append(name)
+        return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*own, *rest)])
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments."""
+        of = inspect.signature(call.func)
+        script = self.script(call, list(self.signature(of).parameters))
+        vector, like, *rest = script.parameters
+        whole = call.argument_types[1]
+        found = []
+        start = "0"
+        for place, leaf in enumerate(leaves(like, whole)):
+            script.add(f"n_{place} = {plus(start, leaf.size)}")
+            found.append(_taken(script, leaf.type, f"{leaf.text}.shape", vector, start, f"n_{place}"))
+            start = f"n_{place}"
+        script.add(f"d_0 = {_with_constants(script, like, whole, iter(found))}")
+        varied = iter([f"d_0[{number}]" for number in range(len(self.places))] if self.several else ["d_0"])
+        others = iter(rest)
+        given = (next(varied) if number in self.places else next(others) for number in range(len(of.parameters)))
+        script.add(f"return {FUNCTION}({', '.join(given)})")
+        return script.function()
+
+
+@dataclass(frozen=True)
+class Flat(Driver):
+    """All numbers that a function returns, in one array: of arrays, tuples, dataclasses and lists."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments."""
+        result = call.typed(call.argument_types).return_type
+        script = self.script(call, list(inspect.signature(call.func).parameters))
+        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        script.add(f"y = {FUNCTION}({', '.join(script.parameters)})")
+        if result == types.Array(types.float64, 1, "C"):
+            script.add("return y")
+            return script.function()
+        found = list(_numbers("y", result, result, loc))
+        start = "0"
+        for place, (text, kind) in enumerate(found):
+            size = {"array": f"{text}.size", "list": f"len({text})"}.get(_form(kind), "1")
+            script.add(f"n_{place} = {plus(start, size)}")
+            start = f"n_{place}"
+        script.add(f"a = np.empty({start})")
+        start = "0"
+        for place, (text, kind) in enumerate(found):
+            match _form(kind):
+                case "array":
+                    script.add(f"a[{start} : n_{place}] = {text}.ravel()")
+                case "list":
+                    script.add(f"for i in range(len({text})):", f"    a[{plus(start, 'i')}] = {text}[i]")
+                case _:
+                    script.add(f"a[{start}] = {text}")
+            start = f"n_{place}"
+        script.add("return a")
+        return script.function()
+
+
+@dataclass(frozen=True)
+class Weighted(Hvp):
+    """The sum of what a function that returns a vector gives, times the weights, which are the last argument."""
+
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
+        """A function of the arguments and of the weights."""
+        names = list(self.signature(inspect.signature(call.func)).parameters)
+        script = self.script(call, names)
+        *names, weights = script.parameters
+        script.add(f"y = {FUNCTION}({', '.join(names)})")
+        script.start(f"if y.size != {weights}.size:")
+        script.add("raise ValueError('there must be one weight for each component')")
+        script.end()
+        script.add("s = 0.0", "for i in range(y.size):", f"    s += {weights}[i] * y[i]", "return s")
+        return script.function()
+
+
+def _numbers(text: str, kind: Any, whole: Any, loc: Loc) -> Iterator[tuple[str, Any]]:
+    """The numbers, arrays and lists of numbers in a result, and how to write them."""
+    if isinstance(kind, types.BaseTuple):
+        for part, inner in parts(text, kind):
+            yield from _numbers(part, inner, whole, loc)
+        return
+    element = kind.dtype if _form(kind) else kind
+    if isinstance(element, types.Complex):
+        raise refuse(f"the result is of type {whole}, which is complex", loc, "return real and imaginary parts")
+    if not isinstance(element, _REAL):
+        raise refuse(f"the result is of type {whole}", loc, "return floats, or arrays, tuples or lists of floats")
+    yield text, kind
+
+
+def _form(kind: Any) -> str:
+    if isinstance(kind, types.Array):
+        return "array"
+    return "list" if isinstance(kind, types.List | types.ListType) else ""
+
+
+def _taken(script: Script, kind: Any, shape: str, vector: str, start: str, stop: str) -> str:
+    """How to write the leaf of a type that stands at these places of the vector."""
+    if not isinstance(kind, types.Array):
+        return f"{vector}[{start}]" if kind == types.float64 else f"np.{kind}({vector}[{start}])"
+    part = f"{vector}[{start} : {stop}].copy()"
+    if kind.dtype != types.float64:
+        part = f"{part}.astype(np.{kind.dtype})"
+    return part if kind.ndim == 1 else f"{part}.reshape({shape})"
+
+
+def _with_constants(script: Script, text: str, kind: Any, items: Iterator[str]) -> str:
+    """How to write a value of the form of a type from what stands for its leaves, the rest as it is in `text`."""
+    if isinstance(kind, types.BaseTuple):
+        return script.built(kind, [_with_constants(script, one, inner, items) for one, inner in parts(text, kind)])
+    return next(items) if any(leaves(text, kind)) else text
