@@ -23,7 +23,7 @@ from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.rules import rule_for, uses
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Return, Routine, Undef, Value
+from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Return, Routine, Value
 from zygote_py.ir.memory import Memory, draws, has_memory, is_view, writes
 
 
@@ -140,25 +140,22 @@ class _Look:
         return found
 
     def _returned(self, value: Operand) -> list[State]:
-        if isinstance(value, Instr) and value.op is ops.pack:
-            return [self._of(item) for item in value.args]
         return self._items.get(value, [self._of(value)]) if isinstance(value, Value) else [self._of(value)]
 
     def _of(self, operand: Operand) -> State:
         match operand:
             case Const(value=int() | float() | complex() | np.number() as value):
                 return ZERO if value == 0 else FREE
-            case Undef():
-                return ZERO
             case Value():
-                return self._states.get(self._memory.root(operand) or operand, ZERO)
-            case _:
-                return FREE
+                held = self._states.get(self._memory.root(operand) or operand, ZERO)
+                return held | self._states.get(operand, ZERO)
+            case _:  # no number
+                return ZERO
 
     def _set(self, value: Operand, state: State) -> None:
         """Add what a value, or the memory that it reaches, may be too."""
         if isinstance(value, Value):
-            node = self._memory.root(value) or value
+            node = value if isinstance(value.type, types.BaseTuple) else self._memory.root(value) or value
             before = self._states.get(node, ZERO)
             if before | state != before:
                 self._states[node] = before | state
@@ -197,7 +194,10 @@ class _Look:
             if any(self._of(other) in (LINEAR, OTHER) for other in others if not has_memory(other.type)):
                 return OTHER
             return self._joined(carried)
-        if op in _COPIES or op is ops.pack or op is ops.const:
+        if op is ops.pack:
+            self._items[instr] = list(map(self._of, args))
+            return self._joined([arg for arg in args if not has_memory(arg.type)])
+        if op in _COPIES or op is ops.const:
             return self._joined(args)
         return self._of_operation(instr)
 
