@@ -55,7 +55,9 @@ class CustomPushforwards:
         values, kept = maker.values()
         block, params = maker.block, maker.params
         tangents = {
-            number: [Param(writable(params[number].type), f"t{params[number].hint}", function.loc) for _ in range(width)]
+            number: [
+                Param(writable(params[number].type), f"t{params[number].hint}", function.loc) for _ in range(width)
+            ]
             for number in sorted(case.active)
         }
         first = len(values) + sum(map(is_array, results))
@@ -107,9 +109,7 @@ class CustomPushforwards:
             args.append(self._no_adjoint(block, results, values, each.number) if each.kind == "seed" else next(rest))
         kinds = results_of(custom.back.function)
         wanted = {
-            number: self._converted(block, changes[asked[number]], kind)
-            if number in asked
-            else None
+            number: self._converted(block, changes[asked[number]], kind) if number in asked else None
             for number, kind in enumerate(kinds)
         }
         of_numbers = {n: wanted[n] or zero(kind) for n, kind in enumerate(kinds) if is_number(kind)}
