@@ -219,6 +219,12 @@ class _Builder:
 
         for param, tangents in given.items():
             take(param, tangents)
+        for param in self._function.params:  # it does not change, but may be taken for memory that does
+            if param in self._activity and has_shadow(param.type) and param not in self._tangents:
+                kind = _shadow_type(param.type)
+                zeros = [Instr(np.zeros_like, (param,), kind, _hint(param)) for _ in range(self._width)]
+                made += zeros
+                self._tangents[param] = tuple(zeros)
         self._function.entry.instrs[:0] = made
 
     def run(self) -> None:
@@ -275,6 +281,8 @@ class _Builder:
             self._take_opaque(instr)
         elif instr not in self._activity or not _has_tangent(instr.type):
             return
+        elif op is ops.getitem and isinstance(args[0].type, types.BaseTuple):  # of an argument that does not change
+            self._tangents[instr] = self._each(lambda n: self._emit(np.zeros_like, (instr,), instr))
         elif op in (ops.record, ops.zeros):
             self._tangents[instr] = self._each(lambda n: self._emit(ops.zeros, args, instr))
         elif op is np.zeros_like:
