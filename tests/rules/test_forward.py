@@ -6,7 +6,6 @@ tangents, and the differences of gradients.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,14 +17,16 @@ from tests.forward import slopes
 from tests.plain import plain
 from tests.rules.evaluator import Adjoint, expand_instr, f32, f64
 from tests.rules.test_compiled import POINTS, instructions
-from tests.rules.test_derivatives import CASES, Case
+from tests.rules.test_complex_rules import CASES as COMPLEX_CASES
+from tests.rules.test_derivatives import CASES
 from zygote_py.adjoints.rules import push_forward, rule_for
 from zygote_py.directions import hvp, jvp, pushforward
 from zygote_py.ir import ops
 from zygote_py.ir.core import Instr, Param, Value
 
 ROUNDS = 6
-ROWS = [(op, case) for case in CASES for op in case.ops if op is not np.clip]  # Numba has none of numbers
+REAL = [(op, case) for case in CASES for op in case.ops if op is not np.clip]  # Numba has none of numbers
+COMPLEX = [(op, case) for case in COMPLEX_CASES for op in case.ops if op is not ops.const]
 
 
 def pushed(instr: Instr, index: int) -> Adjoint:
@@ -62,47 +63,55 @@ def test_the_tangent_of_a_real_row_is_its_adjoint(type) -> None:
     assert count > 1000
 
 
-def points(case: Case) -> list[tuple[float, ...]]:
-    """Points at which differences can be taken: those of the case, or others between them, away from 0, 1 and ties."""
+def points(case) -> list[list[float]]:
+    """Points at which differences can be taken, away from 0, 1 and ties; complex numbers as pairs of real ones."""
     rng = np.random.default_rng(5)
-    found = [
-        p for p in case.points if all(0.03 < abs(x) < 5 and abs(abs(x) - 1) > 0.03 for x in p) and _apart(p, case)
-    ]
-    low, high = np.min(case.points, axis=0), np.max(case.points, axis=0)
+    found = [p for p in map(parts, case.points) if _is_apart(p)]
+    low, high = (side(list(map(parts, case.points)), axis=0) for side in (np.min, np.max))
     while len(found) < ROUNDS:
-        p = tuple(rng.uniform(np.maximum(low, -3), np.minimum(high, 3)))
-        if all(0.05 < abs(x) and abs(abs(x) - 1) > 0.05 for x in p) and _apart(p, case):
+        p = list(rng.uniform(np.maximum(low, -3), np.minimum(high, 3)))
+        if _is_apart(p):
             found.append(p)
     return found[:ROUNDS]
 
 
-def _apart(p: tuple[float, ...], case: Case) -> bool:
-    """Whether a point is not near one where the function jumps, or has a kink, or a pole."""
+def parts(point) -> list[float]:
+    """The real numbers in a point."""
+    return [float(part) for x in point for part in ((x.real, x.imag) if isinstance(x, complex) else (x,))]
+
+
+def _is_apart(p: list[float]) -> bool:
+    """Whether a point is not near one where a function jumps, or has a kink, or a pole."""
     ties = np.abs(np.subtract.outer(p, p))[~np.eye(len(p), dtype=bool)]
+    ones = all(0.05 < abs(x) < 5 and abs(abs(x) - 1) > 0.05 for x in p)
     steep = abs(np.cos(p[0])) < 0.2 or abs(p[0] - round(p[0])) < 0.05  # tan; gamma and its like, remainders
     quotient = p[0] / p[-1]
-    return bool(np.all(ties > 0.05)) and not steep and (len(p) == 1 or abs(quotient - round(quotient)) > 0.05)
+    return ones and bool(np.all(ties > 0.05)) and not steep and (len(p) == 1 or abs(quotient - round(quotient)) > 0.05)
 
 
-@functools.cache
-def every() -> tuple[Callable[..., Any], list[list[int]], list[np.ndarray]]:
-    """A function of all rows; the places of each one's arguments; points."""
+def written(rows) -> tuple[Callable[..., Any], list[list[int]]]:
+    """A function of all rows, and the places of each one's arguments."""
     places, lines, at = [], [], 0
-    for k, (_, case) in enumerate(ROWS):
-        places.append(list(range(at, at + len(case.points[0]))))
-        lines.append(f"o[{k}] = op{k}({', '.join(f'p[{n}]' for n in places[-1])})")
-        at += len(places[-1])
-    namespace: dict[str, Any] = {f"op{k}": op for k, (op, _) in enumerate(ROWS)} | {"np": np}
-    body = "\n    ".join([f"o = np.empty({len(ROWS)})", *lines, "return o"])
-    exec(f"def every(p):\n    {body}\n", namespace)
-    found = []
-    for j in range(ROUNDS):
-        found.append(np.concatenate([points(case)[j] for _, case in ROWS]))
-    return namespace["every"], places, found
+    for k, (_, case) in enumerate(rows):
+        args, first = [], at
+        for x in case.points[0]:
+            args.append(f"complex(p[{at}], p[{at + 1}])" if isinstance(x, complex) else f"p[{at}]")
+            at += 1 + isinstance(x, complex)
+        places.append(list(range(first, at)))
+        lines.append(f"y{k} = op{k}({', '.join(args)})")
+        of_real = getattr(case, "is_real", True)
+        lines.append(f"o[{k}] = " + (f"y{k}" if of_real else f"0.7 * y{k}.real - 0.4 * y{k}.imag"))
+    namespace: dict[str, Any] = {f"op{k}": op for k, (op, _) in enumerate(rows)} | {"np": np}
+    text = "\n    ".join([f"o = np.empty({len(rows)})", *lines, "return o"])
+    exec(f"def every(p):\n    {text}\n", namespace)
+    return namespace["every"], places
 
 
-def test_every_row_in_forward_mode_and_to_second_order() -> None:
-    function, places, found = every()
+@pytest.mark.parametrize("rows", [REAL, COMPLEX], ids=["real", "complex"])
+def test_every_row_in_forward_mode_and_to_second_order(rows) -> None:
+    function, places = written(rows)
+    given = [points(case) for _, case in rows]
+    found = [np.concatenate([each[j] for each in given]) for j in range(ROUNDS)]
 
     def total(p):
         return np.sum(function(p))
@@ -133,7 +142,7 @@ def test_every_row_in_forward_mode_and_to_second_order() -> None:
             along, again, through = (way(p, v) for way in ways)
             twice = push_push((p, v), (v, None))[1]
             expected = slopes(gradient, p, v * 0.3) / 0.3
-            for k, (op, _) in enumerate(ROWS):
+            for k, (op, _) in enumerate(rows):
                 at, where = places[k], f"{ops.name_of(op)} at {p[places[k]]}"
                 terms = first[at] * v[at]
                 assert abs(np.sum(terms) - change[k]) <= 1e-12 * np.sum(np.abs(terms)), where
