@@ -6,9 +6,9 @@
                                                 return %y, %ty
 
 The pullback is linear in `dy`: it applies the transposed derivative. Its own adjoint with respect to `dy` applies the
-transpose of that, the derivative. What `dy` itself is does not matter, and it is zero. A pullback that is not linear, as
-one that clips, belongs to no derivative: there are no tangents, and it is refused. A hook without a result only looks at
-gradients, of which there are none here.
+transpose of that, the derivative. What `dy` itself is does not matter, and it is zero. A pullback that is not linear,
+such as one that clips, belongs to no derivative: there are no tangents, and it is refused. A hook without a result only
+looks at gradients, of which there are none here.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class _Builder:
         self._opaque: dict[Instr, dict[int, Instr]] = {}
         self._out: list[Instr] = []  # of the block at work
         self._items: dict[Value, list[Instr]] = {}  # of tuples, what takes them out
-        self._cases = {call: case for call, case in calls_with_cases(function, activity, Memory(function))}
+        self._cases = dict(calls_with_cases(function, activity, Memory(function)))
         for block in function.blocks:
             for instr in block.instrs:
                 match instr:
@@ -203,7 +203,7 @@ class _Builder:
 
     def take_parameters(self, given: Mapping[Param, Tangents], parts: Mapping[Value, tuple[Instr, ...]]) -> None:
         """Take the tangents of parameters, and of the parts of those that are tuples."""
-        self._tangents.update(given)
+        self._tangents |= dict(given.items())
         made: list[Instr] = []
 
         def take(whole: Value, tangents: Tangents) -> None:
@@ -236,7 +236,7 @@ class _Builder:
                     block.phis += made
                     self._tangents[phi] = made
         for block in dominator_tree(self._function).order:
-            self._out: list[Instr] = []
+            self._out = []
             for instr in block.instrs:
                 assert isinstance(instr, Instr)
                 if instr in self._cases:

@@ -20,7 +20,7 @@ from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.calls import Call
 from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
+from zygote_py.ir.core import CameFrom, Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import is_view
 
@@ -49,7 +49,7 @@ def add_shadows(
             shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
             block.phis.append(new)
     for block in function.blocks:
-        instrs = []
+        instrs: list[Instr | CameFrom] = []
         for instr in block.instrs:
             if isinstance(instr, Instr) and instr in calls:
                 args = [instr.args[number] for number in calls[instr].derivative.shadowed]

@@ -1,10 +1,12 @@
 """Derivatives in forward mode, and second derivatives, in plain Python: nothing is compiled by LLVM.
 
-    value, tangent = push(f, (x, n), (dx, None))
-    along(f, x, v)                  # the tangent of the gradient: forward over reverse
-    again(f, x, v)                  # the gradient of the gradient's product with v: reverse over reverse
-    through(f, x, v)                # the gradient of the tangent: reverse over forward
+value, tangent = push(f, (x, n), (dx, None))
+along(f, x, v)                  # the tangent of the gradient: forward over reverse
+again(f, x, v)                  # the gradient of the gradient's product with v: reverse over reverse
+through(f, x, v)                # the gradient of the tangent: reverse over forward
 """
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,7 +46,7 @@ def through(f, x, v):
 def slopes(gradient, x, v, h=1e-3):
     """The same from differences of gradients, extrapolated."""
     found = [(np.asarray(gradient(x + s * v)) - np.asarray(gradient(x - s * v))) / (2 * s) for s in (h, h / 2, h / 4)]
-    first, second = ((4 * fine - coarse) / 3 for coarse, fine in zip(found, found[1:], strict=False))
+    first, second = ((4 * fine - coarse) / 3 for coarse, fine in pairwise(found))
     return (16 * second - first) / 15
 
 
