@@ -179,6 +179,8 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
                 instr.loc,
                 hint="let it return what it computes, or write to an array of integers",
             )
+        if any(source in nodes and target in nodes for source, target in flows.edges(instr)):
+            _check_arguments(instr, flows, nodes)
         return  # what it does itself is looked at when it is differentiated
     known = instr.op in _STRUCTURAL or effect(instr) is not Effect.WRITE
     if not known and any(flows.node(target) in nodes for target in writes(instr)):
@@ -195,6 +197,17 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         _refuse(instr)
     if flows.node(instr) in nodes:
         _check_type(instr, f"the result of {ops.name_of(instr.op)}")
+
+
+def _check_arguments(call: Instr, flows: Flows, nodes: Collection[Value]) -> None:
+    """Refuse to pass to a routine, or to take from it, what carries a derivative and cannot have an adjoint."""
+    assert isinstance(call.op, Routine)
+    for number, argument in enumerate(call.args):
+        passes = call.op.passes is None or number in call.op.passes
+        if passes and isinstance(argument, Value) and flows.node(argument) in nodes:
+            _check_type(argument, f"an argument of `{call.op.__name__}`")
+    if flows.node(call) in nodes:
+        _check_type(call, f"the result of `{call.op.__name__}`")
 
 
 def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:

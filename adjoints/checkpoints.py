@@ -129,11 +129,13 @@ def replay(
     shadows: Mapping[int, Operand],
     given: Mapping[int, Operand],
     seeds: Mapping[int, Operand],
+    look: Callable[[Sequence[Operand]], None] = lambda results: None,
 ) -> dict[int, Operand]:
     """Run a routine and at once its reverse function, at the end of a block; what it writes to, holds anything then.
 
     The `shadows` are those of its parameters, `given` those of its results, `seeds` the adjoints of its other results,
-    by their numbers. Gives the adjoints of its parameters that are numbers.
+    by their numbers. Gives the adjoints of its parameters that are numbers. What is to be done between the two runs,
+    `look` may emit, given the results.
     """
     passed: list[Operand] = [*args, *(shadows[number] for number in plain.shadowed)]
     stacks: list[Operand] = []
@@ -145,6 +147,7 @@ def replay(
     again = emit(block, plain.forward, passed, packed_type(returned) if returned else types.none)
     made, items = unpack_all(again, len(returned))
     block.instrs += made
+    look(items[: len(plain.results)])
     for place, number in enumerate(plain.shadowed_results):
         shadow, seed = items[len(plain.results) + place], given[number]
         value: Operand = seed

@@ -85,15 +85,15 @@ def derive(derivative: Derivative) -> None:
     """Make the two functions of the derivative of a routine that has a rule. Raises DifferentiationError."""
     custom = derivative.routine.rule
     assert isinstance(custom, Custom)
-    _check(derivative.routine, custom)
+    check_pure(derivative.routine, custom)
     custom.back.acts = True  # it may raise, or be there to look at the gradient
-    maker = _Maker(derivative, custom)
+    maker = Maker(derivative, custom)
     maker.forward()
     maker.reverse()
 
 
-def _check(routine: Routine, custom: Custom) -> None:
-    """Rules are for functions that only compute."""
+def check_pure(routine: Routine, custom: Custom) -> None:
+    """Rules are for functions that only compute. Raises DifferentiationError."""
     for each in (routine, custom.rule):
         if each is not None and each.writes:
             number = min(each.writes)
@@ -116,7 +116,9 @@ def _check(routine: Routine, custom: Custom) -> None:
         )
 
 
-class _Maker:
+class Maker:
+    """Makes the forward and the reverse function."""
+
     def __init__(self, derivative: Derivative, custom: Custom) -> None:
         self.derivative = derivative
         self.custom = custom
@@ -132,25 +134,30 @@ class _Maker:
     def forward(self) -> None:
         """The function that computes the results and keeps what the pullback captured."""
         derivative, function = self.derivative, self.routine.function
-        params = [Param(param.type, param.hint, param.loc) for param in function.params]
-        shadows = [_shadow(params[number]) for number in derivative.shadowed]
-        block = self.block = Block(function.loc)
-        self.params = params
-        self.given, callee, taken = self._computed()
-        results = [self._result(number, item) for number, item in enumerate(self.given[: len(self.results)])]
-        self._check_apart(callee, taken, results)
+        results, kept = self.values()
+        shadows = [_shadow(self.params[number]) for number in derivative.shadowed]
         shadow_values = [
             self._emit(np.zeros_like, (results[n],), _writable(self.results[n]), "shadow")
             for n in derivative.shadowed_results
         ]
-        kept = self._keep(callee, taken, results)
         derivative.kept = tuple(value.type for value in kept)
         everything = (*results, *shadow_values, *kept)
-        block.terminator = Return((pack_all(block, everything) if everything else _NONE,))
-        name_apart([*params, *shadows])
+        self.block.terminator = Return((pack_all(self.block, everything) if everything else _NONE,))
+        params = [*self.params, *shadows]
+        name_apart(params)
         derivative.forward.function = Function(
-            derivative.forward.__name__, [*params, *shadows], [block], "joint", None, function.loc, function.options
+            derivative.forward.__name__, params, [self.block], "joint", None, function.loc, function.options
         )
+
+    def values(self) -> tuple[list[Operand], list[Operand]]:
+        """Compute the results, and what is kept for the pullback, in a block of their own."""
+        function = self.routine.function
+        self.params = [Param(param.type, param.hint, param.loc) for param in function.params]
+        self.block = Block(function.loc)
+        self.given, callee, taken = self._computed()
+        results = [self._result(number, item) for number, item in enumerate(self.given[: len(self.results)])]
+        self._check_apart(callee, taken, results)
+        return results, self._keep(callee, taken, results)
 
     def _computed(self) -> tuple[list[Operand], Function, tuple[int, ...]]:
         """What the rule, or the function, returns; the function that computes it, and which parameters that takes."""

@@ -174,10 +174,10 @@ class Derivatives:
         pending = [routine]
         while pending:
             caller = pending.pop()
-            primal = self._primal(caller, found[caller])
+            primal = primal_of(caller, found[caller], bool(self._cycles[caller]))
             wrt = [primal.params[number] for number in sorted(found[caller].active)]
             activity = find_active(primal, wrt, results=_written(caller, primal))
-            for instr, called in _calls(primal, activity, Memory(primal)):
+            for instr, called in calls_with_cases(primal, activity, Memory(primal)):
                 assert isinstance(instr.op, Routine)
                 if instr.op in self._cycles[routine]:
                     before = found.get(instr.op)
@@ -187,37 +187,13 @@ class Derivatives:
                         pending.append(instr.op)
         return found
 
-    def _primal(self, routine: Routine, case: Case) -> Function:
-        """A copy of a routine's function that says what others may write to when it has ended.
-
-        That its arguments share no memory, where it matters, is certain of routines that are not recursive: such calls
-        are inlined.
-        """
-        primal = clone(routine.function).function
-        if self._cycles[routine]:
-            refuse_shared_arguments(primal)
-        expose_results(primal)
-        (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
-        assert isinstance(end.terminator, Return)
-        released: list[Operand] = [
-            param
-            for number, param in enumerate(primal.params)
-            if has_memory(param.type) and number in case.unstable | routine.writes
-        ]
-        if case.unstable_result:
-            (whole,) = end.terminator.values
-            items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else (whole,)
-            released += [item for item in items if has_memory(item.type)]
-        end.instrs += [Instr(ops.release, (each,), types.none) for each in released]
-        return primal
-
     def _link(self, primal: Function, activity: Activity, stacks: dict[Derivative, Value]) -> dict[Instr, Call]:
         """Call forward functions where routines are called with something active, and take apart what they return.
 
         What stood for a result goes on to stand for it. Stacks that the primal does not have are made at its start.
         """
         calls: dict[Instr, Call] = {}
-        for instr, case in list(_calls(primal, activity, Memory(primal))):
+        for instr, case in list(calls_with_cases(primal, activity, Memory(primal))):
             assert isinstance(instr.op, Routine)
             derivative = self.of(instr.op, case)
             for other in derivative.group:
@@ -232,7 +208,7 @@ class Derivatives:
     def _make(self, derivative: Derivative) -> None:
         """Make the two functions of a derivative."""
         routine, case = derivative.routine, derivative.case
-        primal = self._primal(routine, case)
+        primal = primal_of(routine, case, bool(self._cycles[routine]))
         name = "records" if len(derivative.group) == 1 else "{}_records"
         own: dict[Derivative, Value] = {
             other: Param(_ANY_LIST, name.format(other.routine.__name__)) for other in derivative.group
@@ -242,7 +218,7 @@ class Derivatives:
         found = self.differentiate(primal, wrt, {}, (), stacks=own, derivative=derivative, depth=depth)
         primal.params += [param for param in (*own.values(), depth) if isinstance(param, Param)]
         halves, value = join_halves(found.adjoint, found.shadows, derivative.adjoints)
-        _finish(derivative, halves, _items(value))
+        _finish(derivative, halves, items_of(value))
         self._made[routine, case] = derivative
 
 
@@ -294,7 +270,32 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
     derivative.forward.function, derivative.reverse.function = forward, reverse
 
 
-def _calls(primal: Function, activity: Activity, memory: Memory) -> Iterator[tuple[Instr, Case]]:
+def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
+    """A copy of a routine's function that says what others may write to when it has ended.
+
+    That its arguments share no memory, where it matters, is certain of routines that are not recursive: such calls
+    are inlined.
+    """
+    primal = clone(routine.function).function
+    if recursive:
+        refuse_shared_arguments(primal)
+    expose_results(primal)
+    (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
+    assert isinstance(end.terminator, Return)
+    released: list[Operand] = [
+        param
+        for number, param in enumerate(primal.params)
+        if has_memory(param.type) and number in case.unstable | routine.writes
+    ]
+    if case.unstable_result:
+        (whole,) = end.terminator.values
+        items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else (whole,)
+        released += [item for item in items if has_memory(item.type)]
+    end.instrs += [Instr(ops.release, (each,), types.none) for each in released]
+    return primal
+
+
+def calls_with_cases(primal: Function, activity: Activity, memory: Memory) -> Iterator[tuple[Instr, Case]]:
     """The calls of routines that have something to pull back, and the cases that they are."""
     items: dict[Value, list[Instr]] = {}
     for block in primal.blocks:
@@ -362,7 +363,7 @@ def _deeper(primal: Function, call: Instr, depth: Param | None) -> Operand:
     return deeper
 
 
-def _items(value: Operand) -> tuple[Operand, ...]:
+def items_of(value: Operand) -> tuple[Operand, ...]:
     """What a routine returns, one by one."""
     if isinstance(value, Instr) and value.op is ops.pack:
         return value.args
@@ -373,7 +374,7 @@ def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[V
     """Let a routine return the shadows of its results as well."""
     (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
     assert isinstance(end.terminator, Return)
-    results = _items(end.terminator.values[0])
+    results = items_of(end.terminator.values[0])
     if not derivative.group:
         derivative.shadowed_results = tuple(n for n, each in enumerate(results) if each in shadows)
     found: list[Operand] = []

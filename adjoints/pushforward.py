@@ -22,7 +22,9 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
-from zygote_py.adjoints.calls import name_apart, results_of
+from zygote_py.adjoints.calls import Case, name_apart, results_of
+from zygote_py.adjoints.custom_pushforward import CustomPushforwards
+from zygote_py.adjoints.derivatives import calls_with_cases, items_of, primal_of
 from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.leaves import expose_leaves, expose_results
@@ -32,7 +34,6 @@ from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.terms import vanishes
 from zygote_py.adjoints.transposed import Transposed
 from zygote_py.ir import ops
-from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Block,
     Const,
@@ -50,8 +51,8 @@ from zygote_py.ir.core import (
 )
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.memory import is_view
-from zygote_py.ir.routines import cycles, find_effects
+from zygote_py.ir.memory import Memory, is_view
+from zygote_py.ir.routines import cycles, find_effects, routines_of
 from zygote_py.ir.types import components_of, with_components
 
 Tangents = tuple[Operand, ...]  # one for each direction
@@ -79,7 +80,8 @@ class Pushforwards:
         self.width = width
         self.transposed = transposed
         self._cycles = cycles(routines)
-        self._made: dict[tuple[Routine, frozenset[int]], Routine] = {}
+        self._made: dict[tuple[Routine, Case], Routine] = {}
+        self._custom = CustomPushforwards()
 
     def push(self, primal: Function, wrt: Sequence[Param], written: Collection[Param] = ()) -> Pushed:
         """Make the pushforward of a function in canonical form, which is changed. Raises DifferentiationError."""
@@ -104,21 +106,25 @@ class Pushforwards:
         name_apart(primal.params)
         return Pushed(primal, tangents)
 
-    def of(self, routine: Routine, active: frozenset[int]) -> Routine:
-        """The pushforward of a routine: it takes the tangents of the `active` parameters behind its own.
+    def of(self, routine: Routine, case: Case) -> Routine:
+        """The pushforward of a routine: it takes the tangents of the active parameters behind its own.
 
-        It returns what the routine does, and then the tangents of all numbers and arrays of numbers among that.
+        It returns what the routine does, and then the tangents of all numbers and arrays of numbers among that. What is
+        unstable matters to rules only, which may keep what is written to later.
         """
         if self._cycles.get(routine):
-            active = frozenset(
-                n for n, p in enumerate(routine.function.params) if is_number(p.type) or has_shadow(p.type)
-            )
-        key = routine, active
+            case = Case(frozenset(self.passed(routine, ())), frozenset(range(len(routine.function.params))), True)
+        if all(each.rule is None for each in (routine, *routines_of(routine.function))):
+            case = Case(case.active, frozenset(), False)
+        key = routine, case
         if key not in self._made:
             made = self._made[key] = Routine(f"{routine.__name__}_pushforward")
             made.acts = True
-            self._expect(made, routine, active)
-            self._fill(made, routine, active)
+            self._expect(made, routine, case.active)
+            if routine.rule is not None:
+                made.function = self._custom.push(routine, case, self.width, made.__name__)
+            else:
+                self._fill(made, routine, case)
             find_effects([each for each in self._made.values() if each.function.blocks])
         return self._made[key]
 
@@ -140,11 +146,10 @@ class Pushforwards:
 
         made.writes, made.shares = with_shadows(routine.writes), with_shadows(routine.shares)
 
-    def _fill(self, made: Routine, routine: Routine, active: frozenset[int]) -> None:
-        primal = clone(routine.function).function
+    def _fill(self, made: Routine, routine: Routine, case: Case) -> None:
+        primal = primal_of(routine, case, recursive=False)  # shadows share what arguments share: that is no matter here
         primal.name = made.__name__
-        expose_results(primal)
-        wrt = [primal.params[number] for number in sorted(active)]
+        wrt = [primal.params[number] for number in sorted(case.active)]
         written = [primal.params[number] for number in sorted(routine.writes)]
         activity = find_active(primal, wrt, results=written)
         builder = _Builder(self, primal, activity)
@@ -160,18 +165,16 @@ class Pushforwards:
         builder.run()
         for block in primal.blocks:
             if isinstance(block.terminator, Return):
-                (value,) = block.terminator.values
-                items = value.args if isinstance(value, Instr) and value.op is ops.pack else (value,)
-                if isinstance(value.type, types.NoneType):
-                    items = ()
+                items = items_of(block.terminator.values[0])
                 found = [
                     builder.result(block, item, number)
                     for item in items
-                    if is_number(item.type) or is_array(item.type)
+                    if _has_tangent(item.type)
                     for number in range(self.width)
                 ]
                 everything = (*items, *found)
                 block.terminator.values = (pack_all(block, everything),) if everything else (Const(None, types.none),)
+            block.instrs = [each for each in block.instrs if not (isinstance(each, Instr) and each.op is ops.release)]
         name_apart(primal.params)
         made.function = primal
 
@@ -191,6 +194,7 @@ class _Builder:
         self._opaque: dict[Instr, dict[int, Instr]] = {}
         self._out: list[Instr] = []  # of the block at work
         self._items: dict[Value, list[Instr]] = {}  # of tuples, what takes them out
+        self._cases = dict(calls_with_cases(function, activity, Memory(function)))
         for block in function.blocks:
             for instr in block.instrs:
                 match instr:
@@ -216,6 +220,12 @@ class _Builder:
 
         for param, tangents in given.items():
             take(param, tangents)
+        for param in self._function.params:  # it does not change, but may be taken for memory that does
+            if param in self._activity and has_shadow(param.type) and param not in self._tangents:
+                kind = _shadow_type(param.type)
+                zeros = [Instr(np.zeros_like, (param,), kind, _hint(param)) for _ in range(self._width)]
+                made += zeros
+                self._tangents[param] = tuple(zeros)
         self._function.entry.instrs[:0] = made
 
     def run(self) -> None:
@@ -230,7 +240,7 @@ class _Builder:
             self._out = []
             for instr in block.instrs:
                 assert isinstance(instr, Instr)
-                if isinstance(instr.op, Routine) and self._pushes(instr):
+                if instr in self._cases:
                     self._push_call(instr)
                 else:
                     self._out.append(instr)
@@ -272,6 +282,8 @@ class _Builder:
             self._take_opaque(instr)
         elif instr not in self._activity or not _has_tangent(instr.type):
             return
+        elif op is ops.getitem and isinstance(args[0].type, types.BaseTuple):  # of an argument that does not change
+            self._tangents[instr] = self._each(lambda n: self._emit(np.zeros_like, (instr,), instr))
         elif op in (ops.record, ops.zeros):
             self._tangents[instr] = self._each(lambda n: self._emit(ops.zeros, args, instr))
         elif op is np.zeros_like:
@@ -389,25 +401,12 @@ class _Builder:
 
     # ------------------------------------------------------------------------------------------------------ calls
 
-    def _pushes(self, call: Instr) -> bool:
-        """Whether a call passes tangents on."""
-        routine = call.op
-        assert isinstance(routine, Routine)
-        active = self._active_of(call)
-        results = [call] if not isinstance(call.type, types.BaseTuple) else self._items.get(call, [])
-        return bool(active) and (any(each in self._activity for each in results) or bool(set(active) & routine.writes))
-
-    def _active_of(self, call: Instr) -> list[int]:
-        assert isinstance(call.op, Routine)
-        passes = range(len(call.args)) if call.op.passes is None else call.op.passes
-        return [n for n in sorted(passes) if call.args[n] in self._activity and _has_tangent(call.args[n].type)]
-
     def _push_call(self, call: Instr) -> None:
         """Call the pushforward of a routine in its place."""
         routine = call.op
         assert isinstance(routine, Routine)
-        made = self._pushforwards.of(routine, frozenset(self._active_of(call)))
-        passed = self._pushforwards.passed(routine, self._active_of(call))
+        made = self._pushforwards.of(routine, self._cases[call])
+        passed = self._pushforwards.passed(routine, self._cases[call].active)
         tangents = [self._passed(call.args[n], n_th) for n in passed for n_th in range(self._width)]
         results = results_of(routine.function)
         with_tangents = [number for number, kind in enumerate(results) if _has_tangent(kind)]

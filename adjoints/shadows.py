@@ -20,7 +20,7 @@ from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.calls import Call
 from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
+from zygote_py.ir.core import CameFrom, Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import is_view
 
@@ -37,7 +37,7 @@ def add_shadows(
     made: list[Instr] = []
     for param in tuple(function.params):
         if param in activity.shadowed:
-            if given:
+            if given and param in activity.asked:
                 shadows[param] = passed = Param(_writable(param.type), _hint(param), param.loc)
                 function.params.append(passed)
             else:
@@ -49,13 +49,18 @@ def add_shadows(
             shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
             block.phis.append(new)
     for block in function.blocks:
-        instrs = []
+        instrs: list[Instr | CameFrom] = []
         for instr in block.instrs:
-            instrs.append(instr)
             if isinstance(instr, Instr) and instr in calls:
                 args = [instr.args[number] for number in calls[instr].derivative.shadowed]
-                instr.args = (*instr.args, *(_mapped(arg, shadows) for arg in args))
-            elif isinstance(instr, Instr) and instr in items and is_array(instr.type):
+                # One that carries no derivative here may do so in another call of a recursive routine.
+                others = {arg: _zeros_like(arg) for arg in args if isinstance(arg, Value) and arg not in shadows}
+                instrs += others.values()
+                instr.args = (*instr.args, *(_mapped(arg, {**shadows, **others}) for arg in args))
+                instrs.append(instr)
+                continue
+            instrs.append(instr)
+            if isinstance(instr, Instr) and instr in items and is_array(instr.type):
                 call, number = items[instr]
                 if (passed_on := call.shadow_of(number)) is not None:
                     shadows[instr] = passed_on
@@ -122,7 +127,7 @@ def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:
             raise InternalError("shadows: a constant array has no shadow")
 
 
-def _zeros_like(array: Param | Instr) -> Instr:
+def _zeros_like(array: Value) -> Instr:
     return Instr(np.zeros_like, (array,), _writable(array.type), _hint(array), array.loc)
 
 

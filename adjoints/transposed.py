@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.behind import routines_behind
 from zygote_py.adjoints.calls import Case, Derivative, name_apart
 from zygote_py.adjoints.checkpoints import emit, replay, writable
 from zygote_py.adjoints.derivatives import Derivatives
@@ -27,7 +28,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type, Value, zero
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.inline import inline_calls
-from zygote_py.ir.routines import find_effects, routines_of
+from zygote_py.ir.routines import find_effects
 
 Lower = Callable[[ops.Op, tuple[Type, ...]], Routine]
 _ADD: ops.Op = operator.add
@@ -141,7 +142,7 @@ class Transposed:
             routine.function = Function(routine.__name__, params, [block], "primal")
             inline_calls(routine.function, lambda call: True)
             self._simplify(routine.function)
-            called = routines_of(routine.function)
+            called = routines_behind(routine.function)
             find_effects((*called, routine))
             case = Case(frozenset({names.index(own)}), frozenset(), False)
             self._made[key] = Derivatives((*called, routine)).of(routine, case)

@@ -49,7 +49,9 @@ def adjoint(
         parameter, the adjoint of the value, of the same form (of a complex number z it is dL/dRe z + i dL/dIm z). The
         inner function returns a tuple with a gradient for each parameter: a number for a number, an array of the same
         shape for an array, a tuple for a tuple, and `None` where no gradient flows. It may use variables of the rule:
-        numbers, arrays, and tuples of both.
+        numbers, arrays, and tuples of both. Second derivatives differentiate the rule and the inner function as they
+        are; forward mode transposes the inner function, which must be linear in its parameter for that, and not branch
+        on it.
 
     Raises:
         DifferentiationError: if the rule does not have the form that it must have, or if `f` has a rule already; and
@@ -254,7 +256,9 @@ def hook(x: T, fn: Callable[[Any], Any]) -> T:
 
     Returns:
         `x` itself. In a differentiated function an array is copied, and nothing may be written to the copy, nor to `x`
-        while the copy is still read: that is refused.
+        while the copy is still read: that is refused. In forward mode there are no gradients: an `fn` that returns
+        nothing is not called, one that is linear is transposed, so that both modes agree, and any other is refused.
+        Second derivatives differentiate `fn` as it is.
 
     Example:
         >>> import zygote_py as zg

@@ -14,6 +14,7 @@ import itertools
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Literal
 
 from zygote_py.ir.core import Loc
@@ -115,6 +116,22 @@ def give(given: Given) -> None:
 def watch(watcher: Any) -> None:
     """Call the method `rules_have_changed` of an object whenever something is given, as long as the object lives."""
     _watchers.add(watcher)
+
+
+def calling(function: Any) -> Callable[..., Any]:
+    """A Python function of the same name and parameters that calls another, for which something is given."""
+    code = python_function(function.function if isinstance(function, Ignored) else function).__code__
+    names = ", ".join(code.co_varnames[: code.co_argcount])
+    namespace: dict[str, Any] = {"function": function}
+    exec(f"def caller({names}): return function({names})", namespace)
+    made = namespace["caller"]
+    assert isinstance(made, FunctionType)
+    made.__code__ = made.__code__.replace(
+        co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
+    )
+    made.__name__ = function.__name__
+    made.__defaults__ = getattr(function, "__defaults__", None)
+    return made
 
 
 def given_for(value: object) -> Given | None:

@@ -8,20 +8,21 @@ routines (`lowered_helpers`), stacks of tuples stacks of numbers, sums of whole 
 
 from __future__ import annotations
 
+from zygote_py.adjoints.behind import routines_behind
 from zygote_py.canonical import make_canonical
 from zygote_py.ir.core import Function, Routine
 from zygote_py.ir.passes.split_stacks import split_stacks
 from zygote_py.ir.passes.whole_accumulations import write_out_whole_accumulations
-from zygote_py.ir.routines import find_effects, routines_of
+from zygote_py.ir.routines import find_effects
 from zygote_py.lowered_helpers import take_as_routines
 
 
 def take_as_primal(function: Function) -> tuple[Routine, ...]:
     """Bring a derivative, with the routines that it calls, into the form that is differentiated. Gives the routines."""
-    for routine in routines_of(function):
+    for routine in routines_behind(function):
         take_as_routines(routine.function)
     take_as_routines(function)
-    routines = routines_of(function)
+    routines = routines_behind(function)
     split_stacks(function, routines)
     for each in (function, *(routine.function for routine in routines)):
         each.kind = "primal"

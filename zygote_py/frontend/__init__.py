@@ -23,7 +23,7 @@ from zygote_py.frontend.derived import Derived, typed_as_derived
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
-from zygote_py.given import given_for
+from zygote_py.given import calling, given_for
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Function, Routine, Type
 from zygote_py.ir.routines import find_effects
@@ -66,7 +66,7 @@ def lower(
     """
     given_for_it = given_for(func)
     if given_for_it is not None:  # then what is given is to be seen where it is called
-        func = given.calling(func)
+        func = calling(func)
     return lower_typed(numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary))
 
 

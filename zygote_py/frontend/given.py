@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,22 +49,6 @@ def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
         return numba_adapter.signature_of_given(function.given.given, function.argument_count)
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters])
-
-
-def calling(function: Callable[..., object]) -> Callable[..., object]:
-    """A function of the same name and parameters that calls another."""
-    code = function.__code__
-    names = ", ".join(code.co_varnames[: code.co_argcount])
-    namespace: dict[str, object] = {"function": function}
-    exec(f"def caller({names}): return function({names})", namespace)
-    made = namespace["caller"]
-    assert isinstance(made, FunctionType)
-    made.__code__ = made.__code__.replace(
-        co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
-    )
-    made.__name__ = function.__name__
-    made.__defaults__ = getattr(function, "__defaults__", None)
-    return made
 
 
 def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Function:

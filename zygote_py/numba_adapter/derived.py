@@ -23,6 +23,7 @@ from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
+from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature, is_inlined
@@ -31,7 +32,6 @@ from zygote_py.numba_adapter.dispatch import is_made, made_for
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.given import GivenType
 from zygote_py.numba_adapter.messages import definition_of
-from zygote_py.numba_adapter.ruled import function_of_given
 from zygote_py.numba_adapter.same import Same
 
 
@@ -96,10 +96,10 @@ class DerivedCall:
             return inner.typed((*argument_types, inner.held()))
         if isinstance(inner, CalleeType):
             return inner.typed(argument_types)
-        if isinstance(inner, GivenType):
-            found = function_of_given(inner, argument_types, session)
-            assert found is not None
-            return found
+        if isinstance(inner, GivenType):  # what is given is seen where the function is called
+            target = inner.given.target
+            called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
+            return session.typed(called, argument_types)
         return session.typed(self.func, argument_types)
 
     def written(self, function: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:

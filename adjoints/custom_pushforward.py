@@ -1,0 +1,188 @@
+"""The pushforward of a function that has a rule: its tangents are those that the rule's pullback belongs to.
+
+    routine f (%x), with the rule           f_pushforward (%x, %tx):
+    rule (%x) -> (%y, %c)                       %y, %c = rule %x
+    back (%dy, %c) -> (%dx)                     %ty = the reverse of back in %dy, with %tx for the adjoint of its result
+                                                return %y, %ty
+
+The pullback is linear in `dy`: it applies the transposed derivative. Its own adjoint with respect to `dy` applies the
+transpose of that, the derivative. What `dy` itself is does not matter, and it is zero. A pullback that is not linear,
+such as one that clips, belongs to no derivative: there are no tangents, and it is refused. A hook without a result only
+looks at gradients, of which there are none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.behind import routines_behind
+from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart, results_of
+from zygote_py.adjoints.checkpoints import emit, replay, writable
+from zygote_py.adjoints.custom import Custom, Maker, check_pure, refuse_shape
+from zygote_py.adjoints.derivatives import Derivatives
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import is_array, is_number
+from zygote_py.adjoints.linearity import Linearity
+from zygote_py.adjoints.packing import pack_all
+from zygote_py.adjoints.rules.expand import CASTS
+from zygote_py.ir.core import Block, Const, Function, Operand, Param, Return, Routine, Type, zero
+
+_NONE = Const(None, types.none)
+
+
+class CustomPushforwards:
+    """The pushforwards of functions that have rules; of each pullback one transposed."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Routine, Case], Derivative] = {}
+
+    def push(self, routine: Routine, case: Case, width: int, name: str) -> Function:
+        """The function that a pushforward is. Raises DifferentiationError.
+
+        It takes the tangents of the active parameters behind its own, and returns the results and the tangents of the
+        numbers and arrays among them, each for `width` directions.
+        """
+        custom = routine.rule
+        assert isinstance(custom, Custom)
+        check_pure(routine, custom)
+        _check_linear(custom, case)
+        function = routine.function
+        results = results_of(function)
+        maker = Maker(Derivative(routine, _without_active(case), Routine(name), Routine(name)), custom)
+        values, kept = maker.values()
+        block, params = maker.block, maker.params
+        tangents = {
+            number: [
+                Param(writable(params[number].type), f"t{params[number].hint}", function.loc) for _ in range(width)
+            ]
+            for number in sorted(case.active)
+        }
+        first = len(values) + sum(map(is_array, results))
+        given = [
+            (params[each.number] if each.kind == "argument" else kept[each.number - first])
+            if isinstance(each, Source)
+            else each
+            for each in maker.inputs
+        ]
+        found = []
+        for direction in range(width):
+            changes = {number: made[direction] for number, made in tangents.items()}
+            found.append(self._tangents(block, custom, results, values, given, params, changes))
+        behind = [each[number] for number in range(len(results)) if number in found[0] for each in found]
+        everything = (*values, *behind)
+        block.terminator = Return((pack_all(block, everything) if everything else _NONE,))
+        params = [*params, *(param for made in tangents.values() for param in made)]
+        name_apart(params)
+        return Function(name, params, [block], "primal", None, function.loc, function.options)
+
+    def _tangents(
+        self,
+        block: Block,
+        custom: Custom,
+        results: Sequence[Type],
+        values: Sequence[Operand],
+        given: Sequence[Operand],
+        params: Sequence[Param],
+        changes: Mapping[int, Param],
+    ) -> dict[int, Operand]:
+        """The tangents of the results, in one direction."""
+        found: dict[int, Operand] = {
+            number: emit(block, np.zeros_like, [values[number]], writable(kind), "t") if is_array(kind) else zero(kind)
+            for number, kind in enumerate(results)
+            if is_array(kind) or is_number(kind)
+        }
+        for gradient in custom.gradients:
+            if gradient.kind == "seed" and gradient.parameter in changes:
+                found[gradient.number] = changes[gradient.parameter]
+        asked = {g.number: g.parameter for g in custom.gradients if g.kind == "back" and g.parameter in changes}
+        if not asked:
+            return found
+        seeds = [n for n, each in enumerate(custom.back_inputs) if each.kind == "seed"]
+        active = frozenset(n for n in seeds if custom.back_inputs[n].number in found)
+        plain = self._plain(custom.back, Case(active, frozenset(), False))
+        rest = iter(given)
+        args: list[Operand] = []
+        for each in custom.back_inputs:
+            args.append(self._no_adjoint(block, results, values, each.number) if each.kind == "seed" else next(rest))
+        kinds = results_of(custom.back.function)
+        wanted = {
+            number: self._converted(block, changes[asked[number]], kind) if number in asked else None
+            for number, kind in enumerate(kinds)
+        }
+        of_numbers = {n: wanted[n] or zero(kind) for n, kind in enumerate(kinds) if is_number(kind)}
+        of_arrays: dict[int, Operand] = {}
+
+        def look(made: Sequence[Operand]) -> None:
+            for number, parameter in asked.items():
+                if isinstance(made[number].type, types.Array):
+                    name = params[parameter].hint
+                    text = f"the pullback of {custom.name} gives a gradient for `{name}` that does not have its shape"
+                    message = Const(text, types.unicode_type)
+                    emit(block, refuse_shape, [made[number], params[parameter], message], types.none)
+            for number in plain.shadowed_results:
+                of_arrays[number] = wanted[number] or emit(
+                    block, np.zeros_like, [made[number]], writable(made[number].type)
+                )
+
+        shadows = {n: found[custom.back_inputs[n].number] for n in plain.shadowed}
+        terms = replay(block, plain, args, shadows, of_arrays, of_numbers, look)
+        for place, term in terms.items():
+            number = custom.back_inputs[place].number
+            found[number] = term
+        return found
+
+    def _plain(self, back: Routine, case: Case) -> Derivative:
+        if (back, case) not in self._made:
+            behind = routines_behind(back.function)
+            self._made[back, case] = Derivatives((*behind, back)).of(back, case)
+        return self._made[back, case]
+
+    def _no_adjoint(self, block: Block, results: Sequence[Type], values: Sequence[Operand], number: int) -> Operand:
+        kind = results[number]
+        if isinstance(kind, types.Array):
+            return emit(block, np.zeros_like, [values[number]], writable(kind), "dy")
+        return zero(kind) if isinstance(kind, types.Number | types.Boolean) else _NONE
+
+    def _converted(self, block: Block, tangent: Operand, kind: Type) -> Operand | None:
+        """A tangent as the adjoint of a gradient of a type: the real part, where that is real."""
+        own, wanted = tangent.type, kind
+        if isinstance(own, types.Array) and isinstance(kind, types.Array):
+            own, wanted = own.dtype, kind.dtype
+        if not isinstance(wanted, types.Float | types.Complex):
+            return None
+        if own == wanted:
+            return tangent
+        if isinstance(own, types.Complex) and isinstance(wanted, types.Float):
+            own = types.float32 if own == types.complex64 else types.float64
+            if isinstance(kind, types.Array):
+                made = types.Array(own, kind.ndim, "A")
+                tangent = emit(block, np.real, [tangent], made)
+            else:
+                tangent = emit(block, np.real, [tangent], own)
+        if own == wanted:
+            return tangent
+        if isinstance(kind, types.Array):
+            return emit(block, np.copy, [tangent], types.Array(wanted, kind.ndim, "C"))
+        return emit(block, CASTS[wanted], [tangent], wanted)
+
+
+def _without_active(case: Case) -> Case:
+    return Case(frozenset(), case.unstable, case.unstable_result)
+
+
+def _check_linear(custom: Custom, case: Case) -> None:
+    """Refuse a pullback that is not linear in what it is given."""
+    asked = [g.number for g in custom.gradients if g.kind == "back" and g.parameter in case.active]
+    seeds = [n for n, each in enumerate(custom.back_inputs) if each.kind == "seed"]
+    is_linear, loc = Linearity().culprit(custom.back, seeds, asked)
+    if asked and not is_linear:
+        raise refuse(
+            f"the pullback of {custom.name} is not linear in its argument, and forward mode has no tangent for it"
+            if custom.rule is not None
+            else f"{custom.name} is not linear in the gradient, and forward mode has no tangent for it",
+            loc,
+            "use reverse mode, `gradient`, or let it be linear, without branches on its argument",
+        )

@@ -1,0 +1,254 @@
+"""Whether what a routine returns is linear in some of its arguments: then it can be transposed.
+
+    back (%dy, %c):   %t = mul %c, %dy          linear: zero where %dy is zero, and its derivative does not know %dy
+    back (%dy):       %t = min %dy, 1.0         not linear
+
+A pullback has to be linear in the adjoint that it is given for there to be tangents (see `zygote_py.adjoints.given`).
+Each number, and all memory that may be the same, has one of four states, found by iteration to a fixed point. Where
+that cannot be told, the answer is no: where a branch depends on the argument, say.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.calls import results_of
+from zygote_py.adjoints.flows import STORES
+from zygote_py.adjoints.rules import rule_for, uses
+from zygote_py.adjoints.rules.opaque import opaque_for
+from zygote_py.ir import ops
+from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Return, Routine, Value
+from zygote_py.ir.memory import Memory, draws, has_memory, is_view, writes
+
+
+class State(enum.IntEnum):
+    """How a value depends on the arguments that are looked at."""
+
+    ZERO = 0  # it is zero
+    FREE = 1  # not at all
+    LINEAR = 2
+    OTHER = 3
+
+    def __or__(self, other: int) -> State:
+        """What one of the two is, and the sum of both."""
+        if State.ZERO in (self, other) or self == other:
+            return State(max(self, other))
+        return State.OTHER
+
+
+ZERO, FREE, LINEAR, OTHER = State
+
+# What gives an array that holds nothing yet, or zeros; what is asked of an array that is not in its elements.
+_EMPTY = frozenset({ops.record, ops.zeros, ops.stack, np.zeros, np.empty, np.zeros_like, np.empty_like})
+_OF_SHAPES = frozenset({ops.dim, len, *ops.CHECKS})
+_COPIES = frozenset({np.copy, ops.copied})
+_TIMES = frozenset({operator.mul, np.multiply, operator.truediv, np.divide, operator.pow, np.ldexp})
+_SUMS = frozenset({operator.add, np.add, operator.sub, np.subtract, operator.neg, np.negative})
+
+
+@dataclass
+class _Summary:
+    """What is known of a call with arguments in given states: the results, and what memory of arguments holds then."""
+
+    results: list[State] = field(default_factory=list)
+    written: dict[int, State] = field(default_factory=dict)
+    loc: Loc | None = None  # where something that is not linear is done first
+    branches: bool = False  # on what depends on the arguments
+
+
+_Known = Callable[[Routine, tuple[State, ...]], _Summary]
+
+
+class Linearity:
+    """Looks at routines, each once for states of its arguments."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Routine, tuple[State, ...]], _Summary] = {}
+        self._changed = False
+
+    def culprit(self, routine: Routine, linear: Sequence[int], results: Sequence[int]) -> tuple[bool, Loc | None]:
+        """Whether results, by their numbers, are linear in the parameters numbered in `linear`; if not, where not."""
+        params = routine.function.params
+        key = routine, tuple(LINEAR if number in linear else FREE for number in range(len(params)))
+        self._summary(*key)
+        self._changed = True
+        while self._changed:
+            self._changed = False
+            for each in list(self._made):
+                self._look(*each)
+        found = self._made[key]
+        is_linear = not found.branches and all(found.results[number] in (ZERO, LINEAR) for number in results)
+        return is_linear, found.loc or routine.function.loc
+
+    def _summary(self, routine: Routine, states: tuple[State, ...]) -> _Summary:
+        if (routine, states) not in self._made:
+            self._made[routine, states] = _Summary()
+            self._changed = True
+        return self._made[routine, states]
+
+    def _look(self, routine: Routine, states: tuple[State, ...]) -> None:
+        found = _Look(self._summary, routine.function, states).run()
+        if found != self._made[routine, states]:
+            known = self._made[routine, states]
+            if (known.results, known.written, known.branches) != (found.results, found.written, found.branches):
+                self._changed = True
+            self._made[routine, states] = found
+
+
+class _Look:
+    """Looks at one function."""
+
+    def __init__(self, summary: _Known, function: Function, states: Sequence[State]) -> None:
+        self._summary = summary
+        self._function = function
+        self._memory = Memory(function)
+        self._states: dict[Value, State] = {}
+        self._items: dict[Value, list[State]] = {}  # of what routines return together
+        self._loc: Loc | None = None
+        self._changed = False
+        self._branches = False
+        for param, state in zip(function.params, states, strict=True):
+            self._set(param, state)
+
+    def run(self) -> _Summary:
+        """Go through all instructions until nothing changes."""
+        self._changed = True
+        while self._changed:
+            self._changed = False
+            for block in self._function.blocks:
+                for phi in block.phis:
+                    self._set(phi, self._joined(tuple(phi.incoming.values())))
+                for instr in block.instrs:
+                    assert isinstance(instr, Instr)
+                    self._step(instr)
+                match block.terminator:
+                    case Branch(condition) if self._of(condition) in (LINEAR, OTHER):
+                        self._branches = True
+        found = _Summary(loc=self._loc, branches=self._branches)
+        for block in self._function.blocks:
+            if isinstance(block.terminator, Return):
+                found.results = self._returned(block.terminator.values[0])
+        for number, param in enumerate(self._function.params):
+            if has_memory(param.type):
+                found.written[number] = self._of(param)
+        return found
+
+    def _returned(self, value: Operand) -> list[State]:
+        return self._items.get(value, [self._of(value)]) if isinstance(value, Value) else [self._of(value)]
+
+    def _of(self, operand: Operand) -> State:
+        match operand:
+            case Const(value=int() | float() | complex() | np.number() as value):
+                return ZERO if value == 0 else FREE
+            case Value():
+                held = self._states.get(self._memory.root(operand) or operand, ZERO)
+                return held | self._states.get(operand, ZERO)
+            case _:  # no number
+                return ZERO
+
+    def _set(self, value: Operand, state: State) -> None:
+        """Add what a value, or the memory that it reaches, may be too."""
+        if isinstance(value, Value):
+            node = value if isinstance(value.type, types.BaseTuple) else self._memory.root(value) or value
+            before = self._states.get(node, ZERO)
+            if before | state != before:
+                self._states[node] = before | state
+                self._changed = True
+
+    def _joined(self, operands: Sequence[Operand]) -> State:
+        found = ZERO
+        for each in operands:
+            found |= self._of(each)
+        return found
+
+    def _step(self, instr: Instr) -> None:
+        if isinstance(instr.op, Routine):
+            self._call(instr, instr.op)
+            return
+        state = self._result(instr)
+        stores = instr.op in STORES or instr.op is ops.push
+        targets = [*writes(instr)] if instr.op is not ops.pop else []
+        if state is OTHER and (targets or instr.type != types.none) and OTHER not in map(self._of, instr.args):
+            self._blame(instr.loc)
+        for target in targets[:1] if stores else [*targets, instr]:
+            self._set(target, state)
+
+    def _result(self, instr: Instr) -> State:
+        """The state of what an instruction gives, or puts into memory."""
+        op, args = instr.op, instr.args
+        match instr:
+            case Instr(args=(Value() as whole, Const(value=int(number)))) if op is ops.getitem and whole in self._items:
+                return self._items[whole][number] if self._items[whole] else ZERO
+        if op in _EMPTY or op in _OF_SHAPES:
+            return ZERO if op in _EMPTY else FREE
+        if op in STORES or op in (ops.push, ops.pick, ops.select, ops.getitem, ops.pop) or is_view(instr):
+            first = 1 if op in (ops.pick, ops.select) else 0
+            others = args[:1] if first else args[2:] if op in STORES else args[1:] if op is ops.getitem else ()
+            carried = args[1:2] if op in STORES or op is ops.push else args[1:] if first else args[:1]
+            if any(self._of(other) in (LINEAR, OTHER) for other in others if not has_memory(other.type)):
+                return OTHER
+            return self._joined(carried)
+        if op is ops.pack:
+            self._items[instr] = list(map(self._of, args))
+            return self._joined([arg for arg in args if not has_memory(arg.type)])
+        if op in _COPIES or op is ops.const:
+            return self._joined(args)
+        return self._of_operation(instr)
+
+    def _of_operation(self, instr: Instr) -> State:
+        """As other states of the arguments than ZERO are found, that of the result only goes up."""
+        states = [self._of(arg) for arg in instr.args]
+        linear = [number for number, state in enumerate(states) if state is LINEAR]
+        if OTHER in states:
+            return OTHER
+        if linear:
+            return LINEAR if self._is_linear(instr, linear, states) else OTHER
+        if instr.op in _SUMS:
+            return FREE if FREE in states else ZERO
+        zeros = [number for number, state in enumerate(states) if state is ZERO]
+        return ZERO if any(self._is_linear(instr, [number], states) for number in zeros) else FREE
+
+    def _is_linear(self, instr: Instr, linear: Sequence[int], states: Sequence[State]) -> bool:
+        """Whether an operation is linear in some of its arguments, together."""
+        if draws(instr):
+            return False
+        opaque = opaque_for(instr)
+        if opaque is not None:
+            needed = opaque.needed([number for number in linear if number in opaque.adjoints])
+            own = {opaque.names[number] for number in linear}
+            passes = all(number in opaque.adjoints for number in linear)
+            return passes and not needed & own and not any(name[:1] == "y" for name in needed)
+        rule = rule_for(instr)
+        if rule is None or not all(rule.passes(number) for number in linear):
+            return False
+        used = frozenset[str]().union(*(uses(rule, number) for number in linear))
+        if "y" in used or used & {rule.names[number] for number in linear}:
+            return False
+        return FREE not in states or instr.op in _TIMES
+
+    def _call(self, instr: Instr, routine: Routine) -> None:
+        states = tuple(map(self._of, instr.args))
+        if routine.passes is not None and routine.rule is None and LINEAR in states:  # it is ignored
+            found = _Summary([OTHER] * len(results_of(routine.function)), loc=instr.loc)
+        else:
+            found = self._summary(routine, states)
+        if found.loc is not None:
+            self._blame(found.loc)
+        self._branches |= found.branches
+        for number, state in found.written.items():
+            if number in routine.writes:
+                self._set(instr.args[number], state)
+        if isinstance(instr.type, types.BaseTuple):
+            self._items[instr] = found.results
+        elif found.results:
+            self._set(instr, found.results[0])
+
+    def _blame(self, loc: Loc | None) -> None:
+        if self._loc is None:
+            self._loc = loc
