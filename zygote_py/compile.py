@@ -41,6 +41,7 @@ from zygote_py.ir.core import (
     replace_values,
 )
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.text import text
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
@@ -120,7 +121,7 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _take_captured(made.joint, made.lowered, hidden)
-    tidy(made.joint)
+    finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
     return Compiled(made.lowered, made.activity, made.adjoint, emitted)
@@ -186,6 +187,14 @@ def tidy(joint: Function) -> Function:
     return joint
 
 
+def finish(function: Function) -> Function:
+    """Make ready what is to be emitted, and the routines that it calls, in place: nothing differentiates it again."""
+    for each in (*(routine.function for routine in routines_of(function)), function):
+        if write_out_guards(each):
+            passes.run(each, passes.CLEAN_UP)
+    return tidy(function)
+
+
 def result_of(function: Function) -> Operand:
     """What a function in canonical form returns."""
     end = next(block.terminator for block in function.blocks if isinstance(block.terminator, Return))
@@ -215,11 +224,11 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
         return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names, True)
     forward = clone(primal).function
     _take_integers(forward, given)
-    passes.run(forward, passes.CLEAN_UP)
+    finish(forward)
     emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
-    tidy(joint)
+    finish(joint)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
 
@@ -252,7 +261,7 @@ def _repeatable_halves(
             block.terminator.values = (pack_all(block, block.terminator.values),)
     _take_integers(found.forward, given)
     for half in (found.forward, reverse):
-        passes.run(half, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+        finish(half)
     return found.forward, reverse
 
 

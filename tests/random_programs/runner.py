@@ -33,6 +33,7 @@ class Settings:
     every: int
     shrink: float
     arrays: str = "mixed"
+    order: int = 1
 
 
 KINDS = ("none", "read", "written")  # what programs do with arrays
@@ -52,7 +53,7 @@ def is_compiled(seed: int, every: int) -> bool:
 
 def run_seed(seed: int, settings: Settings) -> Outcome:
     """Run the program of a seed."""
-    return check(program_of(seed, settings.arrays), is_compiled(seed, settings.every))
+    return check(program_of(seed, settings.arrays), is_compiled(seed, settings.every), settings.order)
 
 
 def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
@@ -60,7 +61,7 @@ def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
     compiled = is_compiled(seed, settings.every)
 
     def fails(candidate: Program) -> bool:
-        found = check(candidate, compiled)
+        found = check(candidate, compiled, settings.order)
         return found.signature == outcome.signature
 
     return shrink(program_of(seed, settings.arrays), fails, settings.shrink)
@@ -73,7 +74,7 @@ def _work(connection: Connection, seeds: range, settings: Settings) -> None:
         connection.send((seed, outcome, None))
         if outcome.kind is not Kind.OK and outcome.kind is not Kind.DISCARDED and connection.recv():
             small = shrunk(seed, outcome, settings)
-            connection.send((seed, check(small, is_compiled(seed, settings.every)), small))
+            connection.send((seed, check(small, is_compiled(seed, settings.every), settings.order), small))
     connection.send(None)
 
 
@@ -189,9 +190,10 @@ def main() -> int:
     parser.add_argument("--plain", dest="every", action="store_const", const=0, help="compile none")
     parser.add_argument("--arrays", choices=("mixed", *KINDS), default="mixed", help="what the programs do with arrays")
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds for shrinking a failure, 0 for none")
+    parser.add_argument("--order", type=int, choices=(1, 2), default=1, help="check gradients, or second derivatives")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and what comes of it")
     options = parser.parse_args()
-    settings = Settings(options.every, options.shrink, options.arrays)
+    settings = Settings(options.every, options.shrink, options.arrays, options.order)
     if options.show is not None:
         outcome = run_seed(options.show, settings)
         program = program_of(options.show, options.arrays)
