@@ -25,6 +25,7 @@ from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.captured import captured_type, fields_of
+from zygote_py.closures import put_fields_back, with_fields
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.values import leaves_of
@@ -142,7 +143,9 @@ def _made(request: Request, argument_types: tuple[Type, ...]) -> _Made:
     typed = numba_adapter.typed_derivative(request.form, request.primal, argument_types, request.options)
     lowered = lower_typed(typed)
     function = lowered.function
-    function.params = [param for param in function.params if leaves_of(param.type)]
+    count = len(argument_types)
+    closure = function.params[count + len(lowered.hidden) :]
+    function.params = [param for param in function.params if param not in closure or leaves_of(param.type)]
     return _Made(lowered, None, function, clone(function).function)
 
 
@@ -153,7 +156,7 @@ def lower_of(request: Request) -> Lower:
         return lambda taken: lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
 
     def derivative(taken: tuple[Type, ...]) -> LoweredFunction:
-        made = _joint(inner, taken, lower_of(inner))
+        made = _joint(inner, taken, lower_of(inner)) if inner.form is None else _made(inner, taken)
         return replace(made.lowered, function=tidy(made.joint), result_type=result_of(made.joint).type)
 
     return derivative
@@ -175,7 +178,14 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
 
 def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFunction:
     """A gradient in a function that is typed for us, as another function that is called there."""
-    made = _joint(request, call.argument_types, lambda taken: lower_typed(call.typed(taken)))
+    named = {one for one in request.wrt or () if isinstance(one, str)}
+
+    def lower(taken: tuple[Type, ...]) -> LoweredFunction:
+        lowered = lower_typed(call.typed(taken))
+        return with_fields(lowered, call.fields) if named or request.closure else lowered
+
+    made = _joint(request, call.argument_types, lower)
+    put_fields_back(made.joint, made.lowered)
     joint, lowered = tidy(made.joint), made.lowered
     derived = Derived(joint, len(call.argument_types), routines_of(joint))
     return typed_as_derived(call, derived, request.name, result_of(joint).type, lowered.hidden, lowered.frozen)

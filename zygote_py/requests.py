@@ -92,7 +92,7 @@ def make_request(
             hint="write a function or a lambda that calls it, and differentiate that",
         )
     loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
-    signature = inspect.signature(func)
+    signature = inspect.signature(func) if inner is None else inner.signature
     parameters = signature.parameters
     for parameter in parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):

@@ -75,6 +75,11 @@ class DerivedCall:
         return self.session.options
 
     @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the variables of the function around that it captures."""
+        return self.inner.fields if isinstance(self.inner, ClosureType) else ()
+
+    @property
     def is_closure(self) -> bool:
         """Whether the function takes what it captures as its last argument."""
         return isinstance(self.inner, ClosureType)
