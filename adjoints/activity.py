@@ -35,7 +35,9 @@ from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # Instructions whose pullback is not that of a rule.
-_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.guarded, ops.pack, ops.push, ops.pop, ops.release, *STORES, *EMPTY})
+_STRUCTURAL = frozenset(
+    {ops.getitem, ops.pick, ops.select, ops.guarded, ops.pack, ops.push, ops.pop, ops.release, *STORES, *EMPTY}
+)
 
 # What puts a number into memory.
 _FILLS = STORES | {ops.push}

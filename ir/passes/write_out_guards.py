@@ -1,7 +1,7 @@
 """Writes guarded products as selections, at the end: before that their derivatives would not be known.
 
-    %g = guarded %t, %dy        ->      %c = ne %dy, 0.0 : bool
-                                        %g = select %c, %t, 0.0 : f64
+%g = guarded %t, %dy        ->      %c = ne %dy, 0.0 : bool
+                                    %g = select %c, %t, 0.0 : f64
 """
 
 from __future__ import annotations

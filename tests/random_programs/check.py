@@ -28,6 +28,7 @@ from tests.array_trees import copied
 from tests.plain import plain
 from tests.random_programs.generator import Program, load
 from tests.random_programs.generator import compiled as compiled_by_numba
+from tests.random_programs.nested import exact, many_digits
 from tests.random_programs.second import Derivatives, curvature, direction_of
 from tests.random_programs.sharing import Failure, check_shared
 from tests.reference import Reference, distance, is_float, precise
@@ -96,8 +97,8 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
         try:
             function = load(program.text)
             with time_limit(STEPS * len(program.inputs)):
-                find = _reference if order == 1 else _reference_of_second
-                references = [find(function, args) for args in program.inputs]
+                primal = exact(function) if program.is_nested else function
+                references = [_reference(program, primal, args, order) for args in program.inputs]
         except Exception as error:
             return Outcome(Kind.INVALID, f"{type(error).__name__}: {error}")
         trusted = [i for i, found in enumerate(references) if found.doubt is None]
@@ -107,7 +108,9 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
         try:
             with time_limit(SECONDS * (LONGER if program.writes else 1.0) * order**2):
                 if order == 2:
-                    run = _second(program, program.inputs[position], compiled)
+                    run = _second(program, primal, program.inputs[position], compiled)
+                elif program.is_nested:
+                    run = _nested(function, primal, program.inputs[position], compiled)
                 elif compiled:
                     run = _compiled(program, function)
                 else:
@@ -150,7 +153,14 @@ def _unless_numba_fails(
     return failed
 
 
-def _reference(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
+def _reference(program: Program, function: Callable[..., Any], args: tuple[Any, ...], order: int) -> Reference:
+    if not program.is_nested:
+        return _reference_of_first(function, args) if order == 1 else _reference_of_second(function, args)
+    with many_digits():
+        return precise(function, *args) if order == 1 else _reference_of_second(function, args)
+
+
+def _reference_of_first(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
     found = precise(function, *args)
     value = float(function(*copied(args)))
     if found.doubt is None and abs(value - found.value) > 1e-9 * max(1e-3, abs(found.value)):
@@ -230,7 +240,23 @@ def _compiled(program: Program, function: Callable[..., Any]) -> Run:
     return run
 
 
-def _second(program: Program, args: tuple[Any, ...], compiled: bool) -> Run:
+def _nested(function: Callable[..., Any], primal: Callable[..., Any], args: tuple[Any, ...], compiled: bool) -> Run:
+    """The value and the gradient of a program that takes derivatives."""
+    from zygote_py import value_and_gradient
+
+    derivative: Any = value_and_gradient(function)
+    run_it = derivative if compiled else plain(derivative.source(*args))
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        value, gradients = run_it(*copied(args))
+        with many_digits():
+            _compare(primal, args, as_tuple(gradients, args), reference)
+        _must(_alike(value, reference.value), "another value", value, reference.value)
+
+    return run
+
+
+def _second(program: Program, primal: Callable[..., Any], args: tuple[Any, ...], compiled: bool) -> Run:
     """Hessians times a direction, by `hvp`, reverse over reverse and over forward; forward over forward along it."""
     made = Derivatives(program, args)
     direction = made.in_direction(direction_of(args))
@@ -248,12 +274,13 @@ def _second(program: Program, args: tuple[Any, ...], compiled: bool) -> Run:
 
         def compare(way: str, found: tuple[Any, ...], against: tuple[Any, ...]) -> None:
             off = distance(found, against)
-            if off <= TOLERANCE or _second_is_ill_conditioned(function, args, reference, off):
+            with many_digits():
+                fine = off <= TOLERANCE or _second_is_ill_conditioned(primal, args, reference, off)
+            if fine:
                 return
             size = "of another form" if off == math.inf else f"off by {off:.1e}"
             raise Failure(f"{way} is {size}\n  is        {found!r}\n  should be {against!r}")
 
-        function = made.scope["f"]
         compare("forward over reverse", product(*copied(args), direction), expected)
         for name, gradient in reverse:
             compare(

@@ -109,7 +109,7 @@ def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -
 def _whole(kind: Type, leaves: Iterator[Param], made: list[Instr]) -> Operand:
     """An argument put together again."""
     if not is_tuple(kind):
-        return next(leaves)
+        return next(leaves) if leaves_of(kind) else Const(None, kind)  # a function is known by its type
     items = tuple(_whole(part, leaves, made) for part in components_of(kind))
     made.append(instr := Instr(ops.pack, items, plain(kind)))
     return instr
