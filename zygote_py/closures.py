@@ -46,10 +46,10 @@ def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
         return
     count = lowered.argument_count + len(lowered.hidden)
     closure, fields = function.params[count], function.params[count + 1 :]
-    taken = {
+    taken: dict[Value, Operand] = {
         field: Instr(ops.getitem, (closure, Const(number, types.int64)), field.type, field.hint, field.loc)
         for number, field in enumerate(fields)
     }
-    replace_values(function, dict(taken))
+    replace_values(function, taken)
     function.params = function.params[: count + 1]
-    function.entry.instrs[:0] = taken.values()
+    function.entry.instrs[:0] = [each for each in taken.values() if isinstance(each, Instr)]

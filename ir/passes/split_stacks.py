@@ -81,11 +81,12 @@ def _split(function: Function) -> None:
                     for n, kind in enumerate(_items_of(instr.type))
                 )
         for phi in [phi for phi in block.phis if _is_stack(phi.type)]:
-            merges[phi] = parts[phi] = tuple(
+            merges[phi] = tuple(
                 Phi(_list_of(kind), f"{phi.hint}_{n}", phi.loc) for n, kind in enumerate(_items_of(phi.type))
             )
             block.phis.remove(phi)
             block.phis += merges[phi]
+            parts[phi] = merges[phi]
     popped: dict[Value, tuple[Value, ...]] = {}
     replacement: dict[Value, Operand] = {}
     for block in function.blocks:

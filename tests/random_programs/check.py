@@ -106,7 +106,7 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
             return Outcome(Kind.DISCARDED, str(references[0].doubt))
         position = trusted[0]
         try:
-            with time_limit(SECONDS * (LONGER if program.writes else 1.0) * order**2):
+            with time_limit(SECONDS * (LONGER if program.writes or program.is_nested else 1.0) * order**2):
                 if order == 2:
                     run = _second(program, primal, program.inputs[position], compiled)
                 elif program.is_nested:

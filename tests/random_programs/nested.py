@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.multiprecision import mp, number
-
 from tests.random_programs.expressions import Scope
 
 # What such programs have beside the helpers of programs with functions.

@@ -208,7 +208,8 @@ class DerivedType(ClosureType):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, {})
+        defaults = dict(zip(self.fields, self.types, strict=True))
+        pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, defaults)
         found = self.typed((*folded, self)).return_type
         return signature(found, *folded).replace(pysig=pysig)
 
