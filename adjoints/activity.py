@@ -35,7 +35,9 @@ from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
 
 # Instructions whose pullback is not that of a rule.
-_STRUCTURAL = frozenset({ops.getitem, ops.pick, ops.select, ops.pack, ops.push, ops.pop, ops.release, *STORES, *EMPTY})
+_STRUCTURAL = frozenset(
+    {ops.getitem, ops.pick, ops.select, ops.guarded, ops.pack, ops.push, ops.pop, ops.release, *STORES, *EMPTY}
+)
 
 # What puts a number into memory.
 _FILLS = STORES | {ops.push}
@@ -147,6 +149,8 @@ def _choices(instr: Instr) -> tuple[Operand, ...]:
     """The operands of which an instruction gives one."""
     if instr.op is ops.select:
         return instr.args[1:]
+    if instr.op is ops.guarded:
+        return instr.args[:1]
     return instr.args if instr.op in _CHOOSING else ()
 
 

@@ -298,6 +298,8 @@ class _Builder:
                 self._add(then, self._emit(ops.select, (_alpha(condition), dy, zero(dy.type)), dy.type))
             if orelse in self.activity:
                 self._add(orelse, self._emit(ops.select, (_alpha(condition), zero(dy.type), dy), dy.type))
+        elif instr.op is ops.guarded:
+            self._pull_back_guarded(instr, dy)
         else:
             rule = rule_for(instr)
             if rule is None:
@@ -315,8 +317,21 @@ class _Builder:
         singular = instr in self.activity.replaceable and any(sign in rule for sign in _SINGULAR)
         if instr not in self.activity.choosable and not singular:
             return contribution
-        matters = self._emit(operator.ne, (dy, zero(dy.type)), types.boolean)
-        return self._emit(ops.select, (matters, contribution, zero(contribution.type)), contribution.type)
+        return self._emit(ops.guarded, (contribution, dy), contribution.type)
+
+    def _pull_back_guarded(self, instr: Instr, dy: Operand) -> None:
+        """The pullback of a product: where its factors are 0, it is not finite if the derivative by them is not.
+
+        They may be 0 by chance, so that the derivative by them counts; it does not where another value was taken.
+        """
+        product, *factors = instr.args
+        if product not in self.activity:
+            return
+        counts = self._emit(operator.eq, (_alpha(product), zero(product.type)), types.boolean)
+        for factor in factors:
+            other = self._emit(operator.ne, (_alpha(factor), zero(factor.type)), types.boolean)
+            counts = self._emit(operator.or_, (counts, other), types.boolean)
+        self._add(product, self._emit(ops.select, (counts, dy, zero(dy.type)), dy.type))
 
     def _take(self, instr: Instr) -> None:
         """The pullback of x[i] = v and of x[i] += v: what is in the shadow there belongs to v."""

@@ -72,6 +72,8 @@ def _flows(value: Value) -> Iterator[tuple[Operand, Operand]]:
         case Instr(op=ops.pick | ops.select):
             for item in value.args[1:]:
                 yield item, value
+        case Instr(op=ops.guarded):
+            yield value.args[0], value
         case Instr():
             yield from _of_operation(value)
 

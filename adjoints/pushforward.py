@@ -298,6 +298,8 @@ class _Builder:
             self._tangents[instr] = self._each(
                 lambda n: self._emit(op, (args[0], *(self._of(arg, n) for arg in args[1:])), instr)
             )
+        elif op is ops.guarded:
+            self._tangents[instr] = self._push_guarded(instr)
         elif opaque_for(instr) is not None:
             self._opaque[instr] = {}
             self._take_opaque(instr)
@@ -333,8 +335,18 @@ class _Builder:
             return term
         if not any(sign in rule for sign in _SINGULAR):
             return term
-        changes = self._make(operator.ne, (tangent, zero(tangent.type)), types.boolean)
-        return self._make(ops.select, (changes, term, zero(term.type)), term.type)
+        return self._make(ops.guarded, (term, tangent), term.type)
+
+    def _push_guarded(self, instr: Instr) -> Tangents:
+        """The tangents of a product: nothing, where neither its factors nor their tangents are anything."""
+        product, *factors = instr.args
+
+        def push(number: int) -> Operand:
+            tangent = self._of(product, number)
+            changes = [each for each in (self._of(factor, number) for factor in factors) if isinstance(each, Value)]
+            return tangent if isinstance(tangent, Const) else self._emit(instr.op, (tangent, *factors, *changes), instr)
+
+        return self._each(push)
 
     def _push_view(self, instr: Instr) -> None:
         def view(number: int) -> Instr:

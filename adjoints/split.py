@@ -48,7 +48,8 @@ _CHEAP = frozenset(
         min,
         slice,
     }
-    | {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, ops.select, ops.dim, ops.const}
+    | {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, ops.select, ops.dim}
+    | {ops.guarded, ops.const}
     | {float, int, bool, np.float32, np.int64, ops.range_length}
 )
 

@@ -71,6 +71,11 @@ def select(condition: Any, then: Any, orelse: Any) -> Any:
     return then if condition else orelse
 
 
+def guarded(value: Any, *factors: Any) -> Any:
+    """Give the value, but 0 where all factors are 0: a product with them, of which the rest may be infinite there."""
+    return value if any(factor != 0 for factor in factors) else 0 * factors[0]
+
+
 def const(value: Any) -> Any:
     """Give the value: a constant with a name."""
     return value
@@ -178,7 +183,7 @@ class Effect(enum.Enum):
 
 
 OWN = (
-    *(const, pack, getitem, setitem, initialize, accumulate, pick, select, dim, range_length, common_length),
+    *(const, pack, getitem, setitem, initialize, accumulate, pick, select, guarded, dim, range_length, common_length),
     *(fitting_length, check_lengths, spread, stop),
     *(record, zeros, stack, push, pop, copied, release, checkpointed),
 )

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.plain import plain
 from tests.random_programs.check import Kind, check
 from tests.random_programs.families import Families
 from tests.random_programs.generator import Program, generate, load
@@ -39,6 +40,37 @@ def test_programs_in_plain_python(first):
 @pytest.mark.parametrize("first", range(5000, 5000 + COMPILED, 8))
 def test_programs_compiled(first):
     run(range(first, first + 8), compiled=True)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 16, 64])
+def test_second_derivatives_of_programs(seed):
+    outcome = check(program_of(seed, "none" if seed % 2 == 0 else "read"), compiled=False, order=2)
+    assert outcome.kind is Kind.OK, outcome.detail
+
+
+@pytest.mark.parametrize("seed", [1, 6, 10])
+def test_programs_that_take_derivatives(seed):
+    outcome = check(program_of(seed, "none" if seed % 2 == 0 else "read", nested=True), compiled=False)
+    assert outcome.kind is Kind.OK, outcome.detail
+
+
+@pytest.mark.parametrize("pair", [("np.cos(", "1.01 * np.cos("), ("np.sin(", "1.01 * np.sin(")], ids=["cos", "sin"])
+def test_a_wrong_second_derivative_is_found(monkeypatch, pair):
+    text = "import math\n\nimport numpy as np\n\n\ndef f(x, y):\n    return math.sin(x) * y + math.cos(y)\n"
+    program = Program(text, ((0.3, 0.8),))
+    assert check(program, compiled=False, order=2).kind is Kind.OK
+    monkeypatch.setattr("tests.random_programs.check.plain", lambda source: plain(source.replace(*pair)))
+    outcome = check(program, compiled=False, order=2)
+    assert outcome.kind is Kind.WRONG
+    assert "forward over reverse is off by" in outcome.detail
+
+
+def test_programs_with_derivatives_have_what_they_are_to_have():
+    programs = [generate(random.Random(seed), True, functions=True, nested=True).text for seed in range(200)]
+    text = "".join(program.partition("def g1(")[2] for program in programs)
+    forms = "gradient(h|derivative(h|jvp(h|hvp(h|hessian(h|apply(gradient(h|in_turn((gradient(h|gradient(g1, wrt=0)"
+    for form in (*forms.split("|"), "gradient(derivative(h", "derivative(lambda q: gradient(lambda r:"):
+        assert form in text, form
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

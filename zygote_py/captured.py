@@ -16,7 +16,7 @@ from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.ir.core import Loc
 
@@ -80,11 +80,15 @@ def _differentiable(lowered: LoweredFunction) -> Iterator[int]:
     for number, capture in enumerate(lowered.hidden):
         if capture.type is not None and carries_adjoint(capture.type):
             yield lowered.argument_count + number
+    start = lowered.argument_count + len(lowered.hidden) + 1
+    for number in range(start, start + len(lowered.fields)):
+        if carries_adjoint(lowered.function.params[number].type):
+            yield number
 
 
 def _names(lowered: LoweredFunction) -> list[str]:
-    """What the hidden captured variables are called."""
-    return [_name(capture, lowered.hidden) for capture in lowered.hidden]
+    """What the hidden captured variables are called, the closure, and the variables in that."""
+    return [*(_name(capture, lowered.hidden) for capture in lowered.hidden), "", *lowered.fields]
 
 
 def _name(capture: Capture, among: Iterable[Capture]) -> str:
@@ -105,6 +109,8 @@ def _number(name: str, parameters: Sequence[str], lowered: LoweredFunction, loc:
         choice = ", ".join(f"`{_name(each, captures.values())}`" for each in meant)
         raise refuse(f"wrt={name!r} may be one of several variables that are captured", loc, f"name one of {choice}")
     names = _names(lowered)
+    if name in lowered.fields:
+        return _field(name, lowered, loc, bool(meant))
     if not meant and name in names:
         meant = [lowered.hidden[names.index(name)]]
     if not meant:
@@ -115,11 +121,29 @@ def _number(name: str, parameters: Sequence[str], lowered: LoweredFunction, loc:
             loc,
             f"{hint}; of what it captures there is {captured}" if captured else hint,
         )
+    keys = [capture.key for capture in lowered.hidden]
     for number in _differentiable(lowered):
-        if lowered.hidden[number - lowered.argument_count].key == meant[0].key:
+        if keys[number - lowered.argument_count :][:1] == [meant[0].key]:
             return number
-    raise refuse(
-        f"no gradient with respect to `{name}`, a captured {type(meant[0].value).__name__}",
+    raise _refused(name, type(meant[0].value).__name__, loc)
+
+
+def _field(name: str, lowered: LoweredFunction, loc: Loc, is_of_another: bool) -> int:
+    """The number of the parameter that a variable of the function around is."""
+    if is_of_another:
+        raise refuse(
+            f"wrt={name!r} may be one of several variables that are captured", loc, "give one of them another name"
+        )
+    number = lowered.argument_count + len(lowered.hidden) + 1 + lowered.fields.index(name)
+    kind = lowered.function.params[number].type
+    if not carries_adjoint(kind):
+        raise _refused(name, str(kind), loc)
+    return number
+
+
+def _refused(name: str, kind: str, loc: Loc) -> DifferentiationError:
+    return refuse(
+        f"no gradient with respect to `{name}`, a captured {kind}",
         loc,
         hint="capture a float or an array of floats, or leave it out of wrt",
     )

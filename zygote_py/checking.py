@@ -27,6 +27,7 @@ from zygote_py.frontend.given import names_of
 from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
+from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.structures import parts, with_parts
 
 
@@ -141,6 +142,7 @@ def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
     for function in (lowered.function, *(routine.function for routine in lowered.routines)):
         passes.run(function, passes.CLEAN_UP)
         expand_arrays(function)
+        write_out_guards(function)
         passes.run(function, passes.CLEAN_UP)
     loaded = load(emit(lowered.function, name="value", decorator="njit"))
     captured = [capture.read() for capture in lowered.hidden]

@@ -26,6 +26,7 @@ from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
+from zygote_py.closures import put_fields_back, with_fields
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.ir import ops, passes
@@ -41,6 +42,7 @@ from zygote_py.ir.core import (
     replace_values,
 )
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.text import text
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
@@ -137,7 +139,7 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _take_captured(made.joint, made.lowered, hidden)
-    tidy(made.joint)
+    finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
     if form is None:
@@ -199,7 +201,14 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
 
 def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFunction:
     """A gradient in a function that is typed for us, as another function that is called there."""
-    made = _joint(request, call.argument_types, lambda taken: lower_typed(call.typed(taken)))
+    named = {one for one in request.wrt or () if isinstance(one, str)}
+
+    def lower(taken: tuple[Type, ...]) -> LoweredFunction:
+        lowered = lower_typed(call.typed(taken))
+        return with_fields(lowered, call.fields) if named or request.closure else lowered
+
+    made = _joint(request, call.argument_types, lower)
+    put_fields_back(made.joint, made.lowered)
     joint, lowered = tidy(made.joint), made.lowered
     derived = Derived(joint, len(call.argument_types), routines_of(joint))
     return typed_as_derived(call, derived, request.name, result_of(joint).type, lowered.hidden, lowered.frozen)
@@ -209,6 +218,14 @@ def tidy(joint: Function) -> Function:
     """Clean a derivative up, in place."""
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
     return joint
+
+
+def finish(function: Function) -> Function:
+    """Make ready what is to be emitted, and the routines that it calls, in place: nothing differentiates it again."""
+    for each in (*(routine.function for routine in routines_of(function)), function):
+        if write_out_guards(each):
+            passes.run(each, passes.CLEAN_UP)
+    return tidy(function)
 
 
 def result_of(function: Function) -> Operand:
@@ -240,11 +257,11 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
         return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names, True)
     forward = clone(primal).function
     _take_integers(forward, given)
-    passes.run(forward, passes.CLEAN_UP)
+    finish(forward)
     emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
-    tidy(joint)
+    finish(joint)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
 
@@ -277,7 +294,7 @@ def _repeatable_halves(
             block.terminator.values = (pack_all(block, block.terminator.values),)
     _take_integers(found.forward, given)
     for half in (found.forward, reverse):
-        passes.run(half, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+        finish(half)
     return found.forward, reverse
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.derivative_function import DerivativeFunction
 from zygote_py.drivers.directional import Derivative, Hvp, Pushforward
 from zygote_py.drivers.forms import Driver
@@ -91,6 +92,7 @@ def jacobian(
     wrt: Wrt = 0,
     *,
     mode: Literal["auto", "forward", "reverse"] = "auto",
+    sparsity: Any = None,
 ) -> Any:
     """The derivatives of all numbers that a function returns.
 
@@ -100,6 +102,8 @@ def jacobian(
         wrt: the parameter or parameters, by name or number: real numbers, arrays of these, or structures.
         mode: "forward" computes columns, several at once; "reverse" computes rows, each of them a gradient; "auto"
             takes reverse mode where there are many more columns than rows.
+        sparsity: "detect", or the places of the entries that may be other than zero: a SciPy sparse array, or an array
+            of truth values. Then the answer is a sparse array; see `SparseJacobian`.
 
     Returns:
         A function of the same arguments. For a result of shape `m` and an argument of shape `n` it gives an array of
@@ -116,15 +120,21 @@ def jacobian(
         >>> jacobian(lambda x, y: (x * y, x + y), wrt=(0, 1))(2.0, 3.0)
         ((3.0, 2.0), (1.0, 1.0))
     """
+    if sparsity is not None:
+        if mode != "auto":
+            raise DifferentiationError(f"mode={mode!r} with `sparsity`", hint="leave one of them out")
+        return _sparse("SparseJacobian", jacobian, f, wrt, sparsity)
     return _made(f, jacobian, Jacobian, wrt=wrt, mode=mode)
 
 
-def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
+def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any = None) -> Any:
     """The second derivatives of a function that returns a real number.
 
     Parameters:
         f: a function as for `gradient`. Left out, a decorator is returned.
         wrt: the parameter or parameters, by name or number.
+        sparsity: "detect", or the places of the entries that may be other than zero: a SciPy sparse array, or an array
+            of truth values. Then the answer is a sparse array; see `SparseHessian`.
 
     Returns:
         A function of the same arguments. For an argument of shape `n` it gives an array of shape `n + n`; for several
@@ -143,6 +153,8 @@ def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
 
     Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
     """
+    if sparsity is not None:
+        return _sparse("SparseHessian", hessian, f, wrt, sparsity)
     return _made(f, hessian, Hessian, wrt=wrt)
 
 
@@ -198,6 +210,14 @@ def _made(f: Callable[..., Any] | None, function: Any, form: Callable[..., Drive
         return functools.partial(function, **options)
     options["wrt"] = hashable(options["wrt"])
     return DerivativeFunction(f, form(**options))
+
+
+def _sparse(name: str, function: Any, f: Callable[..., Any] | None, wrt: Wrt, sparsity: Any) -> Any:
+    from zygote_py import sparse  # which needs SciPy's sparse arrays
+
+    if f is None:
+        return functools.partial(function, wrt=wrt, sparsity=sparsity)
+    return getattr(sparse, name)(f, wrt, sparsity)
 
 
 def _as_tuple(values: Any) -> Any:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from numba import types
+
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.opaque import opaque_for
+from zygote_py.adjoints.rules.opaque import matters, number_matters, opaque_for
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Routine, Type
+from zygote_py.ir.core import Const, Function, Instr, Routine, Type, replace_values
 from zygote_py.ir.helpers import is_helper
 from zygote_py.ir.routines import find_effects, routines_of
 
@@ -26,10 +28,22 @@ def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, 
     routine = Routine(function.__name__)
     routine.function = lowered.function
     for each in (*lowered.routines, routine):
+        _let_adjoints_matter(each.function)
         take_as_routines(each.function)
         make_canonical(each.function)
     find_effects((*routines_of(routine.function), routine))
     return routine
+
+
+def _let_adjoints_matter(function: Function) -> None:
+    """Drop the short ways that a helper takes where an adjoint is zero: by that adjoint they have no derivative."""
+    asked = [
+        instr
+        for block in function.blocks
+        for instr in block.instrs
+        if isinstance(instr, Instr) and instr.op in (matters, number_matters)
+    ]
+    replace_values(function, {instr: Const(True, types.boolean) for instr in asked})
 
 
 def take_as_routines(function: Function) -> None:

@@ -47,7 +47,8 @@ def lowered_primal(
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(taken)
     if lowered.has_derivatives:
-        lowered = replace(lowered, routines=take_as_primal(lowered.function))
+        called = take_as_primal(lowered.function)  # rules are not called
+        lowered = replace(lowered, routines=(*called, *(each for each in lowered.routines if each not in called)))
     parameters = tuple(request.signature.parameters)[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
     functions = [lowered.function, *(routine.function for routine in lowered.routines)]

@@ -62,7 +62,9 @@ def quotient(instr: Instr) -> Rule | None:
 
 
 # x**p. The selections keep 0 * inf out, at p = 0 and at x = 0, both here and in the derivative of this derivative.
-_BASE = "(0.0 if p == 0 else p * power(x, 1.0 if p == 0 else p - 1)) * dy"
+# They do so where it would come up and nowhere else: elsewhere at p = 0 the derivative by p is that of the product.
+_NONE = "(p == 0) & ((x == 0) | isnan(x))"
+_BASE = f"(0.0 if {_NONE} else p * power(x, 1.0 if {_NONE} else p - 1)) * dy"
 _EXPONENT = "(y * log(1.0 if (x == 0) & (p >= 0) else x)) * dy"
 # Up to this exponent x**(n-1) is multiplied out.
 _LARGEST_CHAIN = 16

@@ -152,8 +152,9 @@ def _power(instr: Instr) -> Rule | None:
     n = _real_constant(instr.args[1])
     if n is not None:
         return row(x=power_by(n), p=None)
+    none = "(p == 0) & ((x == 0) | (x != x))"
     return row(
-        x=f"(0.0 if p == 0 else p * power({_BASE}, 1.0 if p == 0 else p - 1)) * dy",
+        x=f"(0.0 if {none} else p * power({_BASE}, 1.0 if {none} else p - 1)) * dy",
         p=f"(y * log(1.0 if x == 0 else {_BASE})) * dy",
     )
 

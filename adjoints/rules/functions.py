@@ -47,16 +47,17 @@ rule(math.log, np.log, x="dy / x")
 rule(math.log2, np.log2, x=f"{LOG2_E} * (dy / x)")
 rule(math.log10, np.log10, x=f"{LOG10_E} * (dy / x)")
 rule(math.log1p, np.log1p, x="dy / (1 + x)")
-# Of the difference: exp(a - y) loses the digits that y has before the point, and is 1 for both of large a = b.
+# Of the difference: exp(a - y) loses the digits that y has before the point, and is 1 for both of large a = b. That of
+# two infinite ones is taken for 0; of two finite ones, which may be equal, it has a derivative.
 rule(
     np.logaddexp,
-    a="dy / (1 + exp(0.0 if a == b else b - a))",
-    b="dy / (1 + exp(0.0 if a == b else a - b))",
+    a="dy / (1 + exp(0.0 if (a == b) & isinf(a) else b - a))",
+    b="dy / (1 + exp(0.0 if (a == b) & isinf(a) else a - b))",
 )
 rule(
     np.logaddexp2,
-    a="dy / (1 + exp2(0.0 if a == b else b - a))",
-    b="dy / (1 + exp2(0.0 if a == b else a - b))",
+    a="dy / (1 + exp2(0.0 if (a == b) & isinf(a) else b - a))",
+    b="dy / (1 + exp2(0.0 if (a == b) & isinf(a) else a - b))",
 )
 
 rule(math.sqrt, np.sqrt, x="(0.5 / y) * dy")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque, opaque_choice, opaque_rule
+from zygote_py.adjoints.rules.opaque import OpaqueRule, matters, number_matters, opaque, opaque_choice, opaque_rule
 from zygote_py.adjoints.rules.products import outer_conj
 from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
@@ -102,7 +102,7 @@ def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) ->
 def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
     """Give inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
     result = np.zeros(a.shape, a.dtype)
-    if factor != 0:
+    if number_matters(factor):
         if np.isinf(logarithm):
             raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
         inverse = np.linalg.inv(a)
@@ -177,7 +177,7 @@ def qr_a(y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     k = y1.shape[0]
     n = y1.shape[1]
     result = np.zeros((m, n), y0.dtype)
-    if not (np.any(dy0 != 0) or np.any(dy1 != 0)):
+    if not (matters(dy0) or matters(dy1)):
         return result
     q = np.ascontiguousarray(y0)
     qh = np.conj(q.T)
@@ -214,7 +214,7 @@ def pinv_a(a: Array, y: Array, dy: Array) -> Array:
     G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
     separate" (1973), eq. 4.12, transposed.
     """
-    if not np.any(dy != 0):
+    if not matters(dy):
         return np.zeros(a.shape, a.dtype)
     m = a.shape[0]
     n = a.shape[1]
@@ -239,7 +239,7 @@ def lstsq_b(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy1: Array) -> A
     """The adjoint of b in (y0, y1, y2, y3) = lstsq(a, b), of full rank: pinv(a)^H dy0 + 2 (b - a y0) dy1."""
     m = a.shape[0]
     n = a.shape[1]
-    if not (np.any(dy0 != 0) or np.any(dy1 != 0)):
+    if not (matters(dy0) or matters(dy1)):
         return np.zeros(b.shape, b.dtype)
     if y2 < min(m, n):
         raise np.linalg.LinAlgError("np.linalg.lstsq: no derivative, the matrix has not full rank")
@@ -261,13 +261,13 @@ def lstsq_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Array, db: 
     m = a.shape[0]
     n = a.shape[1]
     result = np.zeros(a.shape, a.dtype)
-    if np.any(dy3 != 0):
+    if matters(dy3):
         u, _, vh = np.linalg.svd(a, False)
         for k in range(min(m, n)):
             for i in range(m):
                 for j in range(n):
                     result[i, j] += u[i, k] * dy3[k] * vh[k, j]
-    if not np.any(db != 0) and not np.any(dy0 != 0):
+    if not (matters(db) or matters(dy0)):
         return result
     if y2 < min(m, n):
         raise np.linalg.LinAlgError("np.linalg.lstsq: no derivative, the matrix has not full rank")

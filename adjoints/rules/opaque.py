@@ -23,11 +23,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 from numba import types
 
+from zygote_py.adjoints.rules.rule import flat
 from zygote_py.ir.core import Instr
-from zygote_py.ir.helpers import is_helper
+from zygote_py.ir.helpers import helper, is_helper
 
 Op = Callable[..., object]
 
@@ -73,6 +76,24 @@ Select = Callable[[Instr], OpaqueRule | None]
 RULES: dict[Op, Select] = {}
 # One rule of each operation that has any, to list them.
 SAMPLES: dict[Op, OpaqueRule] = {}
+
+
+@helper
+def matters(dy: Any) -> Any:
+    """Whether an array of adjoints is anything but zeros. Where the helper is differentiated again it always is.
+
+    An adjoint that is 0 by chance may well have a derivative.
+    """
+    return np.any(dy != 0)
+
+
+@helper
+def number_matters(dy: Any) -> Any:
+    """The same of a number."""
+    return dy != 0
+
+
+flat(matters, number_matters)
 
 
 def opaque(condition: str = "", **adjoints: Op | None) -> OpaqueRule:

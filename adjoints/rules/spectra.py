@@ -24,7 +24,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.rules.arithmetic import constant_value
-from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque, opaque_choice, opaque_rule
+from zygote_py.adjoints.rules.opaque import OpaqueRule, matters, number_matters, opaque, opaque_choice, opaque_rule
 from zygote_py.adjoints.rules.rule import flat
 from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
@@ -106,7 +106,7 @@ def svd_a(y0: Array, y1: Array, y2: Array, dy0: Array, dy1: Array, dy2: Array) -
     u = np.ascontiguousarray(y0[:, :k])
     vh = np.ascontiguousarray(y2[:k, :])
     scale = np.maximum(largest(dy0), largest(dy2))
-    if scale == 0:
+    if not (matters(dy0) or matters(dy2)):
         return weighed(u, dy1, vh)
     if not np.isfinite(scale):
         return all_nan(np.dot(u, vh))
@@ -187,13 +187,13 @@ def eigh_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """
     n = y0.shape[0]
     scale = largest(dy1)
-    if scale == 0 and largest(dy0) == 0:
+    if not (matters(dy0) or matters(dy1)):
         return np.zeros(a.shape, a.dtype)
     if not np.isfinite(scale):
         return all_nan(a)
     check_hermitian(a)
     vh = np.conj(y1.T)
-    if scale == 0:
+    if not matters(dy1):
         return lower_part(weighed(y1, dy0, vh))
     noise = rounding(scale, n)
     gap = rounding(largest(y0), n)
@@ -214,7 +214,7 @@ def eigh_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
 @helper
 def eigvalsh_a(a: Array, dy: Array) -> Array:
     """The adjoint of a in eigvalsh(a): v diag(dy) v^H."""
-    if largest(dy) == 0:
+    if not matters(dy):
         return np.zeros(a.shape, a.dtype)
     check_hermitian(a)
     _, v = np.linalg.eigh(a)
@@ -231,7 +231,7 @@ def eig_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
     """
     n = y0.shape[0]
     scale = largest(dy1)
-    if scale == 0 and largest(dy0) == 0:
+    if not (matters(dy0) or matters(dy1)):
         return np.zeros(a.shape, a.dtype)
     if not np.isfinite(scale):
         return all_nan(a)
@@ -247,7 +247,7 @@ def eig_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
             if np.abs(y0[i] - y0[j]) <= error * max(largest(inverse[i]), largest(inverse[j])):
                 raise np.linalg.LinAlgError("np.linalg.eig, eigvals: no derivative, the eigenvalues are not distinct")
     p = np.zeros((n, n), y1.dtype)
-    if scale > 0:
+    if matters(dy1):
         g = np.dot(vh, dy1)
         lengths = np.dot(vh, y1)
         noise = rounding(scale, n)
@@ -265,7 +265,7 @@ def eig_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) -> Array:
 @helper
 def eigvals_a(a: Array, y: Array, dy: Array) -> Array:
     """The adjoint of a in eigvals(a), with distinct eigenvalues: those of eig, in whatever order they come."""
-    if largest(dy) == 0:
+    if not matters(dy):
         return np.zeros(a.shape, a.dtype)
     w, v = np.linalg.eig(a)
     dw = np.zeros(dy.shape, dy.dtype)
@@ -291,7 +291,7 @@ def norm_x(x: Array, y: float, dy: float) -> Array:
 def norm_spectral_x(x: Array, ord: int, dy: float) -> Array:
     """The adjoint of x in its greatest (ord = 2) or smallest (ord = -2) singular value; at 0 the subgradient 0."""
     result = np.zeros(x.shape, x.dtype)
-    if x.size == 0 or dy == 0:
+    if x.size == 0 or not number_matters(dy):
         return result
     u, s, vh = np.linalg.svd(x, False)
     k = 0 if ord > 0 else s.shape[0] - 1
@@ -306,7 +306,7 @@ def norm_spectral_x(x: Array, ord: int, dy: float) -> Array:
 def cond_x(x: Array, y: float, dy: float) -> Array:
     """The adjoint of x in the quotient y of its greatest and its smallest singular value."""
     result = np.zeros(x.shape, x.dtype)
-    if dy == 0:
+    if not number_matters(dy):
         return result
     u, s, vh = np.linalg.svd(x, False)
     last = s.shape[0] - 1
@@ -323,7 +323,7 @@ def cond_x(x: Array, y: float, dy: float) -> Array:
 def cond_inverse_x(x: Array, y: float, dy: float) -> Array:
     """The adjoint of x in the quotient y of its smallest and its greatest singular value; 0 where the smallest is 0."""
     result = np.zeros(x.shape, x.dtype)
-    if dy == 0 or y == 0:
+    if y == 0 or not number_matters(dy):
         return result
     u, s, vh = np.linalg.svd(x, False)
     last = s.shape[0] - 1

@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, replace_values
+from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, replace_values, zero
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.edit import drop_unreachable, remove_incoming
 from zygote_py.ir.passes.copy_propagation import CASTS
@@ -192,7 +192,11 @@ def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
         case ops.pick, (Const(int(index)), *items):
             item = items[index] if -len(items) <= index < len(items) else None
             return item if item is not None and item.type == instr.type else None
-        case ops.select | ops.pick, _:
+        case ops.guarded, (value, *factors) if any(isinstance(each, Const) and each.value != 0 for each in factors):
+            return value
+        case ops.guarded, (_, *factors) if all(isinstance(each, Const) for each in factors):
+            return zero(instr.type)
+        case ops.select | ops.pick | ops.guarded, _:
             return None
     match instr.op, args:
         case operator.pow, (x, Const(1 | 1.0)) if x.type == instr.type and isinstance(x.type, _REAL):

@@ -9,12 +9,13 @@ Stacks are passed to routines, so that all functions of a program are done at on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Routine, Type, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Phi, Routine, Type, Undef, Value, replace_values
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 
 _list_of: Callable[[Type], Type] = types.List
@@ -23,7 +24,7 @@ _list_of: Callable[[Type], Type] = types.List
 def split_stacks(function: Function, routines: Collection[Routine]) -> None:
     """Split the stacks of tuples of a function and of the routines that it calls, in place."""
     functions = (function, *(routine.function for routine in routines))
-    while any(_is_stack(value.type) for each in functions for value in each.values()):
+    while before := [value for each in functions for value in each.values() if _is_stack(value.type)]:
         places = {routine: _new_places(routine.function.params) for routine in routines}
         for each in functions:
             _split(each)
@@ -31,6 +32,8 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
             routine.writes = _moved(routine.writes, place)
             routine.shares = _moved(routine.shares, place)
             routine.mixes = _moved(routine.mixes, place)
+        if not set(before).isdisjoint(value for each in functions for value in each.values()):
+            raise InternalError("split_stacks: a stack of tuples is left")
 
 
 def _is_stack(kind: Type) -> bool:
@@ -60,6 +63,7 @@ def _moved(numbers: frozenset[int], places: list[range]) -> frozenset[int]:
 
 def _split(function: Function) -> None:
     parts: dict[Value, tuple[Value, ...]] = {}
+    merges: dict[Phi, tuple[Phi, ...]] = {}
     params: list[Param] = []
     for param in function.params:
         if _is_stack(param.type):
@@ -76,6 +80,13 @@ def _split(function: Function) -> None:
                     Instr(ops.stack, (), _list_of(kind), f"{instr.hint}_{n}", instr.loc)
                     for n, kind in enumerate(_items_of(instr.type))
                 )
+        for phi in [phi for phi in block.phis if _is_stack(phi.type)]:
+            merges[phi] = tuple(
+                Phi(_list_of(kind), f"{phi.hint}_{n}", phi.loc) for n, kind in enumerate(_items_of(phi.type))
+            )
+            block.phis.remove(phi)
+            block.phis += merges[phi]
+            parts[phi] = merges[phi]
     popped: dict[Value, tuple[Value, ...]] = {}
     replacement: dict[Value, Operand] = {}
     for block in function.blocks:
@@ -104,15 +115,25 @@ def _split(function: Function) -> None:
                     instrs += copies
                 case Instr(op=Routine()):
                     instr.args = tuple(
-                        new
-                        for arg in instr.args
-                        for new in (parts[arg] if isinstance(arg, Value) and arg in parts else (arg,))
+                        new for arg in instr.args for new in (_parts(arg, parts) if _is_stack(arg.type) else (arg,))
                     )
                     instrs.append(instr)
                 case _:
                     instrs.append(instr)
         block.instrs = list(instrs)
+    for phi, made_of_it in merges.items():
+        for number, part in enumerate(made_of_it):
+            part.incoming = {pred: _parts(operand, parts)[number] for pred, operand in phi.incoming.items()}
     replace_values(function, replacement)
+
+
+def _parts(stack: Operand, parts: Mapping[Value, tuple[Value, ...]]) -> tuple[Operand, ...]:
+    """The stacks that one becomes."""
+    if isinstance(stack, Undef):
+        return tuple(Undef(_list_of(kind)) for kind in _items_of(stack.type))
+    if not isinstance(stack, Value) or stack not in parts:
+        raise InternalError("split_stacks: a stack of tuples that is neither made, passed nor merged")
+    return parts[stack]
 
 
 def _item(item: Operand, number: int, instrs: list[Instr]) -> Operand:

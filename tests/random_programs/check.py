@@ -28,6 +28,8 @@ from tests.array_trees import copied
 from tests.plain import plain
 from tests.random_programs.generator import Program, load
 from tests.random_programs.generator import compiled as compiled_by_numba
+from tests.random_programs.nested import exact, many_digits
+from tests.random_programs.second import Derivatives, curvature, direction_of
 from tests.random_programs.sharing import Failure, check_shared
 from tests.reference import Reference, distance, is_float, precise
 
@@ -86,8 +88,8 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def check(program: Program, compiled: bool) -> Outcome:
-    """Run one program."""
+def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
+    """Run one program, its derivatives up to an order."""
     from zygote_py.adjoints.errors import DifferentiationError  # here, so that generating needs no library
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -95,7 +97,8 @@ def check(program: Program, compiled: bool) -> Outcome:
         try:
             function = load(program.text)
             with time_limit(STEPS * len(program.inputs)):
-                references = [_reference(function, args) for args in program.inputs]
+                primal = exact(function) if program.is_nested else function
+                references = [_reference(program, primal, args, order) for args in program.inputs]
         except Exception as error:
             return Outcome(Kind.INVALID, f"{type(error).__name__}: {error}")
         trusted = [i for i, found in enumerate(references) if found.doubt is None]
@@ -103,8 +106,15 @@ def check(program: Program, compiled: bool) -> Outcome:
             return Outcome(Kind.DISCARDED, str(references[0].doubt))
         position = trusted[0]
         try:
-            with time_limit(SECONDS * LONGER if program.writes else SECONDS):
-                run = _compiled(program, function) if compiled else _plain(program, function, program.inputs[position])
+            with time_limit(SECONDS * (LONGER if program.writes or program.is_nested else 1.0) * order**2):
+                if order == 2:
+                    run = _second(program, primal, program.inputs[position], compiled)
+                elif program.is_nested:
+                    run = _nested(function, primal, program.inputs[position], compiled)
+                elif compiled:
+                    run = _compiled(program, function)
+                else:
+                    run = _plain(program, function, program.inputs[position])
                 for position in trusted:
                     run(program.inputs[position], references[position])
         except DifferentiationError as error:
@@ -143,12 +153,25 @@ def _unless_numba_fails(
     return failed
 
 
-def _reference(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
+def _reference(program: Program, function: Callable[..., Any], args: tuple[Any, ...], order: int) -> Reference:
+    if not program.is_nested:
+        return _reference_of_first(function, args) if order == 1 else _reference_of_second(function, args)
+    with many_digits():
+        return precise(function, *args) if order == 1 else _reference_of_second(function, args)
+
+
+def _reference_of_first(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
     found = precise(function, *args)
     value = float(function(*copied(args)))
     if found.doubt is None and abs(value - found.value) > 1e-9 * max(1e-3, abs(found.value)):
         return Reference(found.value, found.gradients, found.error, "the value in doubles is another")
     return found
+
+
+def _reference_of_second(function: Callable[..., Any], args: tuple[Any, ...]) -> Reference:
+    if not any(map(is_float, args)):
+        return Reference(0.0, (), 0.0, "there is nothing to differentiate by")
+    return curvature(function, args, direction_of(args))
 
 
 def as_tuple(gradients: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -215,6 +238,72 @@ def _compiled(program: Program, function: Callable[..., Any]) -> Run:
             check_shared(function, derivative, args)
 
     return run
+
+
+def _nested(function: Callable[..., Any], primal: Callable[..., Any], args: tuple[Any, ...], compiled: bool) -> Run:
+    """The value and the gradient of a program that takes derivatives."""
+    from zygote_py import value_and_gradient
+
+    derivative: Any = value_and_gradient(function)
+    run_it = derivative if compiled else plain(derivative.source(*args))
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        value, gradients = run_it(*copied(args))
+        with many_digits():
+            _compare(primal, args, as_tuple(gradients, args), reference)
+        _must(_alike(value, reference.value), "another value", value, reference.value)
+
+    return run
+
+
+def _second(program: Program, primal: Callable[..., Any], args: tuple[Any, ...], compiled: bool) -> Run:
+    """Hessians times a direction, by `hvp`, reverse over reverse and over forward; forward over forward along it."""
+    made = Derivatives(program, args)
+    direction = made.in_direction(direction_of(args))
+
+    def ready(derivative: Any, *given: Any) -> Any:
+        return derivative if compiled else plain(derivative.source(*given))
+
+    product = ready(made.product(), *args, direction)
+    reverse = [(name, ready(made.gradient_of(name), *args, *direction)) for name in ("directed", "pushed")]
+    forward = ready(made.pushed("pushed"), (*args, *direction), (*direction_of(args), *[None] * len(direction)))
+
+    def run(args: tuple[Any, ...], reference: Reference) -> None:
+        expected = tuple(each for each in reference.gradients if each is not None)
+        direction = made.in_direction(direction_of(args))
+
+        def compare(way: str, found: tuple[Any, ...], against: tuple[Any, ...]) -> None:
+            off = distance(found, against)
+            with many_digits():
+                fine = off <= TOLERANCE or _second_is_ill_conditioned(primal, args, reference, off)
+            if fine:
+                return
+            size = "of another form" if off == math.inf else f"off by {off:.1e}"
+            raise Failure(f"{way} is {size}\n  is        {found!r}\n  should be {against!r}")
+
+        compare("forward over reverse", product(*copied(args), direction), expected)
+        for name, gradient in reverse:
+            compare(
+                "reverse over " + ("reverse" if name == "directed" else "forward"),
+                gradient(*copied(args), *direction),
+                expected,
+            )
+        given = (*copied(args), *direction)
+        slope, curve = forward(given, (*direction_of(args), *[None] * len(direction)))
+        along = sum(float(np.sum(np.asarray(a) * b)) for a, b in zip(expected, direction, strict=True))
+        scale = (max((float(np.max(np.abs(each), initial=0.0)) for each in expected), default=0.0),)
+        compare("forward", (slope, *scale), (reference.value, *scale))
+        compare("forward over forward", (curve, *scale), (along, *scale))
+
+    return run
+
+
+def _second_is_ill_conditioned(
+    function: Callable[..., Any], args: tuple[Any, ...], reference: Reference, off: float
+) -> bool:
+    """Whether the second derivatives move by as much when the inputs move by what rounding would explain."""
+    moved = tuple(arg * (1 + 1e-12) if is_float(arg) else arg for arg in args)
+    return distance(curvature(function, moved, direction_of(args)).gradients, reference.gradients) > 0.1 * off
 
 
 def _alike(a: Any, b: Any) -> bool:

@@ -31,6 +31,7 @@ from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
 from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
 from tests.random_programs.functions import Calls, Place, Signature
 from tests.random_programs.inner import HELPERS, Inner
+from tests.random_programs.nested import IMPORTS, Nested
 
 HEADER = "import math\n\nimport numpy as np\n\n\n"
 STEPS = 200  # the most iterations of the innermost loop
@@ -49,6 +50,11 @@ class Program:
     def passes_functions(self) -> bool:
         """Whether it has inner functions, which Numba itself does not compile wherever they are passed on."""
         return "import zygote_py" in self.text
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it takes derivatives itself."""
+        return IMPORTS in self.text
 
 
 def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
@@ -69,20 +75,25 @@ def compiled(text: str) -> Any:
 
 
 def generate(
-    rng: random.Random, arrays: bool, inputs: int = 2, writes: bool = False, functions: bool = False
+    rng: random.Random,
+    arrays: bool,
+    inputs: int = 2,
+    writes: bool = False,
+    functions: bool = False,
+    nested: bool = False,
 ) -> Program:
     """A random program, the same for the same state of `rng`; `writes` adds to `arrays` that they are written to.
 
-    With `functions` it calls others.
+    With `functions` it calls others, with `nested` it takes derivatives of them besides.
     """
-    return _Generator(rng, arrays, writes, functions).program(inputs)
+    return _Generator(rng, arrays, writes, functions, nested=nested).program(inputs)
 
 
 def _given(arg: Any, layout: str) -> Any:
     return in_layout(arg, layout) if layout else arg
 
 
-class _Generator(Calls, Inner):
+class _Generator(Calls, Inner, Nested):
     def __init__(
         self,
         rng: random.Random,
@@ -91,10 +102,12 @@ class _Generator(Calls, Inner):
         functions: bool = False,
         known: Sequence[Signature] = (),
         own: Signature | None = None,
+        nested: bool = False,
     ) -> None:
         """`known` are functions that may be called, `own` is the one that is drawn, if it is not `f`."""
         self.rng = rng
         self.functions = functions
+        self.nested = nested
         self.known = list(known)
         self.own = own
         self.own_calls = 0
@@ -135,7 +148,7 @@ class _Generator(Calls, Inner):
         if self.writes:
             order = [layouts.get(name, "") for name in kinds]
             drawn = tuple(tuple(map(_given, args, order)) for args in drawn)
-        header = HEADER.rstrip("\n") + "\n" + HELPERS if self.functions else HEADER
+        header = HEADER.rstrip("\n") + "\n" + self.nested * IMPORTS + HELPERS if self.functions else HEADER
         return Program(header + "".join(f"{other}\n\n\n" for other in others) + text + "\n", drawn, self.writes)
 
     def _matrix(self) -> tuple[int, int]:
@@ -209,6 +222,8 @@ class _Generator(Calls, Inner):
             simple += ((self.array_statement, 24),)
         if self.known:
             simple += ((self.call, 12), (self.inner, 10))
+        if self.nested:
+            simple += ((self.derived, 20),)
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
         choices = [choice for choice in simple + compound if choice[1]]
         chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]

@@ -59,7 +59,7 @@ class Inner:
     def inner(self, scope: Scope, place: Any) -> None:
         """One or two inner functions, and a use of them."""
         rng = self.rng
-        name = self._made(scope)
+        name = self.inner_function(scope)
         args = [self.narrow(scope, 1) for _ in range(2)]
         match rng.randrange(8):
             case 0:
@@ -69,7 +69,7 @@ class Inner:
             case 2:
                 value = f"in_turn(({name}, {rng.choice(('math.sin', 'math.tanh', name))}), {args[0]})"
             case 3:
-                value = f"in_turn(({name}, {self._made(scope)}, {name}), {args[0]})"
+                value = f"in_turn(({name}, {self.inner_function(scope)}, {name}), {args[0]})"
             case 4:
                 value = f"zg.checkpoint({name})({args[0]})"
             case 5:
@@ -78,12 +78,12 @@ class Inner:
                 value = f"ruled({name}({args[0]}), {args[1]})"
             case _:
                 both = self.fresh("fs")
-                self.put(f"{both} = ({name}, {self._made(scope)})")
+                self.put(f"{both} = ({name}, {self.inner_function(scope)})")
                 value = f"0.5 * {both}[0]({args[0]}) - 0.5 * {both}[1]({args[1]})"
         self.put(f"{(result := self.fresh('v'))} = {value}")
         scope.floats.append(result)
 
-    def _made(self, scope: Scope) -> str:
+    def inner_function(self, scope: Scope) -> str:
         """The name of a new inner function of one float."""
         name, parameter = self.fresh("h"), self.fresh("q")
         inside = scope.inner()

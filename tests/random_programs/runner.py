@@ -33,16 +33,19 @@ class Settings:
     every: int
     shrink: float
     arrays: str = "mixed"
+    order: int = 1
+    nested: bool = False
 
 
 KINDS = ("none", "read", "written")  # what programs do with arrays
 
 
-def program_of(seed: int, arrays: str = "mixed") -> Program:
+def program_of(seed: int, arrays: str = "mixed", nested: bool = False) -> Program:
     """The program of a seed, of one of KINDS."""
     kind = ("none", "read", "written", "written")[seed % 4] if arrays == "mixed" else arrays
-    calls = seed // 4 % 2 == 1
-    return generate(random.Random(seed), arrays=kind == "read", writes=kind == "written", functions=calls)
+    calls = nested or seed // 4 % 2 == 1
+    rng = random.Random(seed)
+    return generate(rng, arrays=kind == "read", writes=kind == "written", functions=calls, nested=nested)
 
 
 def is_compiled(seed: int, every: int) -> bool:
@@ -52,7 +55,7 @@ def is_compiled(seed: int, every: int) -> bool:
 
 def run_seed(seed: int, settings: Settings) -> Outcome:
     """Run the program of a seed."""
-    return check(program_of(seed, settings.arrays), is_compiled(seed, settings.every))
+    return check(program_of(seed, settings.arrays, settings.nested), is_compiled(seed, settings.every), settings.order)
 
 
 def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
@@ -60,10 +63,10 @@ def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
     compiled = is_compiled(seed, settings.every)
 
     def fails(candidate: Program) -> bool:
-        found = check(candidate, compiled)
+        found = check(candidate, compiled, settings.order)
         return found.signature == outcome.signature
 
-    return shrink(program_of(seed, settings.arrays), fails, settings.shrink)
+    return shrink(program_of(seed, settings.arrays, settings.nested), fails, settings.shrink)
 
 
 def _work(connection: Connection, seeds: range, settings: Settings) -> None:
@@ -73,7 +76,7 @@ def _work(connection: Connection, seeds: range, settings: Settings) -> None:
         connection.send((seed, outcome, None))
         if outcome.kind is not Kind.OK and outcome.kind is not Kind.DISCARDED and connection.recv():
             small = shrunk(seed, outcome, settings)
-            connection.send((seed, check(small, is_compiled(seed, settings.every)), small))
+            connection.send((seed, check(small, is_compiled(seed, settings.every), settings.order), small))
     connection.send(None)
 
 
@@ -148,14 +151,14 @@ class _Run:
         process.kill()
         if connection in self.shrinking:
             seed, outcome = self.shrinking.pop(connection)
-            self.report(seed, outcome, program_of(seed, self.settings.arrays))
+            self.report(seed, outcome, program_of(seed, self.settings.arrays, self.settings.nested))
             if seeds:
                 self.todo.append(seeds)
         elif seeds:
             outcome = Outcome(Kind.CRASH, why)
             self.counts[Kind.CRASH] += 1
             self.reasons[outcome.signature] += 1
-            self.report(seeds.start, outcome, program_of(seeds.start, self.settings.arrays))
+            self.report(seeds.start, outcome, program_of(seeds.start, self.settings.arrays, self.settings.nested))
             if seeds[1:]:
                 self.todo.append(seeds[1:])
 
@@ -189,12 +192,14 @@ def main() -> int:
     parser.add_argument("--plain", dest="every", action="store_const", const=0, help="compile none")
     parser.add_argument("--arrays", choices=("mixed", *KINDS), default="mixed", help="what the programs do with arrays")
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds for shrinking a failure, 0 for none")
+    parser.add_argument("--order", type=int, choices=(1, 2), default=1, help="check gradients, or second derivatives")
+    parser.add_argument("--nested", action="store_true", help="let the programs take derivatives themselves")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and what comes of it")
     options = parser.parse_args()
-    settings = Settings(options.every, options.shrink, options.arrays)
+    settings = Settings(options.every, options.shrink, options.arrays, options.order, options.nested)
     if options.show is not None:
         outcome = run_seed(options.show, settings)
-        program = program_of(options.show, options.arrays)
+        program = program_of(options.show, options.arrays, options.nested)
         print(describe(options.show, outcome, program, is_compiled(options.show, options.every)))
         return int(outcome.kind in BAD)
     run = _Run(options.seed, options.count, options.jobs, settings)

@@ -49,6 +49,7 @@ class LoweredFunction:
     frozen: tuple[Capture, ...]
     routines: tuple[Routine, ...] = ()
     has_derivatives: bool = False  # among the routines, or it is one
+    fields: tuple[str, ...] = ()  # variables in a closure that are parameters behind it (see `zygote_py.closures`)
 
 
 def lower(

@@ -127,7 +127,7 @@ def _names_in(closure: Type) -> tuple[str, ...]:
 def _whole(kind: Type, leaves: Iterator[Param], made: list[Instr]) -> Operand:
     """An argument put together again; what is known by its type alone, a function say, is nothing here."""
     if not is_tuple(kind):
-        return next(leaves) if leaves_of(kind) else Const(None, types.none)
+        return next(leaves) if leaves_of(kind) else Const(None, kind)  # a function is known by its type
     items = tuple(_whole(part, leaves, made) for part in components_of(kind))
     made.append(instr := Instr(ops.pack, items, plain(kind)))
     return instr

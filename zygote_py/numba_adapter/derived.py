@@ -85,6 +85,11 @@ class DerivedCall:
         return self.session.options
 
     @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the variables of the function around that it captures."""
+        return self.inner.fields if isinstance(self.inner, ClosureType) else ()
+
+    @property
     def is_closure(self) -> bool:
         """Whether the function takes what it captures as its last argument."""
         return isinstance(self.inner, ClosureType)
@@ -213,7 +218,8 @@ class DerivedType(ClosureType):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, {})
+        defaults = dict(zip(self.fields, self.types, strict=True))
+        pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, defaults)
         found = self.typed((*folded, self)).return_type
         return signature(found, *folded).replace(pysig=pysig)
 

@@ -1,0 +1,230 @@
+"""Second derivatives where they are easily lost: adjoints that are zero by chance, what functions capture, and stacks.
+
+Each case was wrong, refused or without end once. Known values, or differences of gradients that are not nested.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import zygote_py as zg
+from tests.plain import plain
+from zygote_py import gradient, value_and_gradient
+from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.directions import derivative, hessian, hvp, jvp
+
+
+def at(derived, *args):
+    """What a derivative gives, its emitted source run in plain Python."""
+    return plain(derived.source(*args))(*args)
+
+
+def hessians(f, x, y):
+    """The Hessian in x by forward over reverse and by reverse over reverse."""
+    along = gradient(lambda x, y, v: np.sum(gradient(f, wrt=0)(x, y) * v), wrt=0)
+    forward, reverse = plain(hvp(f, wrt=0).source(x, y, x)), plain(along.source(x, y, x))
+    basis = np.eye(x.size).reshape(x.size, *x.shape)
+    return (np.array([way(x.copy(), y, v).ravel() for v in basis]) for way in (forward, reverse))
+
+
+def by_differences(f, x, y):
+    """The Hessian in x as differences of gradients."""
+    first = plain(gradient(f, wrt=0).source(x, y))
+    steps = 1e-5 * np.eye(x.size).reshape(x.size, *x.shape)
+    return np.array([(first(x + step, y) - first(x - step, y)).ravel() / 2e-5 for step in steps])
+
+
+# What is zero by chance has a derivative.
+
+
+def test_a_tangent_that_is_zero_has_a_derivative():
+    assert at(derivative(derivative(lambda x: math.log(1 + x * x))), 0.0) == 2.0
+    for make in (gradient, derivative):
+        assert at(make(lambda v, x: jvp(lambda z: math.log(z), (x,), (v,))[1], wrt="v"), 0.0, 2.0) in (0.5, (0.5,))
+
+
+def test_an_adjoint_that_is_zero_has_a_derivative():
+    def f(x, w):
+        return np.where(x > 0, math.log(x), 0.0) * w
+
+    def g(a, w):
+        b = a.copy()
+        b[0] = np.log(a)[0] * w
+        return np.sum(b)
+
+    assert at(gradient(lambda x, w: gradient(f, wrt="x")(x, w), wrt="w"), 2.0, 0.0) == 0.5
+    a = np.array([2.0, 3.0])
+    assert at(gradient(lambda a, w: gradient(g, wrt="a")(a, w)[0], wrt="w"), a, 0.0) == 0.5
+    assert at(hvp(g, wrt=("a", "w")), a, 0.0, (np.zeros(2), 1.0))[0].tolist() == [0.5, 0.0]
+
+
+def test_what_is_not_taken_contributes_nothing():
+    def f(x):
+        return np.where(x > 0, math.sqrt(abs(x)) + abs(x) ** 1.5, 0.0) * x + x * x
+
+    for second in (derivative(derivative(f)), gradient(gradient(f)), derivative(gradient(f)), gradient(derivative(f))):
+        assert at(second, 0.0) == 2.0
+
+
+S = np.array([[2.0, 0.3, -0.4], [0.3, 1.0, 0.2], [-0.4, 0.2, -0.7]])
+T = np.array([[0.4, -1.2, 0.7], [0.9, 0.1, -0.3], [-0.5, 0.8, 1.1], [0.2, 0.6, -0.9]])
+
+
+@pytest.mark.parametrize(
+    ("operation", "x"),
+    [
+        (lambda x: np.log(np.where(x > 0, x, 1.0)), np.array([0.3, 2.0])),
+        (lambda a: np.linalg.eigvalsh(0.5 * (a + a.T)), S),
+        pytest.param(lambda a: np.linalg.eigh(0.5 * (a + a.T))[0], S, marks=pytest.mark.long),
+        (lambda a: np.linalg.pinv(a), T),
+        pytest.param(lambda a: np.linalg.qr(a)[1], T, marks=pytest.mark.long),
+        pytest.param(lambda a: np.linalg.svd(a, False)[1], T, marks=pytest.mark.long),
+        (lambda a: np.linalg.norm(a, 2), T),
+        pytest.param(lambda a: np.linalg.cond(a), T, marks=pytest.mark.long),
+        pytest.param(lambda a: np.linalg.slogdet(a)[1], T[:3], marks=pytest.mark.long),
+        pytest.param(lambda a: np.linalg.lstsq(a, a[:, 0] * a[:, 1])[0], T, marks=pytest.mark.long),
+    ],
+)
+def test_the_hessian_at_a_perfect_fit(operation, x):
+    def f(x, y):
+        return np.sum((operation(x) - y) ** 2)
+
+    y = np.array(operation(x))  # so that all adjoints are zero
+    expected = by_differences(f, x, y)
+    assert np.max(np.abs(expected)) > 0.01
+    for found in hessians(f, x, y):
+        assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x, y: np.logaddexp(x[0], x[1]) + np.logaddexp2(x[1], x[2]), np.ones(3)),
+        (lambda x, y: x[0] ** x[1], np.array([2.0, 0.0])),
+        (lambda x, y: np.prod(x), np.array([2.0, 0.0, 0.0, 3.0])),
+        (lambda x, y: np.sum(np.sinc(x)), np.array([0.0, 0.2, 0.29999])),
+    ],
+)
+def test_points_at_which_a_rule_takes_another_form(f, x):
+    for found in hessians(f, x, 0.0):
+        assert np.allclose(found, by_differences(f, x, 0.0), rtol=1e-5, atol=1e-5)
+
+
+# Derivatives of derivatives, made in Python
+
+
+def test_the_gradient_of_another_derivative():
+    f, x = (lambda x: math.sin(x) * math.exp(x)), 0.7
+    second, third = 2 * math.exp(x) * math.cos(x), 2 * math.exp(x) * (math.cos(x) - math.sin(x))
+    assert at(gradient(hessian(f)), x) == pytest.approx(third, rel=1e-14)
+    assert at(value_and_gradient(hessian(f)), x) == pytest.approx((second, third), rel=1e-14)
+    assert at(gradient(hvp(f)), x, 2.0) == pytest.approx((2 * third, second), rel=1e-14)
+    assert at(gradient(hvp(f), wrt="v"), x, 2.0) == pytest.approx(second, rel=1e-14)
+    assert gradient(hessian(f))(x) == pytest.approx(third, rel=1e-14)
+
+
+def test_arguments_without_numbers():
+    def f(x, how, rest):
+        return x**3 if how == "cube" else x
+
+    assert hessian(f)(2.0, "cube", ()) == 12.0
+    assert hvp(f, wrt="x")(2.0, "cube", (), 2.0) == 24.0
+
+
+# What inner functions capture
+
+
+def test_gradients_with_respect_to_what_an_inner_function_captures():
+    def number(x):
+        w = x * x
+
+        def g(y):
+            return w * w * y * y
+
+        by_y, by_w = gradient(g, wrt=("y", "w"))(3.0)  # 2 w^2 y, 2 w y^2
+        return by_y + by_w + gradient(g, wrt="w")(x)
+
+    def array(a):
+        w = a * 2.0
+
+        def g(y):
+            return np.sum(w * w) * y
+
+        by_y, captured = gradient(g, closure=True)(a[0])
+        return by_y + np.sum(captured.w)
+
+    def pair(x):
+        w = (x, x * x)
+        by_first, by_second = gradient(lambda y: w[0] * w[1] * y, wrt="w")(3.0)
+        return by_first + 2 * by_second
+
+    for make in (gradient, derivative):
+        assert at(make(number), 2.0) == pytest.approx(6 * 4 * 8 + 18 * 4 + 8 * 8)
+        assert at(make(pair), 2.0) == 18.0
+    assert at(gradient(array), np.array([1.0, 2.0])).tolist() == [24.0, 20.0]
+    assert gradient(number)(2.0) == pytest.approx(6 * 4 * 8 + 18 * 4 + 8 * 8)
+
+
+def test_what_an_inner_function_does_not_capture():
+    def f(x):
+        n = 2
+
+        def g(y):
+            return x * y**n
+
+        return gradient(g, wrt="n")(3.0)
+
+    def g(x):
+        return gradient(lambda y: x * y, wrt="z")(3.0)
+
+    with pytest.raises(DifferentiationError, match="`n`, a captured int"):
+        gradient(f).source(2.0)
+    with pytest.raises(DifferentiationError, match="of what it captures there is x"):
+        gradient(g).source(2.0)
+
+
+def test_an_inner_function_that_captures_one_that_captures_nothing():
+    def f(x, y):
+        h = lambda q: q * q
+        return derivative(lambda q: q * gradient(h)(q * y))(x)
+
+    assert at(gradient(f), 2.0, 3.0) == (12.0, 8.0)
+
+
+def ruled(x, y):
+    return x * x if y > 0 else x * y
+
+
+@zg.adjoint(ruled)
+def rule_of_ruled(x, y):
+    if y > 0:
+        return x * x, lambda d: (d * 2 * x, 0.0)
+    return x * y, lambda d: (d * y, d * x)
+
+
+def test_a_derivative_beside_the_call_of_a_function_with_a_rule():
+    def f(x, y):
+        return gradient(lambda q: q * q * x)(y) * ruled(x, y)
+
+    assert at(gradient(f), 2.0, 3.0) == (3 * 4 * 2 * 3.0, 2 * 2 * 4.0)
+
+
+# Records of while loops are stacks of tuples
+
+
+def test_a_loop_on_one_path_that_records_several_values():
+    def f(x, n):
+        s = x
+        if n > 2:
+            while s < 20.0:
+                t = math.sin(s)
+                s = s * x + t * x
+        return s
+
+    first, step = plain(gradient(f, wrt="x").source(1.7, 4)), 1e-6
+    expected = (first(1.7 + step, 4) - first(1.7 - step, 4)) / (2 * step)
+    for second in (gradient(gradient(f, wrt="x"), wrt="x"), derivative(gradient(f, wrt="x"))):
+        assert at(second, 1.7, 4) == pytest.approx(expected, rel=1e-7)

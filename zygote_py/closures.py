@@ -1,0 +1,55 @@
+"""Gradients with respect to what an inner function captures, where it is differentiated in another function.
+
+    def g(y, closure_):                     def g(y, closure_, w):
+        return closure_.w * y       ->          return w * y
+
+What it captures of the function around is in its closure, the last parameter. What is asked for by name becomes a
+parameter of its own while the gradient is made, and is taken from the closure again in what was made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from numba import types
+
+from zygote_py.frontend import LoweredFunction
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Value, replace_values
+from zygote_py.ir.types import components_of
+
+
+def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunction:
+    """The function with a parameter more for each variable in its closure, which are called `names`."""
+    function = lowered.function
+    count = lowered.argument_count + len(lowered.hidden)
+    if not names or len(function.params) <= count:
+        return lowered
+    closure = function.params[count]
+    params = [Param(kind, name, closure.loc) for name, kind in zip(names, components_of(closure.type), strict=True)]
+    taken: dict[Value, Operand] = {}
+    for block in function.blocks:
+        for instr in block.instrs:
+            match instr:
+                case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is closure:
+                    taken[instr] = params[number]
+    replace_values(function, taken)
+    for block in function.blocks:
+        block.instrs = [instr for instr in block.instrs if instr not in taken]
+    function.params += params
+    return replace(lowered, fields=names)
+
+
+def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
+    """Let a derivative of such a function take those variables from the closure again, in place."""
+    if not lowered.fields:
+        return
+    count = lowered.argument_count + len(lowered.hidden)
+    closure, fields = function.params[count], function.params[count + 1 :]
+    taken: dict[Value, Operand] = {
+        field: Instr(ops.getitem, (closure, Const(number, types.int64)), field.type, field.hint, field.loc)
+        for number, field in enumerate(fields)
+    }
+    replace_values(function, taken)
+    function.params = function.params[: count + 1]
+    function.entry.instrs[:0] = [each for each in taken.values() if isinstance(each, Instr)]
