@@ -141,6 +141,9 @@ def test_any_number_of_arguments():
         return s
 
     assert jvp(total, (2.0, 3.0, 4.0), (1.0, 0.0, 0.0)) == (24.0, 12.0)
+    assert pushforward(total)((2.0, 3.0), (1.0, 0.0)) == (6.0, 3.0)
+    assert hvp(total, wrt=(0, 1))(2.0, 3.0, 4.0, (1.0, 0.0)) == (0.0, 4.0)
+    assert hvp(total, wrt="xs")(2.0, 3.0, (0.0, 1.0)) == (1.0, 0.0)
 
 
 def test_derivative():

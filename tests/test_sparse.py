@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, eye_array
 
+import zygote_py as zg
 from zygote_py import adjoint
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.sparse import SparseHessian, SparseJacobian
@@ -490,3 +491,14 @@ def test_without_compiling():
     assert done.returncode == 0, done.stderr
     expected = "[[4.0, 2.0, 0.0], [2.0, 6.0, 4.0], [0.0, 4.0, 0.0]]\n[[2.0, 1.0, 0.0], [0.0, 3.0, 2.0]]\n"
     assert done.stdout == expected
+
+
+def test_by_the_names_of_the_dense_ones():
+    x = np.linspace(-1.0, 1.0, 12)
+    found = zg.hessian(rosenbrock, sparsity="detect")(x)
+    assert isinstance(found, csr_array)
+    np.testing.assert_allclose(found.toarray(), zg.hessian(rosenbrock)(x), rtol=1e-13)
+    banded = zg.jacobian(wrt=0, sparsity="detect")(lambda x: x[1:] * x[:-1])(x)
+    np.testing.assert_allclose(banded.toarray(), zg.jacobian(lambda x: x[1:] * x[:-1])(x), rtol=1e-13)
+    with pytest.raises(zg.DifferentiationError, match="mode='forward' with `sparsity`"):
+        zg.jacobian(rosenbrock, mode="forward", sparsity="detect")

@@ -138,7 +138,7 @@ class DerivativeFunction:
         It needs NumPy and Numba only, and without the decorator NumPy only.
         """
         if self._star:
-            return self._of(len(args)).source(*args)
+            return self._of(self.form.count(args)).source(*args)
         return self._compile(self._types(self._bind(args, {})))[1].source
 
     def inspect_llvm(self, *args: Any) -> str:
@@ -162,7 +162,7 @@ class DerivativeFunction:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
         if self._star:
-            return self._of(len(args))(*args, **kwargs)
+            return self._of(self.form.count(args))(*args, **kwargs)
         if kwargs or len(args) != len(self._request.signature.parameters):
             args = self._bind(args, kwargs)
         if not all(map(numba_adapter.is_plain, args)):
@@ -266,7 +266,9 @@ class DerivativeFunction:
     def _entry_of(self, now: _Generation) -> Any:
         if now.entry is None:
             if self._star:
-                now.entry = starred_dispatcher(self.primal, lambda count: self._of(count)._entry_dispatcher())
+                now.entry = starred_dispatcher(
+                    self.primal, lambda count: self._of(self.form.count(range(count)))._entry_dispatcher()
+                )
             else:
                 stub = stub_of(self._request, [])
                 wrong = functools.partial(misfit, self._request)
@@ -333,7 +335,7 @@ class DerivativeFunction:
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
         if self._star:
-            return self._of(len(args))._inspect(args)
+            return self._of(self.form.count(args))._inspect(args)
         argument_types = self._types(self._bind(args, {}))
         with numba_adapter.COMPILER_LOCK:
             now, kernel = self._compile(argument_types)
@@ -345,7 +347,7 @@ class DerivativeFunction:
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
         if self._star:
-            return self._of(len(args))._native(show, args)
+            return self._of(self.form.count(args))._native(show, args)
         argument_types = self._types(self._bind(args, {}))
         while True:
             try:

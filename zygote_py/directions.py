@@ -21,7 +21,6 @@ from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
 from zygote_py.forms import hashable
 from zygote_py.requests import Wrt
-from zygote_py.starred import expanded, star_of
 
 
 def jvp(f: Callable[..., Any], args: Any, tangents: Any) -> tuple[Any, Any]:
@@ -49,9 +48,8 @@ def jvp(f: Callable[..., Any], args: Any, tangents: Any) -> tuple[Any, Any]:
 
     It may be called in functions that `numba.njit` compiles, and in those that are differentiated.
     """
-    count = len(args) if isinstance(args, tuple | list) else 1
-    made = _pushforward_of(f if not star_of(f) else _expanded(f, count), 0)
-    return made(_as_tuple(args), _as_tuple(tangents))  # type: ignore[no-any-return]
+    found: tuple[Any, Any] = _pushforward_of(f, 0)(_as_tuple(args), _as_tuple(tangents))
+    return found
 
 
 def pushforward(f: Callable[..., Any]) -> DerivativeFunction:
@@ -228,11 +226,6 @@ def _as_tuple(values: Any) -> Any:
 def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction:
     """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
     return DerivativeFunction(f, Pushforward(held=held), held)
-
-
-@functools.lru_cache(maxsize=512)
-def _expanded(f: Callable[..., Any], count: int) -> Callable[..., Any]:
-    return expanded(f, count)
 
 
 # ------------------------------------------------------------------------------------------------- in compiled code

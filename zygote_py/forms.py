@@ -8,6 +8,7 @@ A form makes a typed function for the types of the arguments of a call (see `zyg
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +31,10 @@ class Form(Protocol):
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for where it is called from Python."""
+        ...
+
+    def count(self, args: Sequence[Any]) -> int:
+        """How many arguments the function gets where it is called with these."""
         ...
 
     def expanded(self, primal: Any, count: int) -> Form:
@@ -60,6 +65,10 @@ class GradientForm:
         """What is asked for."""
         return make_request(primal, self.wrt, with_value=self.with_value, closure=self.closure, held=held, inner=inner)
 
+    def count(self, args: Sequence[Any]) -> int:
+        """All are the function's."""
+        return len(args)
+
     def expanded(self, primal: Any, count: int) -> GradientForm:
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
@@ -84,6 +93,10 @@ class PushForm:
         return "pushforward"
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+        """It is only called in functions that are compiled."""
+        raise NotImplementedError
+
+    def count(self, args: Sequence[Any]) -> int:
         """It is only called in functions that are compiled."""
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ def f_jvp(args, tangents, closure_):
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,11 @@ class Pushforward(Driver):
         held = list(of.parameters)[: self.held]
         return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*held, "args", "tangents")])
 
+    def count(self, args: Sequence[Any]) -> int:
+        """How many arguments the function gets where it is called with these."""
+        given = args[self.held]
+        return self.held + (len(given) if isinstance(given, tuple) else 1)
+
     def expanded(self, primal: Any, count: int) -> Driver:
         """The same."""
         return self
@@ -57,7 +62,7 @@ class Pushforward(Driver):
         held, names = names[: self.held], names[self.held :]
         script = self.script(call, held)
         held = script.parameters
-        script.own = ("args", "tangents")
+        script.own = ("args", "tangents", FUNCTION)
         given, changes = call.argument_types[self.held :]
         loc = call.loc
         if len(names) == 1 and not _is_plain_tuple(given, 1):
@@ -169,6 +174,10 @@ class Derivative(Driver):
 @dataclass(frozen=True)
 class Hvp(Driver):
     """`hvp`: the gradient's derivative in a direction, which is the last argument."""
+
+    def count(self, args: Sequence[Any]) -> int:
+        """How many arguments the function gets where it is called with these."""
+        return len(args) - 1
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments and the direction."""

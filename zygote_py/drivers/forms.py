@@ -54,6 +54,10 @@ class Driver:
         name = f"{made.name.removesuffix('_gradient')}_{self}"
         return replace(made, form=self, primal=primal, signature=signature, name=name)
 
+    def count(self, args: Sequence[Any]) -> int:
+        """How many arguments the function gets where it is called with these."""
+        return len(args)
+
     def expanded(self, primal: Any, count: int) -> Driver:
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))

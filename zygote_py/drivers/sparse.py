@@ -18,8 +18,8 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
-from zygote_py.drivers.forms import FUNCTION, Asked, Driver
-from zygote_py.drivers.writing import WIDTH, Script
+from zygote_py.drivers.forms import Asked, Driver
+from zygote_py.drivers.writing import FUNCTION, WIDTH, Script
 from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class _Sparse(Driver):
     def _begun(self, call: DerivedCall) -> tuple[Script, Asked, str, str]:
         """The script, what is asked for, the name of the last parameter, and what stands for the function."""
         names = list(inspect.signature(call.func).parameters)
-        last = _free("given", names)
-        script = self.script(call, (*names, last))
+        script = self.script(call, (*names, _free("given", names)))
         (asked,), _ = self.asked(call, script)
         result: Any = call.typed(call.argument_types[:-1]).return_type if self.order == 1 else None
         if self.order == 1 and not (is_array(result) and isinstance(result.dtype, types.Float)):
@@ -53,7 +52,7 @@ class _Sparse(Driver):
                 hint="return an array of floats",
             )
         of = FUNCTION if self.order == 1 else f"gradient({FUNCTION}, wrt={asked.number - self.held})"
-        return script, asked, last, of
+        return script, asked, script.parameters[-1], of
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,11 @@ class Dependence(_Sparse):
         from zygote_py.traced import trace
 
         script, asked, indices, of = self._begun(call)
-        names = list(script.parameters)[:-2]
+        names = script.parameters[:-1]
         changes = [indices if number == asked.number else "None" for number in range(len(names))]
         traced = script.named(trace, "trace")
         script.add(
-            f"_, (sets, unions, same) = {traced}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
+            f"y, (sets, unions, same) = {traced}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
             "return sets, unions, same",
         )
         return script.function()
@@ -82,10 +81,10 @@ class Products(_Sparse):
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the directions."""
         script, asked, rows, of = self._begun(call)
-        names = list(script.parameters)[:-2]
+        names = script.parameters[:-1]
         kind: Any = asked.type
         dtype = script.named(getattr(script.namespace["np"], str(kind.dtype)), "dtype")
-        shape = f"{asked.name}.shape"
+        shape = f"{asked.text}.shape"
         script.add(f"count = {rows}.shape[0]", f"found = np.zeros((0, 0), {dtype})")
         script.start(f"for start in range(0, count, {WIDTH}):")
         changes = []
@@ -95,7 +94,7 @@ class Products(_Sparse):
             tangents = [f"v_{number}" if place == asked.number else "None" for place in range(len(names))]
             changes.append(f"({', '.join(tangents)},)")
         taken = ", ".join(f"dy_{number}" for number in range(WIDTH))
-        script.add(f"_, ({taken},) = push({of})(({', '.join(names)},), ({', '.join(changes)},))")
+        script.add(f"y, ({taken},) = push({of})(({', '.join(names)},), ({', '.join(changes)},))")
         script.start("if start == 0:")
         script.add(f"found = np.zeros((count, dy_0.size), {dtype})")
         script.end()
@@ -117,13 +116,13 @@ class Weighed(_Sparse):
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the weights."""
         script, asked, rows, _ = self._begun(call)
-        names = list(script.parameters)[:-2]
+        names = script.parameters[:-1]
         dtype = script.named(getattr(script.namespace["np"], str(cast(Any, asked.type).dtype)), "dtype")
         function = _free("function", [*names, rows])
-        inner = Script(f"{call.name}_weighed", (*names, rows, function), {"np": script.namespace["np"]})
+        inner = Script(f"{call.name}_weighed", (*names, rows), (function,), namespace={"np": script.namespace["np"]})
         inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
         weighed = script.named(inner.function(), "weighed")
-        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.name}.size), {dtype})")
+        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.text}.size), {dtype})")
         script.start("for k in range(count):")
         script.add(f"dx = gradient({weighed}, wrt={asked.number})({', '.join(names)}, {rows}[k], {FUNCTION})")
         script.add("found[k] = dx.ravel()")

@@ -88,7 +88,8 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 
 # The names that drivers use.
 _OWN = re.compile(
-    r"(a|args|dtype|dy|float|found|g|i|j|k|len|np|push|range|row|s|tangents|v|value|y|component_\d+|[demnrtu]_\d+|dy_\d+)_*"
+    r"(a|args|count|dtype|dx|dy|found|g|i|j|k|row|s|same|sets|start|tangents|unions|v|value|y"
+    r"|(component|[dekmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
 )
 
 
@@ -96,13 +97,13 @@ _OWN = re.compile(
 class Script:
     """A function being written: its lines, and what they mean.
 
-    Parameters that have a name which the driver uses itself get another one in there; behind those that are given may
-    be some of its own.
+    Parameters that have a name which the driver uses itself get another one in there; behind those that are given stand
+    some of its `own`.
     """
 
     name: str
     given: Sequence[str]
-    own: Sequence[str] = ()
+    own: Sequence[str] = (FUNCTION,)
     namespace: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     _depth: int = 1
@@ -149,7 +150,7 @@ class Script:
 
     def function(self) -> Callable[..., Any]:
         """The function."""
-        text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own, FUNCTION))}):", *self.lines, ""])
+        text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own))}):", *self.lines, ""])
         self.namespace[numba_adapter.OURS] = True
         exec(compile(text, f"<zygote_py {self.name}>", "exec"), self.namespace)
         made: Callable[..., Any] = self.namespace[self.name]

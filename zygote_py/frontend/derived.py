@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from numba import types
-
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.calls import name_apart
