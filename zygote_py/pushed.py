@@ -9,9 +9,9 @@ as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import types
@@ -23,6 +23,8 @@ from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.transposed import Transposed
 from zygote_py.canonical import make_canonical
 from zygote_py.compile import result_of, tidy
+from zygote_py.drivers.writing import FUNCTION, Script
+from zygote_py.forms import push
 from zygote_py.frontend import Derived, LoweredFunction, lower_typed, typed_as_derived
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import ops
@@ -54,12 +56,29 @@ def typed_pushforward(call: DerivedCall) -> TypedFunction:
 
     _, wrt, lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
+    if len(tangents) > 1 and any(map(_is_large, (function, *(each.function for each in routines_of(function))))):
+        return call.written(_one_by_one(request.name, len(tangents)), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
     pushed = made.push(function, [function.params[number] for number in wrt])
     take_together(function, given, directions, wrt, pushed.tangents)
     tidy(function)
     derived = Derived(function, 2, routines_of(function))
     return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
+
+
+def _is_large(function: Function) -> bool:
+    """Whether there are operations in a function whose tangents are whole programs: those of linear algebra."""
+    instrs = (instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr))
+    return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs)
+
+
+def _one_by_one(name: str, count: int) -> Callable[..., Any]:
+    """A function that gives the tangents in several directions by a call for each: there is less to compile."""
+    script = Script(name, (), ("args", "tangents", FUNCTION), {"push": push})
+    for number in range(count):
+        script.add(f"y, (t_{number},) = push({FUNCTION})(args, (tangents[{number}],))")
+    script.add(f"return y, ({', '.join(f't_{number}' for number in range(count))},)")
+    return script.function()
 
 
 def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
