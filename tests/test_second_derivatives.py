@@ -267,3 +267,11 @@ def test_defaults_that_an_inner_function_captures():
         return g(3.0) + gradient(g, wrt="y")(x, 2.0) + derivative(g)(x)  # 9 x^2 + 4 x + 2 x^3
 
     assert at(gradient(f), 2.0) == 36.0 + 4.0 + 24.0
+
+
+def test_a_captured_array_may_be_the_argument_where_neither_is_written_to():
+    def f(a):
+        return np.sum((np.linalg.pinv(a) - np.linalg.pinv(T)) ** 2)
+
+    forward = plain(hvp(f).source(T, T))
+    assert np.array_equal(forward(T, np.ones(T.shape), T), forward(T, np.ones(T.shape), T.copy()))
