@@ -104,6 +104,8 @@ def test_the_hessian_at_a_perfect_fit(operation, x):
     [
         (lambda x, y: np.logaddexp(x[0], x[1]) + np.logaddexp2(x[1], x[2]), np.ones(3)),
         (lambda x, y: x[0] ** x[1], np.array([2.0, 0.0])),
+        (lambda a, y: np.linalg.det(a), np.zeros((2, 2))),
+        (lambda a, y: np.linalg.det(a), np.array([[1.0, 2.0, -1.0], [2.0, 4.0, -2.0], [3.0, 6.0, -3.0]])),
         (lambda x, y: np.prod(x), np.array([2.0, 0.0, 0.0, 3.0])),
         (lambda x, y: np.sum(np.sinc(x)), np.array([0.0, 0.2, 0.29999])),
     ],
@@ -228,3 +230,50 @@ def test_a_loop_on_one_path_that_records_several_values():
     expected = (first(1.7 + step, 4) - first(1.7 - step, 4)) / (2 * step)
     for second in (gradient(gradient(f, wrt="x"), wrt="x"), derivative(gradient(f, wrt="x"))):
         assert at(second, 1.7, 4) == pytest.approx(expected, rel=1e-7)
+
+
+# Functions that take any number of arguments
+
+
+def scaled(w, *xs):
+    total = 0.0
+    for x in xs:
+        total += x * x * w
+    return total
+
+
+def test_gradients_inside_of_functions_that_take_any_number_of_arguments():
+    def f(x):
+        by_all = gradient(scaled)(x, x, 2.0)  # x^2 + 4, 2 x^2, 4 x
+        by_rest = gradient(scaled, wrt="xs")(x, x, 2.0)
+        value, by_w = value_and_gradient(scaled, wrt="w")(x, x, 2.0)
+        return by_all[0] + by_all[1] + by_rest[1] + value + by_w
+
+    def g(x):
+        def h(*xs):
+            return xs[0] * xs[1] * x
+
+        pair = (x, 2.0)
+        return gradient(h)(*pair)[1]
+
+    for make in (gradient, derivative):
+        assert at(make(f), 3.0) == pytest.approx(8 * 3.0 + 8 + 3 * 9.0)
+        assert at(make(g), 3.0) == 6.0
+
+
+def test_defaults_that_an_inner_function_captures():
+    def f(x):
+        def g(y, w=x * x):
+            return y * y * w
+
+        return g(3.0) + gradient(g, wrt="y")(x, 2.0) + derivative(g)(x)  # 9 x^2 + 4 x + 2 x^3
+
+    assert at(gradient(f), 2.0) == 36.0 + 4.0 + 24.0
+
+
+def test_a_captured_array_may_be_the_argument_where_neither_is_written_to():
+    def f(a):
+        return np.sum((np.linalg.pinv(a) - np.linalg.pinv(T)) ** 2)
+
+    forward = plain(hvp(f).source(T, T))
+    assert np.array_equal(forward(T, np.ones(T.shape), T), forward(T, np.ones(T.shape), T.copy()))

@@ -8,13 +8,14 @@ A form makes a typed function for the types of the arguments of a call (see `zyg
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zygote_py import numba_adapter
+from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, Wrt, make_request
-from zygote_py.starred import names_of
+from zygote_py.starred import names_of, star_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
@@ -81,8 +82,30 @@ class GradientForm:
         """The gradient for these types."""
         from zygote_py.compile import typed_gradient
 
+        if star_of(call.func) and not self.closure:
+            return call.written(self._of_all(call), call.argument_types)
         request = make_request(call.func, self.wrt, with_value=self.with_value, closure=self.closure)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
+
+    def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
+        """The gradient of a function that takes `*args`: that of one which passes as many on as there are."""
+        from zygote_py.api import gradient, value_and_gradient
+
+        rest = components_of(call.argument_types[-1])
+        *own, star = inspect.signature(call.func).parameters
+        names = [*own, *(f"{star}_{number}" for number in range(len(rest)))]
+        given = [*own, *(f"{star}[{number}]" for number in range(len(rest)))]
+        wrt = names_of(self.wrt, call.func, len(names))
+        text = (
+            f"def {call.name}_{self}({', '.join((*own, star))}, closure_):\n"
+            f"    def {call.name}({', '.join(names)}):\n"
+            f"        return closure_({', '.join(names)})\n"
+            f"    return {self}({call.name}, wrt={wrt!r})({', '.join(given)})\n"
+        )
+        namespace: dict[str, Any] = {"gradient": gradient, "value_and_gradient": value_and_gradient}
+        exec(compile(text, f"<zygote_py {call.name}_{self}>", "exec"), namespace)
+        made: Callable[..., Any] = namespace[f"{call.name}_{self}"]
+        return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from numba import types
 
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.opaque import matters, number_matters, opaque_for
+from zygote_py.adjoints.rules.opaque import is_differentiated, matters, number_matters, opaque_for
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
 from zygote_py.ir import ops
@@ -36,12 +36,15 @@ def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, 
 
 
 def _let_adjoints_matter(function: Function) -> None:
-    """Drop the short ways that a helper takes where an adjoint is zero: by that adjoint they have no derivative."""
+    """Drop the short ways that a helper takes where an adjoint is zero: by that adjoint they have no derivative.
+
+    Let it take the way that is made for this, if it has one.
+    """
     asked = [
         instr
         for block in function.blocks
         for instr in block.instrs
-        if isinstance(instr, Instr) and instr.op in (matters, number_matters)
+        if isinstance(instr, Instr) and instr.op in (matters, number_matters, is_differentiated)
     ]
     replace_values(function, {instr: Const(True, types.boolean) for instr in asked})
 

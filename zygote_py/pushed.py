@@ -33,6 +33,7 @@ from zygote_py.ir.memory import Memory
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import components_of, copied_type
 from zygote_py.lowered_helpers import lowered_helper
+from zygote_py.nesting import take_as_primal
 from zygote_py.primals import lowered_primal
 from zygote_py.requests import make_request
 
@@ -51,6 +52,8 @@ def typed_pushforward(call: DerivedCall) -> TypedFunction:
 
     def lower(taken: tuple[Type, ...]) -> LoweredFunction:
         lowered = lower_typed(call.typed(taken))
+        if lowered.has_derivatives:  # of the routines that helpers become it is known what memory they give
+            take_as_primal(lowered.function)
         work_on_copies(lowered.function, lowered.argument_count)
         return lowered
 

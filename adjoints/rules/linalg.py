@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules.opaque import OpaqueRule, matters, number_matters, opaque, opaque_choice, opaque_rule
+from zygote_py.adjoints.rules.opaque import (
+    OpaqueRule,
+    is_differentiated,
+    matters,
+    number_matters,
+    opaque,
+    opaque_choice,
+    opaque_rule,
+)
 from zygote_py.adjoints.rules.products import outer_conj
 from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
@@ -55,7 +63,9 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
     """The adjoint of a in y = det(a): the conjugate of the matrix of cofactors, which a singular matrix has as well.
 
     It is det(a) inv(a)^T where that has half of the digits at least. Otherwise, of the decomposition u s vh, it is
-    det(u) det(vh) conj(u) cof(s) conj(vh), and the cofactors of a diagonal matrix are products of all others.
+    det(u) det(vh) conj(u) cof(s) conj(vh), and the cofactors of a diagonal matrix are products of all others. The
+    vectors of repeated singular values have no derivative, the cofactors have: where they are differentiated, they are
+    made of products by the method of Faddeev and LeVerrier, to fewer digits for large matrices.
     """
     result = np.empty(a.shape, a.dtype)
     n = a.shape[0]
@@ -69,6 +79,16 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
             return result
     if n == 0:
         return result
+    if is_differentiated(y):
+        cofactors = np.zeros((n, n), a.dtype)
+        for i in range(n):
+            cofactors[i, i] = -1.0 if n % 2 == 0 else 1.0
+        for k in range(1, n):
+            cofactors = np.dot(np.ascontiguousarray(a), cofactors)
+            shift = np.sum(np.diag(cofactors)) / k
+            for i in range(n):
+                cofactors[i, i] -= shift
+        return np.conj(cofactors.T) * dy
     u, s, vh = np.linalg.svd(a)
     scaled = np.empty_like(u)
     for k in range(n):

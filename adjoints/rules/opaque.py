@@ -93,7 +93,13 @@ def number_matters(dy: Any) -> Any:
     return dy != 0
 
 
-flat(matters, number_matters)
+@helper
+def is_differentiated(y: Any) -> Any:
+    """Whether the helper that asks, with a number of no matter, is being differentiated again."""
+    return y != y and y == y  # never, but by no constant, for which the other way would be dropped
+
+
+flat(matters, number_matters, is_differentiated)
 
 
 def opaque(condition: str = "", **adjoints: Op | None) -> OpaqueRule:

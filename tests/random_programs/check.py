@@ -28,7 +28,7 @@ from tests.array_trees import copied
 from tests.plain import plain
 from tests.random_programs.generator import Program, load
 from tests.random_programs.generator import compiled as compiled_by_numba
-from tests.random_programs.nested import exact, many_digits
+from tests.random_programs.nested import exact, many_digits, takes_derivatives
 from tests.random_programs.second import Derivatives, curvature, direction_of
 from tests.random_programs.sharing import Failure, check_shared
 from tests.reference import Reference, distance, is_float, precise
@@ -97,7 +97,7 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
         try:
             function = load(program.text)
             with time_limit(STEPS * len(program.inputs)):
-                primal = exact(function) if program.is_nested else function
+                primal = exact(function) if takes_derivatives(program.text) else function
                 references = [_reference(program, primal, args, order) for args in program.inputs]
         except Exception as error:
             return Outcome(Kind.INVALID, f"{type(error).__name__}: {error}")
@@ -106,10 +106,12 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
             return Outcome(Kind.DISCARDED, str(references[0].doubt))
         position = trusted[0]
         try:
-            with time_limit(SECONDS * (LONGER if program.writes or program.is_nested else 1.0) * order**2):
+            with time_limit(
+                SECONDS * (LONGER if program.writes or takes_derivatives(program.text) else 1.0) * order**2
+            ):
                 if order == 2:
                     run = _second(program, primal, program.inputs[position], compiled)
-                elif program.is_nested:
+                elif takes_derivatives(program.text):
                     run = _nested(function, primal, program.inputs[position], compiled)
                 elif compiled:
                     run = _compiled(program, function)
@@ -154,7 +156,7 @@ def _unless_numba_fails(
 
 
 def _reference(program: Program, function: Callable[..., Any], args: tuple[Any, ...], order: int) -> Reference:
-    if not program.is_nested:
+    if not takes_derivatives(program.text):
         return _reference_of_first(function, args) if order == 1 else _reference_of_second(function, args)
     with many_digits():
         return precise(function, *args) if order == 1 else _reference_of_second(function, args)

@@ -51,11 +51,6 @@ class Program:
         """Whether it has inner functions, which Numba itself does not compile wherever they are passed on."""
         return "import zygote_py" in self.text
 
-    @property
-    def is_nested(self) -> bool:
-        """Whether it takes derivatives itself."""
-        return IMPORTS in self.text
-
 
 def load(text: str, filename: str = "<random program>") -> Callable[..., Any]:
     """The function `f` of a module's text, with its source lines known to tracebacks."""
@@ -87,10 +82,6 @@ def generate(
     With `functions` it calls others, with `nested` it takes derivatives of them besides.
     """
     return _Generator(rng, arrays, writes, functions, nested=nested).program(inputs)
-
-
-def _given(arg: Any, layout: str) -> Any:
-    return in_layout(arg, layout) if layout else arg
 
 
 class _Generator(Calls, Inner, Nested):
@@ -147,7 +138,8 @@ class _Generator(Calls, Inner, Nested):
         drawn = tuple(tuple(self.argument(kind) for kind in kinds.values()) for _ in range(inputs))
         if self.writes:
             order = [layouts.get(name, "") for name in kinds]
-            drawn = tuple(tuple(map(_given, args, order)) for args in drawn)
+            pairs = (zip(args, order, strict=True) for args in drawn)
+            drawn = tuple(tuple(in_layout(arg, layout) if layout else arg for arg, layout in each) for each in pairs)
         header = HEADER.rstrip("\n") + "\n" + self.nested * IMPORTS + HELPERS if self.functions else HEADER
         return Program(header + "".join(f"{other}\n\n\n" for other in others) + text + "\n", drawn, self.writes)
 

@@ -22,6 +22,12 @@ IMPORTS = """from zygote_py import gradient, value_and_gradient
 from zygote_py.directions import derivative, hessian, hvp, jvp
 """
 
+
+def takes_derivatives(text: str) -> bool:
+    """Whether a program does so."""
+    return IMPORTS in text
+
+
 DIGITS = 120
 STEP = 1e-20  # errors of its square; those of rounding are smaller, after three derivatives and two for the reference
 

@@ -2,8 +2,10 @@
 
 Seed `s` is one program: of four in a row one has no arrays, one reads them, and two write to them (`--arrays` draws
 others); every second four call functions. One in `--every` is run compiled and the others in plain Python
-(`--compiled` and `--plain` run all in one mode). `--show SEED` prints a program and what comes of it. A process that
-dies is a crash of the seed it was working on. Exit code 1 if any gradient was wrong or anything crashed.
+(`--compiled` and `--plain` run all in one mode). With `--order 2` second derivatives are checked, in every way there is
+of computing them, and with `--nested` the programs take derivatives themselves. `--show SEED` prints a program and what
+comes of it. A process that dies is a crash of the seed it was working on. Exit code 1 if any gradient was wrong or
+anything crashed.
 """
 
 from __future__ import annotations
