@@ -23,7 +23,7 @@ import pytest
 from numba import njit, objmode, types
 
 import zygote_py as zg
-from zygote_py import GradientFunction, checkpoint, gradient, hook, ignore, inverse
+from zygote_py import GradientFunction, checkpoint, derivative, gradient, hessian, hook, hvp, ignore, inverse
 from zygote_py.cache.environment import registered
 from zygote_py.cache.fingerprint import NotCacheable, fingerprint
 
@@ -232,9 +232,6 @@ def local_structure():
     return gradient(lambda x: P(x).a)
 
 
-d_helper = gradient(helper)
-
-
 def differ(code: str, old: str, new: str, names: dict[str, object] | None = None, value: object = 1.0) -> bool:
     """Whether a function has another digest after an edit of its module; the same it has if nothing is edited."""
     assert old in code
@@ -441,16 +438,33 @@ def test_what_cannot_be_looked_into(held):
         digest(made("def g(x):\n    return h\ndef f(x):\n    return g(x)", h=held), 1.0)
 
 
+def test_derivatives_that_are_captured():
+    code = "def f(x):\n    return d(x)"
+    square, cube = (made(f"def f(x):\n    return x**{n}").primal for n in (2, 3))
+    kinds = [
+        gradient(square),
+        gradient(cube),
+        gradient(square, wrt="x"),
+        derivative(square),
+        hessian(square),
+        hvp(square),
+    ]
+    kinds += [gradient(gradient(cube)), hessian(square, wrt="x")]
+    digests = [digest(made(code, d=each), 1.0) for each in kinds]
+    assert len(set(digests)) == len(kinds)
+    again = made("def f(x):\n    return x**2").primal
+    assert digest(made(code, d=gradient(again)), 1.0) == digests[0]
+
+
 @pytest.mark.parametrize(
     "df",
     [
         gradient(lambda x: x * Local.value),
         gradient(lambda x: Jitted(x).x),
         gradient(lambda x: functools.partial(operator.mul, 2.0)(x)),
-        gradient(lambda x: d_helper(x)),
         local_structure(),
     ],
-    ids=["a class", "a jitclass", "a library", "a gradient", "a local class"],
+    ids=["a class", "a jitclass", "a library", "a local class"],
 )
 def test_what_is_not_known_is_not_kept(df):
     with pytest.raises(NotCacheable):

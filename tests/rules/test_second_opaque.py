@@ -57,14 +57,14 @@ def test_second_derivatives(case: Case) -> None:
 
 
 def objective(case: Case, arguments: Any, place: int, numbers: list[int], several: bool) -> Any:
-    """A function of one array: the squares of all results that are floats, weighed."""
+    """A function of one array: the cubes of all results that are floats, weighed."""
     call = ", ".join("x" if n == place else f"x{n}" for n in range(len(arguments)))
     items = [f"r[{n}]" if several else "r" for n in numbers]
     lines = [
         "def objective(x):",
         *(f"    x{n} = {constant(given)}" for n, given in enumerate(arguments) if n != place),
         f"    r = op({call})",
-        f"    return {' + '.join(f'np.sum({item} * {item} * {1 + 0.5 * n})' for n, item in enumerate(items))}",
+        f"    return {' + '.join(f'np.sum({item} * {item} * {item} * {1 + 0.5 * n})' for n, item in enumerate(items))}",
     ]
     namespace: dict[str, Any] = {"op": case.op, "np": np}
     exec("\n".join(lines), namespace)
