@@ -6,7 +6,7 @@
         ...                                     # a[:, k] = the gradient's derivative in the direction k
         for i in range(n_0):
             for j in range(i):
-                a[i, j] = a[j, i] = 0.5 * (a[i, j] + a[j, i])
+                a[j, i] = a[i, j]
         return a.reshape(x.shape + x.shape)
 
 A matrix is filled by columns in forward mode (`zygote_py.drivers.columns`), or by rows, each of them a gradient. At the
@@ -57,7 +57,7 @@ class Hessian(Driver):
         script.add(
             f"for i in range({columns.count}):",
             "    for j in range(i):",
-            "        a[i, j] = a[j, i] = 0.5 * (a[i, j] + a[j, i])",
+            "        a[j, i] = a[i, j]",  # the same but for rounding
         )
         rows = [
             in_form(script, asked, bare, _row(script, columns, columns, place)) for place in range(len(columns.leaves))
