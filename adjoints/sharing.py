@@ -73,8 +73,8 @@ for check in (refuse_shared, refuse_folded):
     ops.WRITES_NOTHING.add(check)
 
 
-def refuse_shared_arguments(function: Function) -> None:
-    """Add the checks that are needed to the start of a primal."""
+def refuse_shared_arguments(function: Function) -> list[Instr]:
+    """Add the checks that are needed to the start of a primal; gives them."""
     memory = Memory(function)
     arrays = list(_array_arguments(function, memory))
     checks: list[Instr] = []
@@ -89,6 +89,7 @@ def refuse_shared_arguments(function: Function) -> None:
             checks.append(Instr(refuse_shared, args, types.none, "", function.loc))
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(arrays)), default=0)
     function.entry.instrs[defined:defined] = checks
+    return checks
 
 
 def _array_arguments(function: Function, memory: Memory) -> list[tuple[Value, str]]:

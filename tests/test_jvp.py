@@ -96,6 +96,43 @@ def test_what_the_function_writes_to_is_left_as_it_is():
     np.testing.assert_array_equal(v, direction)
 
 
+def overwriting(a, b):
+    b[0] = a[1] * a[0]
+    return a * b
+
+
+def overwriting_loss(a, b):
+    return np.sum(overwriting(a, b))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: jvp(overwriting, (x, x), (x, x)),
+        lambda x: jvp(overwriting, (x[1:], x[:-1]), (x[1:], x[1:])),
+        lambda x: jvp(lambda pair: overwriting(pair[0], pair[1]), ((x, x),), ((x, x),)),
+        lambda x: zg.jacobian(overwriting)(x, x),
+        lambda x: zg.jacobian(overwriting, mode="reverse")(x, x),
+        lambda x: zg.jacobian(overwriting, sparsity="detect")(x, x),
+        lambda x: zg.hessian(overwriting_loss)(x, x),
+        lambda x: hvp(overwriting_loss)(x, x, x),
+        lambda x: gradient(lambda y: jvp(overwriting_loss, (y, y), (y, None))[1])(x),
+    ],
+)
+def test_arguments_that_share_memory_are_refused(call):
+    x = np.array([0.7, -0.3, 0.5])
+    with pytest.raises(ValueError, match="share memory, and one is written to"):
+        call(x)
+    np.testing.assert_array_equal(x, [0.7, -0.3, 0.5])
+
+
+def test_the_same_values_in_other_memory():
+    x = np.array([0.7, -0.3, 0.5])
+    value, tangent = jvp(overwriting, (x, x.copy()), (np.ones(3), np.ones(3)))
+    np.testing.assert_allclose(value, [0.7 * -0.21, 0.09, 0.25], rtol=1e-15)
+    np.testing.assert_allclose(tangent, [-0.21 + 0.7 * 0.4, -0.6, 1.0], rtol=1e-14)
+
+
 def test_structures():
     spring = Spring(2.0, np.array([1.0, 2.0]), 3)
     change = Spring(0.5, np.array([0.0, 1.0]), None)

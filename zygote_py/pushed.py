@@ -90,23 +90,21 @@ def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
 
 
 def work_on_copies(function: Function, count: int) -> None:
-    """Let a function write to copies of its arguments."""
+    """Let a function write to copies of its arguments, which must not share memory where it writes to them."""
     params = function.params[:count]
-    refuse_shared_arguments(function)
     parts = expose_leaves(function, params)
+    checked = {check: check.args for check in refuse_shared_arguments(function)}
     memory = Memory(function)
     written = [
         leaf for leaf in reachable(params, parts) if isinstance(leaf.type, types.Array) and memory.is_written(leaf)
     ]
     copies = {leaf: Instr(np.copy, (leaf,), copied_type(leaf.type), leaf.hint, leaf.loc) for leaf in written}
-    entry = function.entry.instrs
-    last = max((entry.index(leaf) for leaf in written if leaf in entry), default=-1)
-    checks = [n for n, each in enumerate(entry) if isinstance(each, Instr) and each.op in ops.CHECKS]
-    start = max([last, *checks]) + 1
-    before = entry[:start]
-    function.entry.instrs = entry[start:]
     replace_values(function, copies)
-    function.entry.instrs[:0] = [*before, *copies.values()]
+    for check, args in checked.items():
+        check.args = args  # whether the arguments themselves share memory, which copies never do
+    entry = function.entry.instrs
+    start = max((entry.index(leaf) + 1 for leaf in written if leaf in entry), default=0)
+    entry[start:start] = copies.values()
 
 
 def take_together(

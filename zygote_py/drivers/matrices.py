@@ -138,7 +138,8 @@ class Jacobian(Driver):
         filling = Filling(script, names, asked, columns, "a", FUNCTION, result)
         groups = list(filling.groups())
         if self.mode == "reverse" or not groups:
-            script.add(f"y = {FUNCTION}({taken})")
+            nothing = ", ".join(["None"] * len(names))  # changes; the function works on copies, if they may be made
+            script.add(f"y, t_0 = push({FUNCTION})(({', '.join(names)},), (({nothing},),))")
             first = None
         else:
             first = filling.push_numbers(groups[0])  # which gives the value, too
