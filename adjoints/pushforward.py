@@ -287,7 +287,7 @@ class _Builder:
         elif op in (ops.record, ops.zeros):
             self._tangents[instr] = self._each(lambda n: self._emit(ops.zeros, args, instr))
         elif op is np.zeros_like:
-            self._tangents[instr] = self._each(lambda n: self._emit(op, (instr,), instr))
+            self._tangents[instr] = self._each(lambda n: self._emit(op, args, instr))
         elif op is ops.stack:
             self._tangents[instr] = self._each(lambda n: self._emit(op, (), instr))
         elif is_view(instr):

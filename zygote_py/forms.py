@@ -112,6 +112,8 @@ class GradientForm:
 class PushForm:
     """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`)."""
 
+    with_value: bool
+
     def __str__(self) -> str:
         return "pushforward"
 
@@ -136,11 +138,14 @@ class PushForm:
         """The pushforward for these types."""
         from zygote_py.pushed import typed_pushforward
 
-        return typed_pushforward(call)
+        return typed_pushforward(call, with_value=self.with_value)
 
 
-def push(f: Any) -> Any:
-    """The pushforward of a function, in functions that are compiled here; no function to call."""
+def push(f: Any, *, with_value: bool = True) -> Any:
+    """The pushforward of a function, in functions that are compiled here; no function to call.
+
+    It returns the value and a tuple of tangents, or these alone.
+    """
     raise NotImplementedError
 
 
@@ -148,4 +153,6 @@ def _push_is_internal(f: Any, options: Any) -> Any:
     raise NotImplementedError
 
 
-numba_adapter.embed(push, _push_is_internal, form=lambda options: PushForm())
+numba_adapter.embed(
+    push, _push_is_internal, ("with_value",), form=lambda options: PushForm(options.get("with_value", True))
+)

@@ -2,9 +2,9 @@
 
     value, (dy_1, dy_2) = push(f)((x, n), ((dx_1, None), (dx_2, None)))
 
-It is what all derivatives in forward mode are made of (`zygote_py.drivers`), called where these are compiled. A tangent
-is like its argument; None stands for one that does not change. Arrays among the arguments, and their tangents, are left
-as they are.
+With `push(f, with_value=False)` it returns the tangents alone. It is what all derivatives in forward mode are made of
+(`zygote_py.drivers`), called where these are compiled. A tangent is like its argument; None stands for one that does
+not change. Arrays among the arguments, and their tangents, are left as they are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from zygote_py.statements import TypedFunction
 
 
-def typed_pushforward(call: DerivedCall) -> TypedFunction:
+def typed_pushforward(call: DerivedCall, *, with_value: bool) -> TypedFunction:
     """The pushforward for arguments and tangents of these types, in a function that is typed for us."""
     given, directions = call.argument_types
     kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
@@ -60,10 +60,10 @@ def typed_pushforward(call: DerivedCall) -> TypedFunction:
     _, wrt, lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
     if len(tangents) > 1 and any(map(_is_large, (function, *(each.function for each in routines_of(function))))):
-        return call.written(_one_by_one(request.name, len(tangents)), call.argument_types)
+        return call.written(_one_by_one(request.name, len(tangents), with_value), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
     pushed = made.push(function, [function.params[number] for number in wrt])
-    take_together(function, given, directions, wrt, pushed.tangents)
+    take_together(function, given, directions, wrt, pushed.tangents, with_value)
     tidy(function)
     derived = Derived(function, 2, routines_of(function))
     return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
@@ -75,12 +75,14 @@ def _is_large(function: Function) -> bool:
     return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs)
 
 
-def _one_by_one(name: str, count: int) -> Callable[..., Any]:
+def _one_by_one(name: str, count: int, with_value: bool) -> Callable[..., Any]:
     """A function that gives the tangents in several directions by a call for each: there is less to compile."""
     script = Script(name, (), ("args", "tangents", FUNCTION), {"push": push})
     for number in range(count):
-        script.add(f"y, (t_{number},) = push({FUNCTION})(args, (tangents[{number}],))")
-    script.add(f"return y, ({', '.join(f't_{number}' for number in range(count))},)")
+        call = f"push({FUNCTION}, with_value={with_value})(args, (tangents[{number}],))"
+        script.add(f"{'y, ' if with_value else ''}(t_{number},) = {call}")
+    changes = f"({', '.join(f't_{number}' for number in range(count))},)"
+    script.add(f"return y, {changes}" if with_value else f"return {changes}")
     return script.function()
 
 
@@ -108,9 +110,17 @@ def work_on_copies(function: Function, count: int) -> None:
 
 
 def take_together(
-    function: Function, given: Type, directions: Type, wrt: Sequence[int], tangents: Sequence[Param]
+    function: Function,
+    given: Type,
+    directions: Type,
+    wrt: Sequence[int],
+    tangents: Sequence[Param],
+    with_value: bool = True,
 ) -> None:
-    """Let a pushforward take its arguments as one tuple, and their tangents as one for each direction."""
+    """Let a pushforward take its arguments as one tuple, and their tangents as one for each direction.
+
+    It returns the value and a tuple of its tangents, or these alone.
+    """
     count = len(components_of(given))
     whole = Param(structure(given), "args", function.loc)
     changes = Param(structure(directions), "tangents", function.loc)
@@ -142,15 +152,17 @@ def take_together(
         if isinstance(block.terminator, Return):
             (result,) = block.terminator.values
             assert isinstance(result, Instr)
-            block.terminator = Return((_paired(block, result.args[0], result.args[1:]),))
+            value = result.args[0]
+            found = _packed(block, result.args[1:])
+            block.terminator = Return((_packed(block, (value, found)) if with_value else found,))
 
 
-def _paired(block: Block, value: Operand, tangents: tuple[Operand, ...]) -> Operand:
-    """The value and a tuple of its tangents."""
-    changes = Instr(ops.pack, tangents, types.BaseTuple.from_types([each.type for each in tangents]))
-    pair = Instr(ops.pack, (value, changes), types.BaseTuple.from_types([value.type, changes.type]))
-    block.instrs += [changes, pair]
-    return pair
+def _packed(block: Block, items: Sequence[Operand]) -> Operand:
+    """A tuple, made at the end of a block."""
+    block.instrs.append(
+        made := Instr(ops.pack, tuple(items), types.BaseTuple.from_types([each.type for each in items]))
+    )
+    return made
 
 
 def _converted(item: Operand, kind: Type, of: Operand, made: list[Instr]) -> Operand:

@@ -2,7 +2,7 @@
 
     for k_0 in range(0, x.size, 4):                             # four columns at once
         u_0[k_0] = 1.0; ...                                     # the elements of e_0, ...: unit vectors
-        y, (t_0, t_1, t_2, t_3) = push(f)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
+        t_0, t_1, t_2, t_3 = push(f, with_value=False)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
         a[:, k_0] = t_0; ...
         u_0[k_0] = 0.0; ...
 
@@ -88,16 +88,18 @@ class Filling:
         """The columns that are arrays."""
         return [place for place, leaf in enumerate(self.columns.leaves) if leaf.is_array]
 
-    def push_numbers(self, group: Sequence[int]) -> list[str]:
-        """Write the call in the directions of numbers; gives what the tangents are called."""
+    def push_numbers(self, group: Sequence[int], *, with_value: bool = False) -> list[str]:
+        """Write the call in the directions of numbers; gives what the tangents are called. `y` is the value."""
         zeros = dict.fromkeys(group, "0.0")
-        return self._push([self._direction(zeros | {place: "1.0"}) for place in group])
+        return self._push([self._direction(zeros | {place: "1.0"}) for place in group], with_value=with_value)
 
     def put_numbers(self, group: Sequence[int], changes: Sequence[str], rows: Side) -> None:
         """Write these tangents into the matrix."""
         for place, change in zip(group, changes, strict=True):
-            for number, leaf in enumerate(leaves(change, self.result)):
-                self.script.add(f"{self.matrix}[{rows.part(number)}, {self.columns.starts[place]}] = {leaf.flat}")
+            found = list(leaves(change, self.result))
+            for number in self._rows(place, rows):
+                cells = self._cells(rows.part(number), self.columns.starts[place])
+                self.script.add(f"{cells} = {found[number].flat}")
 
     def fill_array(self, place: int, rows: Side) -> None:
         """Write the loop over the elements of an array."""
@@ -114,16 +116,17 @@ class Filling:
         script.add(*(f"u_{lane}[k_{lane}] = 1.0" for lane in lanes))
         changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
         found = [list(leaves(change, self.result)) for change in changes]
-        for number in range(len(rows.leaves)):
+        for number in self._rows(place, rows):
             self._put([each[number] for each in found], rows.starts[number], first)
         script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
         script.end()
 
-    def _push(self, directions: Sequence[str]) -> list[str]:
+    def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
         changes = [f"t_{number}" for number in range(len(directions))]
         args, tangents = ", ".join(self.names), ", ".join(directions)
-        self.script.add(f"y, ({', '.join(changes)},) = push({self.function})(({args},), ({tangents},))")
+        found = f"{'y, ' if with_value else ''}({', '.join(changes)},)"
+        self.script.add(f"{found} = push({self.function}, with_value={with_value})(({args},), ({tangents},))")
         return changes
 
     def _direction(self, changes: dict[int, str]) -> str:
@@ -138,16 +141,52 @@ class Filling:
             place = own.stop
         return f"({', '.join(tangents)},)"
 
+    def _rows(self, place: int, rows: Side) -> range:
+        """Which leaves of the rows are written, of the column of a leaf."""
+        return range(len(rows.leaves))
+
+    def _cells(self, row: str, column: str) -> str:
+        """How to write what is assigned to, of a row and a column."""
+        return f"{self.matrix}[{row}, {column}]"
+
+    def _first_row(self, row: str, first: str) -> str:
+        """Which row of a leaf, that begins at `row`, is the first that is written of those columns."""
+        return "0"
+
     def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
         """Write the tangents of one leaf of the result into the matrix; the array's columns begin at `first`."""
         columns = [plus(first, f"k_{lane}") for lane in range(len(found))]
         if not found[0].is_array:
-            self.script.add(
-                *(f"{self.matrix}[{row}, {column}] = {leaf.text}" for column, leaf in zip(columns, found, strict=True))
-            )
+            pairs = zip(columns, found, strict=True)
+            self.script.add(*(f"{self._cells(row, column)} = {leaf.text}" for column, leaf in pairs))
             return
         self.script.add(*(f"r_{lane} = {leaf.flat}" for lane, leaf in enumerate(found)))
-        self.script.start("for i in range(r_0.size):")
+        self.script.start(f"for i in range({self._first_row(row, first)}, r_0.size):")
         row = plus(row, "i")
-        self.script.add(*(f"{self.matrix}[{row}, {column}] = r_{lane}[i]" for lane, column in enumerate(columns)))
+        self.script.add(*(f"{self._cells(row, column)} = r_{lane}[i]" for lane, column in enumerate(columns)))
         self.script.end()
+
+
+class SymmetricFilling(Filling):
+    """Fills a matrix whose rows are its columns: what is below the diagonal is written above it, too.
+
+    Among the columns that are carried at once what is written last counts, on both sides.
+    """
+
+    def _rows(self, place: int, rows: Side) -> range:
+        return range(place, len(rows.leaves))
+
+    def _cells(self, row: str, column: str) -> str:
+        below = f"{self.matrix}[{row}, {column}]"
+        return below if row == column else f"{self.matrix}[{column}, {row}] = {below}"
+
+    def _first_row(self, row: str, first: str) -> str:
+        return "k_0" if row == first else "0"
+
+
+class DiagonalFilling(SymmetricFilling):
+    """Fills a vector with the diagonal only."""
+
+    def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
+        if row == first:
+            self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.flat}[k_{n}]" for n, leaf in enumerate(found)))

@@ -166,7 +166,8 @@ class Derivative(Driver):
             directions.append(f"({', '.join(tangents)},)")
         changes = [f"dy_{place}" for place in range(len(asked))]
         args = ", ".join(names)
-        script.add(f"y, ({', '.join(changes)},) = push({FUNCTION})(({args},), ({', '.join(directions)},))")
+        pushed = f"push({FUNCTION}, with_value=False)"
+        script.add(f"({', '.join(changes)},) = {pushed}(({args},), ({', '.join(directions)},))")
         script.add(f"return {changes[0] if bare else '(' + ', '.join(changes) + ',)'}")
         return script.function()
 
@@ -217,10 +218,8 @@ class Hvp(Driver):
         for each, (change, kind) in zip(asked, directions, strict=True):
             tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, loc)
         wrt = asked[0].number if bare else tuple(each.number for each in asked)
-        script.add(
-            f"_, (dy,) = push(gradient({FUNCTION}, wrt={wrt!r}))(({', '.join(names)},), (({', '.join(tangents)},),))",
-            "return dy",
-        )
+        pushed = f"push(gradient({FUNCTION}, wrt={wrt!r}), with_value=False)"
+        script.add(f"(dy,) = {pushed}(({', '.join(names)},), (({', '.join(tangents)},),))", "return dy")
         return script.function()
 
     def _of_all(self, call: DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:

@@ -3,10 +3,7 @@
     def f_hessian(x, closure_):
         n_0 = x.size
         a = np.empty((n_0, n_0), dtype)
-        ...                                     # a[:, k] = the gradient's derivative in the direction k
-        for i in range(n_0):
-            for j in range(i):
-                a[j, i] = a[i, j]
+        ...                                     # a[k:, k] = a[k, k:] = the gradient's derivative in the direction k
         return a.reshape(x.shape + x.shape)
 
 A matrix is filled by columns in forward mode (`zygote_py.drivers.columns`), or by rows, each of them a gradient. At the
@@ -22,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.drivers.columns import Filling, Side, dtype_of, plus
+from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
-from zygote_py.drivers.writing import FUNCTION, Leaf, Script, leaves, parts
+from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.ir.core import Type
 
 if TYPE_CHECKING:
@@ -49,16 +46,11 @@ class Hessian(Driver):
             script.add(f"value, found = value_and_{gradient}({taken})")
         dtype = script.named(dtype_of(columns.leaves), "dtype")
         script.add(f"a = np.empty(({columns.count}, {columns.count}), {dtype})")
-        filling = Filling(script, names, asked, columns, "a", gradient, _kind(asked))
+        filling = SymmetricFilling(script, names, asked, columns, "a", gradient, _kind(asked))
         for group in filling.groups():
             filling.put_numbers(group, filling.push_numbers(group), columns)
         for place in filling.arrays():
             filling.fill_array(place, columns)
-        script.add(
-            f"for i in range({columns.count}):",
-            "    for j in range(i):",
-            "        a[j, i] = a[i, j]",  # the same but for rounding
-        )
         rows = [
             in_form(script, asked, bare, _row(script, columns, columns, place)) for place in range(len(columns.leaves))
         ]
@@ -103,14 +95,6 @@ class Diagonal(Hessian):
         return script.function()
 
 
-class DiagonalFilling(Filling):
-    """Fills a vector with the diagonal only."""
-
-    def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
-        if row == first:
-            self.script.add(*(f"{self.matrix}[k_{n}] = {leaf.flat}[k_{n}]" for n, leaf in enumerate(found)))
-
-
 @dataclass(frozen=True)
 class Jacobian(Driver):
     """`jacobian`: the derivatives of all that a function returns."""
@@ -142,7 +126,7 @@ class Jacobian(Driver):
             script.add(f"y, t_0 = push({FUNCTION})(({', '.join(names)},), (({nothing},),))")
             first = None
         else:
-            first = filling.push_numbers(groups[0])  # which gives the value, too
+            first = filling.push_numbers(groups[0], with_value=True)
         rows = Side(script, leaves("y", result), "m")
         if self.mode == "reverse" and any(leaf.is_complex for leaf in rows.leaves):
             raise refuse("a complex result in reverse mode", loc, "use mode='forward'")
@@ -152,7 +136,9 @@ class Jacobian(Driver):
             self._fill_rows(script, names, asked, rows, columns, range(len(columns.leaves)), copies=taken)
         else:
             for number, group in enumerate(groups):
-                filling.put_numbers(group, first if number == 0 and first else filling.push_numbers(group), rows)
+                filling.put_numbers(
+                    group, first if number == 0 and first else filling.push_numbers(group, with_value=True), rows
+                )
             self._fill_arrays(script, filling, rows, names, asked, taken)
         made = [in_form(script, asked, bare, _row(script, rows, columns, place)) for place in range(len(rows.leaves))]
         script.add(f"return {script.like(result, iter(made))}")
