@@ -303,6 +303,8 @@ class _Builder:
         elif opaque_for(instr) is not None:
             self._opaque[instr] = {}
             self._take_opaque(instr)
+        elif is_array(instr.type) and not any(arg in self._activity for arg in instr.args):  # np.eye, to be written to
+            self._tangents[instr] = self._each(lambda n: self._emit(np.zeros_like, (instr,), instr))
         else:
             self._push_number(instr)
 

@@ -278,6 +278,18 @@ def test_refusals_name_the_parameter():
         derivative(lambda s: len(s))("abc")
 
 
+def filled_by_constants(x):
+    a, b = np.eye(2), np.bartlett(5)
+    a[0, 1], b[3] = x[0], x[1]
+    return a[0] * b[2:4] ** 2
+
+
+def test_arrays_of_constants_may_be_written_to():
+    x = np.array([1.5, 0.7])
+    expected = [[0.0, 0.0], [x[1] ** 2, 2.0 * x[0] * x[1]]]  # the results are 1 and x[0] * x[1] ** 2
+    np.testing.assert_allclose(zg.jacobian(filled_by_constants)(x), expected, rtol=1e-14)
+
+
 def test_forward_and_reverse_agree():
     x, v = np.linspace(0.5, 1.5, 5), np.array([1.0, -2.0, 0.5, 0.0, 3.0])
     _, forward = jvp(rosenbrock, (x,), (v,))
