@@ -351,6 +351,27 @@ def test_a_dense_row_does_not_make_the_others_dense():
     assert jacobian.directions(x) == 2
 
 
+def test_dense_rows_are_those_at_the_argument_though_it_is_written_to():
+    def f(x, b):
+        x[0] *= b[0]
+        b[0] = 7.0
+        y = x**2
+        y[2] = np.sum(x**2)
+        y[4] = np.sum(x**3)
+        return y
+
+    x, b = np.linspace(0.5, 1.5, 40), np.array([2.0])
+    expected = np.diag(2.0 * x)
+    expected[0, 0] *= 4.0
+    expected[2] = [8.0 * x[0], *2.0 * x[1:]]
+    expected[4] = [24.0 * x[0] ** 2, *3.0 * x[1:] ** 2]
+    found = SparseJacobian(f)(x, b)
+    assert found.nnz == 38 + 2 * 40
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-13)
+    np.testing.assert_array_equal(x, np.linspace(0.5, 1.5, 40))
+    assert b[0] == 2.0
+
+
 def test_other_arguments_and_names():
     def scaled(a, x=X, b=2.0):
         return a * x[::-1] ** 2 * b

@@ -19,6 +19,7 @@ from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
 from zygote_py.drivers.forms import Asked, Driver
+from zygote_py.drivers.matrices import copied
 from zygote_py.drivers.writing import FUNCTION, WIDTH, Script
 from zygote_py.ir.core import Loc
 
@@ -124,7 +125,8 @@ class Weighed(_Sparse):
         weighed = script.named(inner.function(), "weighed")
         script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.text}.size), {dtype})")
         script.start("for k in range(count):")
-        script.add(f"dx = gradient({weighed}, wrt={asked.number})({', '.join(names)}, {rows}[k], {FUNCTION})")
+        taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=False))
+        script.add(f"dx = gradient({weighed}, wrt={asked.number})({taken}, {rows}[k], {FUNCTION})")
         script.add("found[k] = dx.ravel()")
         script.end()
         script.add("return found")
