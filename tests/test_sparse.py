@@ -372,6 +372,17 @@ def test_dense_rows_are_those_at_the_argument_though_it_is_written_to():
     assert b[0] == 2.0
 
 
+def test_memory_that_arguments_share_is_refused_where_it_is_written_to():
+    def f(x, y):
+        y[0] = 5.0 * y[0]
+        return x * x
+
+    data = np.ones(6)
+    with pytest.raises(ValueError, match="the arguments `x` and `y` share memory"):
+        SparseJacobian(f)(data[::2], data)
+    np.testing.assert_array_equal(SparseJacobian(f)(data[::2], data[1::2]).toarray(), 2.0 * np.eye(3))
+
+
 def test_other_arguments_and_names():
     def scaled(a, x=X, b=2.0):
         return a * x[::-1] ** 2 * b

@@ -213,7 +213,6 @@ class _Sparse:
         if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
             what = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"of type {type(x).__name__}"
             raise self._refused(f"{self} with respect to an argument that is {what}", "pass an array of floats")
-        found[place] = np.asarray(x, order="C")
         return tuple(found), place
 
     @functools.cached_property
