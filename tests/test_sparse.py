@@ -11,7 +11,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import coo_array, csr_array, eye_array
 
 import zygote_py as zg
 from zygote_py import adjoint
@@ -392,6 +392,7 @@ def test_other_arguments_and_names():
     np.testing.assert_allclose(jacobian(3.0).toarray(), expected, rtol=1e-14)
     np.testing.assert_allclose(jacobian(a=3.0, b=1.0).toarray(), expected / 2.0, rtol=1e-14)
     np.testing.assert_allclose(SparseJacobian(scaled, wrt=1)(3.0, X[::1]).toarray(), expected, rtol=1e-14)
+    np.testing.assert_allclose(SparseJacobian(scaled, wrt=np.int64(-2))(3.0).toarray(), expected, rtol=1e-14)
 
 
 def test_layouts_and_precisions():
@@ -464,6 +465,8 @@ def test_an_entry_that_a_branch_brings_in_is_missed_from_a_given_pattern():
         (lambda: SparseJacobian(lambda x: x * 2.0), (np.arange(3),), "an array of int64"),
         (lambda: SparseJacobian(lambda x: x * 2.0), (3.0,), "of type float"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=1), (X,), "argument 1 of 1"),
+        (lambda: SparseJacobian(lambda x: x * 2.0, wrt=-2), (X,), "argument -2 of 1"),
+        (lambda: SparseJacobian(lambda x: x * 2.0, wrt=True), (X,), "with respect to True"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt="y"), (X,), "`y`, which is no parameter"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=(0,)), (X,), "with respect to"),
         (lambda: SparseJacobian(lambda *x: x[0] * 2.0), (X,), "any number of arguments"),
@@ -474,7 +477,7 @@ def test_what_has_no_sparse_derivative_is_refused(make, args, message):
         make()(*args)
 
 
-@pytest.mark.parametrize("sparsity", ["dense", np.ones(3), np.array([["a"]])])
+@pytest.mark.parametrize("sparsity", ["dense", np.ones(3), np.array([["a"]]), coo_array(np.ones(7))])
 def test_what_is_no_pattern_is_refused(sparsity):
     with pytest.raises(ValueError, match="sparsity"):
         SparseHessian(rosenbrock, sparsity=sparsity)

@@ -76,7 +76,7 @@ class _Sparse:
         functools.update_wrapper(self, f, updated=())
         self.primal = f
         self.wrt = wrt
-        if not isinstance(wrt, int | str):
+        if not isinstance(wrt, int | np.integer | str) or isinstance(wrt, bool):
             raise self._refused(f"{self} with respect to {wrt!r}", "name one argument, an array")
         self.sparsity = sparsity
         self._given = _given(sparsity)
@@ -206,9 +206,10 @@ class _Sparse:
         found, names = list(bound.args), list(self._signature.parameters)
         if isinstance(self.wrt, str) and self.wrt not in names:
             raise self._refused(f"{self} with respect to `{self.wrt}`, which is no parameter", "name a parameter")
-        place = self.wrt if isinstance(self.wrt, int) else names.index(self.wrt)
-        if not 0 <= place < len(found):
+        place = names.index(self.wrt) if isinstance(self.wrt, str) else int(self.wrt)
+        if not -len(found) <= place < len(found):
             raise self._refused(f"{self} with respect to argument {place} of {len(found)}", "count them from 0")
+        place %= len(found)
         x = found[place]
         if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
             what = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"of type {type(x).__name__}"
@@ -322,8 +323,8 @@ def _given(sparsity: Any) -> Pattern | None:
 
     if not issparse(sparsity):
         sparsity = np.asarray(sparsity)
-        if sparsity.ndim != 2 or sparsity.dtype.kind not in "buif":
-            raise ValueError(f"`sparsity` is an array of {sparsity.dtype} with {sparsity.ndim} axes, and no matrix")
+    if sparsity.ndim != 2 or (not issparse(sparsity) and sparsity.dtype.kind not in "buif"):
+        raise ValueError(f"`sparsity` is an array of {sparsity.dtype} with {sparsity.ndim} axes, and no matrix")
     entries = coo_array(sparsity)
     rows, columns = (np.asarray(each, np.int64) for each in entries.coords)
     return pattern_of(entries.shape, rows, columns)
