@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -94,3 +95,19 @@ def test_parameters_with_the_names_of_builtins():
     x = np.array([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(hessian(f)(x, 2.0, 3.0), 12.0 * np.eye(3))
     np.testing.assert_array_equal(hvp(f, 0)(x, 2.0, 3.0, x), 12.0 * x)
+
+
+def test_draws_of_python():
+    """They were refused, as methods of an object that Numba does not know."""
+    value, slope = value_and_gradient(lambda x: x * random.gauss(0.0, 1.0))(4.0)
+    assert value == 4.0 * slope
+    assert slope != 0.0
+
+    def weighed(x):
+        y = x.copy()
+        random.shuffle(y)
+        return np.sum(y * np.array([1.0, 2.0, 3.0]))
+
+    value, slope = value_and_gradient(weighed)(np.array([1.0, 10.0, 100.0]))
+    assert sorted(slope) == [1.0, 2.0, 3.0]
+    assert value == slope @ [1.0, 10.0, 100.0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import random
 import types as python_types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -165,9 +166,11 @@ def as_python(value: Any) -> Any:
     """A Python function that does what a partial or a method does; anything else as it is."""
     if isinstance(value, functools.partial):
         return function_of_partial(value)
-    # A method in another language, such as np.random.shuffle, Numba may know itself.
-    if isinstance(value, python_types.MethodType) and isinstance(
-        value.__func__, python_types.FunctionType | Dispatcher
+    # Numba may know a method itself: one in another language, such as np.random.shuffle, or one of Python's generator.
+    if (
+        isinstance(value, python_types.MethodType)
+        and isinstance(value.__func__, python_types.FunctionType | Dispatcher)
+        and not isinstance(value.__self__, random.Random)
     ):
         return function_of_partial(functools.partial(value.__func__, value.__self__))
     return value
