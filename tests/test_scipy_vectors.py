@@ -217,6 +217,16 @@ def test_structure_as_a_state():
 # What is refused
 
 
+def test_the_jacobian_is_that_of_the_value_though_an_argument_is_written_to():
+    def scaled(x, count):
+        count[0] += 1.0
+        return x * count[0]
+
+    value, jacobian = zg.scipy_root(scaled)(np.array([2.0, 3.0]), np.zeros(1))
+    np.testing.assert_array_equal(value, [2.0, 3.0])
+    np.testing.assert_array_equal(jacobian, np.eye(2))
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -392,7 +392,8 @@ class ScipyEquations(ScipyResiduals):
 
     def __call__(self, x: Any, /, *args: Any) -> tuple[Vector, Matrix]:
         """The vector of what shall be zero, and the Jacobian."""
-        return self.fun(x, *args), self.jac(x, *args)
+        jacobian = self.jac(x, *args)  # first, as `fun` may write to `args`
+        return self.fun(x, *args), jacobian
 
 
 class ScipyOde(_VectorFunction):
