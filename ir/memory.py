@@ -11,6 +11,7 @@ single elements.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterator
 
 import numpy as np
@@ -98,7 +99,7 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
     if (
         isinstance(instr.op, Foreign)
         or instr.op in ops.WRITES_NOTHING
-        or (_is_draw(instr.op) and instr.op != np.random.shuffle)
+        or (_is_draw(instr.op) and instr.op not in (np.random.shuffle, random.shuffle))
     ):
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
@@ -110,7 +111,9 @@ def draws(instr: Instr) -> bool:
 
 
 def _is_draw(op: ops.Op) -> bool:
-    return ops.module_of(op) in ("numpy.random", "numpy.random.mtrand")
+    return ops.module_of(op) in ("numpy.random", "numpy.random.mtrand", "random") or isinstance(
+        getattr(op, "__self__", None), random.Random
+    )
 
 
 def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:

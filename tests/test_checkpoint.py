@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import subprocess
 import sys
 
@@ -311,12 +312,17 @@ def draws(x):
     return x * np.random.rand()
 
 
+def draws_as_python_does(x):
+    return x * random.random()
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
         (lambda x: zg.checkpoint(gives_back)(x)[0], "may return one of its arguments"),
         (writes_to_one_of_them, "may return arrays that share memory"),
         (lambda x: zg.checkpoint(draws)(x[0]), "draws random numbers"),
+        (lambda x: zg.checkpoint(draws_as_python_does)(x[0]), "draws random numbers"),
         (lambda x: zg.checkpoint(math.sin)(x[0]), "`checkpoint` of a value of type .* is not supported"),
         (lambda x: zg.checkpoint(x)(x[0]), "`checkpoint` of a value of type .* is not supported"),
     ],

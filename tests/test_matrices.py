@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import random
 from typing import NamedTuple
 
 import numba
@@ -278,3 +279,36 @@ def test_the_value_is_that_of_the_gradient():
     again, slope_again, _ = value_gradient_hessian(rosenbrock)(x)
     assert value == again
     np.testing.assert_array_equal(slope, slope_again)
+
+
+def noisy(x):
+    return np.sum(x**2) * random.gauss(0.0, 1.0) * np.random.standard_normal()
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        jacobian(lambda x: x * np.random.rand()),
+        jacobian(lambda x: x * random.random(), mode="reverse"),
+        hessian(noisy),
+        hessian_diagonal(noisy),
+        value_gradient_hessian(noisy),
+        hessian(noisy, sparsity="detect"),
+        jacobian(lambda x: x * np.random.rand(), sparsity=np.eye(3)),
+    ],
+)
+def test_draws_that_would_be_others_for_other_columns_are_refused(derivative):
+    with pytest.raises(DifferentiationError, match="draws random numbers") as caught:
+        derivative(np.ones(3))
+    assert "or ask for the gradient, `jvp` or `hvp`" in str(caught.value)
+
+
+def test_one_run_may_draw():
+    def scaled(x, y):
+        z = random.gauss(0.0, 1.0)
+        return x * z, y * z
+
+    (dx, zero), (_, dy) = jacobian(scaled, wrt=(0, 1))(2.0, 3.0)
+    assert dx == dy
+    assert dx != 0.0
+    assert zero == 0.0

@@ -110,9 +110,13 @@ class GradientForm:
 
 @dataclass(frozen=True, slots=True)
 class PushForm:
-    """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`)."""
+    """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`).
 
-    with_value: bool
+    It gives the value too if `with_value`. `again` says that it is called several times for what shall be the same run.
+    """
+
+    with_value: bool = True
+    again: bool = False
 
     def __str__(self) -> str:
         return "pushforward"
@@ -138,13 +142,14 @@ class PushForm:
         """The pushforward for these types."""
         from zygote_py.pushed import typed_pushforward
 
-        return typed_pushforward(call, with_value=self.with_value)
+        return typed_pushforward(call, with_value=self.with_value, again=self.again)
 
 
-def push(f: Any, *, with_value: bool = True) -> Any:
+def push(f: Any, *, with_value: bool = True, again: bool = False) -> Any:
     """The pushforward of a function, in functions that are compiled here; no function to call.
 
-    It returns the value and a tuple of tangents, or these alone.
+    It returns the value and a tuple of tangents, or these alone. Where it is called `again`, for other directions of
+    what shall be the same run of the function, that must not draw random numbers.
     """
     raise NotImplementedError
 
@@ -154,5 +159,8 @@ def _push_is_internal(f: Any, options: Any) -> Any:
 
 
 numba_adapter.embed(
-    push, _push_is_internal, ("with_value",), form=lambda options: PushForm(options.get("with_value", True))
+    push,
+    _push_is_internal,
+    ("with_value", "again"),
+    form=lambda options: PushForm(options.get("with_value", True), options.get("again", False)),
 )

@@ -9,13 +9,14 @@ not change. Arrays among the arguments, and their tangents, are left as they are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
 from zygote_py.adjoints.leaves import expose_leaves, reachable
 from zygote_py.adjoints.pushforward import Pushforwards
@@ -29,7 +30,7 @@ from zygote_py.frontend import Derived, LoweredFunction, lower_typed, typed_as_d
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Type, Value, replace_values, zero
-from zygote_py.ir.memory import Memory
+from zygote_py.ir.memory import Memory, draws
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import components_of, copied_type
 from zygote_py.lowered_helpers import lowered_helper
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
     from zygote_py.statements import TypedFunction
 
 
-def typed_pushforward(call: DerivedCall, *, with_value: bool) -> TypedFunction:
-    """The pushforward for arguments and tangents of these types, in a function that is typed for us."""
+def typed_pushforward(call: DerivedCall, *, with_value: bool, again: bool) -> TypedFunction:
+    """The pushforward for arguments and tangents of these types, in a function that is typed for us.
+
+    If it is called `again` for other directions, the function must not draw random numbers.
+    """
     given, directions = call.argument_types
     kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
     wrt = tuple(number for number, kind in enumerate(kinds) if _changes(kind, [each[number] for each in tangents]))
@@ -59,7 +63,11 @@ def typed_pushforward(call: DerivedCall, *, with_value: bool) -> TypedFunction:
 
     _, wrt, lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
-    if len(tangents) > 1 and any(map(_is_large, (function, *(each.function for each in routines_of(function))))):
+    functions = (function, *(each.function for each in routines_of(function)))
+    one_by_one = len(tangents) > 1 and any(map(_is_large, functions))
+    if again or one_by_one:
+        refuse_draws(functions)
+    if one_by_one:
         return call.written(_one_by_one(request.name, len(tangents), with_value), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
     pushed = made.push(function, [function.params[number] for number in wrt])
@@ -67,6 +75,18 @@ def typed_pushforward(call: DerivedCall, *, with_value: bool) -> TypedFunction:
     tidy(function)
     derived = Derived(function, 2, routines_of(function))
     return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
+
+
+def refuse_draws(functions: Iterable[Function]) -> None:
+    """Refuse random numbers in what runs several times: they would be others each time."""
+    for function in functions:
+        for instr in (instr for block in function.blocks for instr in block.instrs):
+            if isinstance(instr, Instr) and draws(instr):
+                raise refuse(
+                    "a function that draws random numbers is differentiated in more directions than one run has",
+                    instr.loc,
+                    hint="draw them before, and pass them, or ask for the gradient, `jvp` or `hvp`",
+                )
 
 
 def _is_large(function: Function) -> bool:

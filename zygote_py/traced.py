@@ -69,7 +69,7 @@ def _typed_trace(call: DerivedCall) -> TypedFunction:
     from zygote_py.ir.routines import routines_of
     from zygote_py.ir.types import components_of
     from zygote_py.primals import lowered_primal
-    from zygote_py.pushed import take_together, work_on_copies
+    from zygote_py.pushed import refuse_draws, take_together, work_on_copies
 
     given, directions = call.argument_types
     kinds, indices = components_of(given), components_of(components_of(directions)[0])
@@ -84,6 +84,7 @@ def _typed_trace(call: DerivedCall) -> TypedFunction:
 
     _, (number,), lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
+    refuse_draws((function, *(each.function for each in routines_of(function))))
     traced = Dependences(function, lowered.routines).trace(function, function.params[number])
     take_together(function, given, directions, (number,), (traced.indices,))
     tidy(function)

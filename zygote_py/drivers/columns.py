@@ -77,6 +77,7 @@ class Filling:
         self.matrix = matrix
         self.function = function
         self.result = result
+        self.once = not self.arrays() and len(list(self.groups())) < 2  # whether the function runs once
 
     def groups(self) -> Iterator[list[int]]:
         """The columns that are numbers, as many together as are carried at once."""
@@ -126,7 +127,8 @@ class Filling:
         changes = [f"t_{number}" for number in range(len(directions))]
         args, tangents = ", ".join(self.names), ", ".join(directions)
         found = f"{'y, ' if with_value else ''}({', '.join(changes)},)"
-        self.script.add(f"{found} = push({self.function}, with_value={with_value})(({args},), ({tangents},))")
+        options = f"with_value={with_value}, again={not self.once}"
+        self.script.add(f"{found} = push({self.function}, {options})(({args},), ({tangents},))")
         return changes
 
     def _direction(self, changes: dict[int, str]) -> str:

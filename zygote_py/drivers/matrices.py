@@ -41,12 +41,13 @@ class Hessian(Driver):
         """A function of the arguments."""
         script, names, asked, bare, gradient = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
+        filling = SymmetricFilling(script, names, asked, columns, "a", gradient, _kind(asked))
         if self.with_gradient:
+            filling.once = False
             taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=True))
             script.add(f"value, found = value_and_{gradient}({taken})")
         dtype = script.named(dtype_of(columns.leaves), "dtype")
         script.add(f"a = np.empty(({columns.count}, {columns.count}), {dtype})")
-        filling = SymmetricFilling(script, names, asked, columns, "a", gradient, _kind(asked))
         for group in filling.groups():
             filling.put_numbers(group, filling.push_numbers(group), columns)
         for place in filling.arrays():
@@ -123,7 +124,7 @@ class Jacobian(Driver):
         groups = list(filling.groups())
         if self.mode == "reverse" or not groups:
             nothing = ", ".join(["None"] * len(names))  # changes; the function works on copies, if they may be made
-            script.add(f"y, t_0 = push({FUNCTION})(({', '.join(names)},), (({nothing},),))")
+            script.add(f"y, t_0 = push({FUNCTION}, again=True)(({', '.join(names)},), (({nothing},),))")
             first = None
         else:
             first = filling.push_numbers(groups[0], with_value=True)

@@ -95,7 +95,8 @@ class Products(_Sparse):
             tangents = [f"v_{number}" if place == asked.number else "None" for place in range(len(names))]
             changes.append(f"({', '.join(tangents)},)")
         taken = ", ".join(f"dy_{number}" for number in range(WIDTH))
-        script.add(f"{taken} = push({of}, with_value=False)(({', '.join(names)},), ({', '.join(changes)},))")
+        options = "with_value=False, again=True"
+        script.add(f"{taken} = push({of}, {options})(({', '.join(names)},), ({', '.join(changes)},))")
         script.start("if start == 0:")
         script.add(f"found = np.zeros((count, dy_0.size), {dtype})")
         script.end()
