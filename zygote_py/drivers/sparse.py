@@ -77,7 +77,10 @@ class Dependence(_Sparse):
 
 @dataclass(frozen=True)
 class Products(_Sparse):
-    """How the result changes in directions, the rows of a matrix: one row for each, with the elements of the result."""
+    """How the result changes in directions, the rows of a matrix: one row for each, with the elements of the result.
+
+    There is one direction at least.
+    """
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the directions."""
@@ -85,27 +88,32 @@ class Products(_Sparse):
         names = script.parameters[:-1]
         kind: Any = asked.type
         dtype = script.named(getattr(script.namespace["np"], str(kind.dtype)), "dtype")
-        shape = f"{asked.text}.shape"
-        script.add(f"count = {rows}.shape[0]", f"found = np.zeros((0, 0), {dtype})")
-        script.start(f"for start in range(0, count, {WIDTH}):")
-        changes = []
-        for number in range(WIDTH):
-            at = "start" if number == 0 else f"min(start + {number}, count - 1)"
-            script.add(f"v_{number} = {rows}[{at}].reshape({shape})")
-            tangents = [f"v_{number}" if place == asked.number else "None" for place in range(len(names))]
-            changes.append(f"({', '.join(tangents)},)")
+        called = f"push({of}, with_value=False, again=True)(({', '.join(names)},), "
         taken = ", ".join(f"dy_{number}" for number in range(WIDTH))
-        options = "with_value=False, again=True"
-        script.add(f"{taken} = push({of}, {options})(({', '.join(names)},), ({', '.join(changes)},))")
-        script.start("if start == 0:")
-        script.add(f"found = np.zeros((count, dy_0.size), {dtype})")
-        script.end()
-        for number in range(WIDTH):
-            if number:
-                script.start(f"if start + {number} < count:")
-            script.add(f"found[start + {number}] = dy_{number}.ravel()")
-            if number:
-                script.end()
+
+        def carry(start: str) -> None:
+            """Write the call in some directions together, at the end the last one in several places."""
+            changes = []
+            for number in range(WIDTH):
+                at = start if number == 0 else f"min({start} + {number}, count - 1)"
+                script.add(f"v_{number} = {rows}[{at}].reshape({asked.text}.shape)")
+                tangents = [f"v_{number}" if place == asked.number else "None" for place in range(len(names))]
+                changes.append(f"({', '.join(tangents)},)")
+            script.add(f"{taken} = {called}({', '.join(changes)},))")
+
+        def put(start: str) -> None:
+            """Write what takes over the tangents."""
+            script.add(f"found[{start}] = dy_0.ravel()")
+            for number in range(1, WIDTH):
+                script.add(f"if {start} + {number} < count:", f"    found[{start} + {number}] = dy_{number}.ravel()")
+
+        script.add(f"count = {rows}.shape[0]")
+        carry("0")  # by itself: it says how many elements there are
+        script.add(f"found = np.empty((count, dy_0.size), {dtype})")
+        put("0")
+        script.start(f"for start in range({WIDTH}, count, {WIDTH}):")
+        carry("start")
+        put("start")
         script.end()
         script.add("return found")
         return script.function()
