@@ -306,3 +306,17 @@ def test_ir_and_source():
     assert "tx[i]" in source
     assert repr(push) == "<jvp of rosenbrock>"
     assert zg.hvp(rosenbrock).source(x, x).count("def ") == 2
+
+
+def test_new_arrays_of_numbers_that_are_written_to_later():
+    def written(x):
+        a, b, c = np.eye(2), np.tri(2), np.hanning(3)
+        a[0, 1] = x * x
+        b[1] *= x
+        c[1] += x**3
+        return np.sum(a @ b) + c[1]
+
+    # the sum of ((1, x^2), (0, 1)) @ ((1, 0), (x, x)) is 1 + 2 x^3 + 2 x
+    value, tangent = jvp(written, (1.5,), (1.0,))
+    assert value == pytest.approx(2.0 + 3.0 * 1.5**3 + 2.0 * 1.5, rel=1e-15)
+    assert tangent == pytest.approx(9.0 * 1.5**2 + 2.0, rel=1e-15)
