@@ -277,3 +277,30 @@ def test_a_captured_array_may_be_the_argument_where_neither_is_written_to():
 
     forward = plain(hvp(f).source(T, T))
     assert np.array_equal(forward(T, np.ones(T.shape), T), forward(T, np.ones(T.shape), T.copy()))
+
+
+def halved(x, n):
+    if n == 0:
+        return x
+    while x * x > 1.0:
+        x = 0.7 * x * math.sin(x)
+    return halved(2.0 * x, n - 1) * x
+
+
+def test_a_recursion_whose_records_hold_stacks():
+    def slope(x, h=1e-4):
+        return (8.0 * (halved(x + h, 3) - halved(x - h, 3)) - halved(x + 2 * h, 3) + halved(x - 2 * h, 3)) / (12 * h)
+
+    expected = (slope(1.3 + 1e-4) - slope(1.3 - 1e-4)) / 2e-4
+    assert at(gradient(gradient(lambda x: halved(x, 3))), 1.3) == pytest.approx(expected, rel=1e-5)
+    assert at(hessian(lambda x: halved(x, 3)), 1.3) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_gradient_of_a_hessian_differentiated_again():
+    """What the forward function keeps is more than one tuple holds; it was lost without a word."""
+
+    def total(x):  # 6 x y + 6 x^2
+        return np.sum(hessian(lambda y: y[0] ** 3 * y[1])(x))
+
+    x = np.array([0.7, 1.3])
+    np.testing.assert_allclose(at(gradient(lambda x: gradient(total)(x)[0]), x), [12.0, 6.0], rtol=1e-14)

@@ -3,7 +3,8 @@
     routines = take_as_primal(joint)        # the joint function is in canonical form now, and so are its routines
 
 The IR of a derivative is ordinary IR, but for what the second derivative does not know: helpers without a rule become
-routines (`lowered_helpers`), stacks of tuples stacks of numbers, sums of whole arrays loops.
+routines (`lowered_helpers`), what routines return in tuples of tuples flat, stacks of tuples stacks of numbers, sums of
+whole arrays loops.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from zygote_py.adjoints.behind import routines_behind
 from zygote_py.canonical import make_canonical
 from zygote_py.ir.core import Function, Routine
+from zygote_py.ir.passes.flat_results import flatten_results
 from zygote_py.ir.passes.split_stacks import split_stacks
 from zygote_py.ir.passes.whole_accumulations import write_out_whole_accumulations
 from zygote_py.ir.routines import find_effects
@@ -23,6 +25,7 @@ def take_as_primal(function: Function) -> tuple[Routine, ...]:
         take_as_routines(routine.function)
     take_as_routines(function)
     routines = routines_behind(function)
+    flatten_results(function, routines)
     split_stacks(function, routines)
     for each in (function, *(routine.function for routine in routines)):
         each.kind = "primal"

@@ -4,17 +4,32 @@
     %r = pop %s                           ->    %r_0 = pop %s_0      %r_1 = pop %s_1
     %v = getitem %r, 0                          %v = %r_0
 
-Stacks are passed to routines, so that all functions of a program are done at once. It is no pass over one function.
+A stack of stacks of tuples becomes several stacks of stacks. Stacks are passed to routines and returned by them, so
+that all functions of a program are done at once. It is no pass over one function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Phi, Routine, Type, Undef, Value, replace_values
+from zygote_py.ir.core import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Phi,
+    Return,
+    Routine,
+    Type,
+    Undef,
+    Value,
+    replace_values,
+)
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 
@@ -24,10 +39,11 @@ _list_of: Callable[[Type], Type] = types.List
 def split_stacks(function: Function, routines: Collection[Routine]) -> None:
     """Split the stacks of tuples of a function and of the routines that it calls, in place."""
     functions = (function, *(routine.function for routine in routines))
-    while before := [value for each in functions for value in each.values() if _is_stack(value.type)]:
-        places = {routine: _new_places(routine.function.params) for routine in routines}
+    while depth := max((_depth(value.type) for each in functions for value in each.values()), default=0):
+        before = [value for each in functions for value in each.values() if _is_stack(value.type, depth)]
+        places = {routine: _new_places(routine.function.params, depth) for routine in routines}
         for each in functions:
-            _split(each)
+            _split(each, depth)
         for routine, place in places.items():
             routine.writes = _moved(routine.writes, place)
             routine.shares = _moved(routine.shares, place)
@@ -36,37 +52,64 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
             raise InternalError("split_stacks: a stack of tuples is left")
 
 
-def _is_stack(kind: Type) -> bool:
-    return isinstance(kind, types.List) and isinstance(kind.dtype, types.BaseTuple)
+def _depth(kind: Type) -> int:
+    """How deep the tuples on a stack are nested, those on stacks in them included; 0 for what is no stack of tuples."""
+
+    def depth(of: Type) -> int:
+        if isinstance(of, types.List):
+            return depth(of.dtype)
+        return 1 + max(map(depth, components_of(of)), default=0) if isinstance(of, types.BaseTuple) else 0
+
+    return depth(kind) if isinstance(kind, types.List) else 0
+
+
+def _is_stack(kind: Type, depth: int) -> bool:
+    """Whether this is one of those that are split now: the deepest ones, so that what is on them is split later."""
+    return _depth(kind) == depth
 
 
 def _items_of(kind: Type) -> tuple[Type, ...]:
+    """The types of what is on each of the stacks that one becomes."""
     assert isinstance(kind, types.List)
+    if isinstance(kind.dtype, types.List):
+        return tuple(map(_list_of, _items_of(kind.dtype)))
     found: tuple[Type, ...] = components_of(kind.dtype)
     return found
 
 
-def _new_places(params: list[Param]) -> list[range]:
+def _width(kind: Type, depth: int) -> int:
+    """How many values one of a type becomes."""
+    return len(_items_of(kind)) if _is_stack(kind, depth) else 1
+
+
+def _new_places(params: list[Param], depth: int) -> list[range]:
     """Where each parameter will be."""
     found: list[range] = []
     at = 0
     for param in params:
-        count = len(_items_of(param.type)) if _is_stack(param.type) else 1
+        count = _width(param.type, depth)
         found.append(range(at, at + count))
         at += count
     return found
+
+
+def _split_kinds(kinds: Iterable[Type], depth: int) -> tuple[Type, ...]:
+    """The types of what values of these types become."""
+    return tuple(
+        new for kind in kinds for new in (map(_list_of, _items_of(kind)) if _is_stack(kind, depth) else (kind,))
+    )
 
 
 def _moved(numbers: frozenset[int], places: list[range]) -> frozenset[int]:
     return frozenset(new for number in numbers for new in places[number])
 
 
-def _split(function: Function) -> None:
+def _split(function: Function, depth: int) -> None:
     parts: dict[Value, tuple[Value, ...]] = {}
     merges: dict[Phi, tuple[Phi, ...]] = {}
     params: list[Param] = []
     for param in function.params:
-        if _is_stack(param.type):
+        if _is_stack(param.type, depth):
             made = tuple(Param(_list_of(kind), f"{param.hint}_{n}") for n, kind in enumerate(_items_of(param.type)))
             parts[param] = made
             params += made
@@ -75,12 +118,12 @@ def _split(function: Function) -> None:
     function.params = params
     for block in function.blocks:
         for instr in block.instrs:
-            if isinstance(instr, Instr) and instr.op is ops.stack and _is_stack(instr.type):
+            if isinstance(instr, Instr) and instr.op is ops.stack and _is_stack(instr.type, depth):
                 parts[instr] = tuple(
                     Instr(ops.stack, (), _list_of(kind), f"{instr.hint}_{n}", instr.loc)
                     for n, kind in enumerate(_items_of(instr.type))
                 )
-        for phi in [phi for phi in block.phis if _is_stack(phi.type)]:
+        for phi in [phi for phi in block.phis if _is_stack(phi.type, depth)]:
             merges[phi] = tuple(
                 Phi(_list_of(kind), f"{phi.hint}_{n}", phi.loc) for n, kind in enumerate(_items_of(phi.type))
             )
@@ -88,6 +131,7 @@ def _split(function: Function) -> None:
             block.phis += merges[phi]
             parts[phi] = merges[phi]
     popped: dict[Value, tuple[Value, ...]] = {}
+    returned: dict[Value, tuple[Type, ...]] = {}
     replacement: dict[Value, Operand] = {}
     for block in function.blocks:
         instrs: list[Instr] = []
@@ -98,33 +142,81 @@ def _split(function: Function) -> None:
                     instrs += [each for each in parts[instr] if isinstance(each, Instr)]
                 case Instr(op=ops.push, args=(Value() as stack, item)) if stack in parts:
                     for number, each in enumerate(parts[stack]):
-                        value = _item(item, number, instrs)
+                        value = (
+                            _parts(item, parts)[number] if _is_stack(item.type, depth) else _item(item, number, instrs)
+                        )
                         instrs.append(Instr(ops.push, (each, value), types.none, "", instr.loc))
                 case Instr(op=ops.pop, args=(Value() as stack,)) if stack in parts:
                     made_here = tuple(
                         Instr(ops.pop, (each,), kind, f"{instr.hint}_{n}", instr.loc)
                         for n, (each, kind) in enumerate(zip(parts[stack], _items_of(stack.type), strict=True))
                     )
-                    popped[instr] = made_here
+                    (parts if _is_stack(instr.type, depth) else popped)[instr] = made_here
                     instrs += made_here
                 case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))) if whole in popped:
                     replacement[instr] = popped[whole][number]
+                case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))) if whole in returned:
+                    start = sum(_width(kind, depth) for kind in returned[whole][:number])
+                    taken = _taken(whole, range(start, start + _width(instr.type, depth)), instr.hint)
+                    instrs += taken
+                    if _is_stack(instr.type, depth):
+                        parts[instr] = taken
+                    else:
+                        (replacement[instr],) = taken
                 case Instr(op=ops.copied, args=(Value() as stack,)) if stack in parts:
                     copies = tuple(Instr(ops.copied, (each,), each.type, each.hint) for each in parts[stack])
                     parts[instr] = copies
                     instrs += copies
+                case Instr(op=ops.pack, args=args) if any(_is_stack(arg.type, depth) for arg in args):
+                    pass  # it is pushed or returned, and taken apart there
                 case Instr(op=Routine()):
-                    instr.args = tuple(
-                        new for arg in instr.args for new in (_parts(arg, parts) if _is_stack(arg.type) else (arg,))
-                    )
+                    instr.args = _expanded(instr.args, parts, depth)
                     instrs.append(instr)
+                    if _is_stack(instr.type, depth):
+                        kinds = _split_kinds((instr.type,), depth)
+                        call = Instr(instr.op, instr.args, types.Tuple(kinds), instr.hint, instr.loc)
+                        parts[instr] = _taken(call, range(len(kinds)), instr.hint)
+                        instrs[-1:] = [call, *parts[instr]]
+                    elif isinstance(instr.type, types.BaseTuple) and any(
+                        _is_stack(kind, depth) for kind in components_of(instr.type)
+                    ):
+                        returned[instr] = components_of(instr.type)
+                        instr.type = types.Tuple(_split_kinds(returned[instr], depth))
                 case _:
                     instrs.append(instr)
         block.instrs = list(instrs)
+    for block in function.blocks:
+        if isinstance(block.terminator, Return):
+            _split_result(block, block.terminator, parts, depth)
     for phi, made_of_it in merges.items():
         for number, part in enumerate(made_of_it):
             part.incoming = {pred: _parts(operand, parts)[number] for pred, operand in phi.incoming.items()}
     replace_values(function, replacement)
+
+
+def _split_result(block: Block, end: Return, parts: Mapping[Value, tuple[Value, ...]], depth: int) -> None:
+    """Let a function return the stacks that one becomes."""
+    (value,) = end.values
+    if _is_stack(value.type, depth):
+        items = _parts(value, parts)
+    elif isinstance(value, Instr) and value.op is ops.pack and any(_is_stack(arg.type, depth) for arg in value.args):
+        items = _expanded(value.args, parts, depth)
+    else:
+        return
+    whole = Instr(ops.pack, items, types.Tuple(tuple(item.type for item in items)))
+    block.instrs.append(whole)
+    block.terminator = Return((whole,))
+
+
+def _expanded(args: Iterable[Operand], parts: Mapping[Value, tuple[Value, ...]], depth: int) -> tuple[Operand, ...]:
+    """Operands, with the stacks that one becomes in its place."""
+    return tuple(new for arg in args for new in (_parts(arg, parts) if _is_stack(arg.type, depth) else (arg,)))
+
+
+def _taken(whole: Value, numbers: range, hint: str) -> tuple[Instr, ...]:
+    """Items of what a routine returns."""
+    kinds = components_of(whole.type)
+    return tuple(Instr(ops.getitem, (whole, Const(n, types.int64)), kinds[n], hint) for n in numbers)
 
 
 def _parts(stack: Operand, parts: Mapping[Value, tuple[Value, ...]]) -> tuple[Operand, ...]:
