@@ -191,8 +191,8 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         _refuse(instr)
     if not any(source in nodes and target in nodes for source, target in _within(instr, flows)):
         return
-    if instr.op is ops.getitem and isinstance(whole := instr.args[0], Instr) and whole.op is ops.pack:
-        raise InternalError(f"{instr.loc}: a part of a tuple that is made here is read from it")
+    if instr.op is ops.getitem and isinstance(instr.args[0].type, types.BaseTuple) and not _has_parts(instr.args[0]):
+        raise InternalError(f"{instr.loc}: a part of a tuple that has no parts of its own is read from it")
     if instr.op in STORES:
         _check_store(instr)
     elif instr.op is ops.getitem:
@@ -201,6 +201,19 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         _refuse(instr)
     if flows.node(instr) in nodes:
         _check_type(instr, f"the result of {ops.name_of(instr.op)}")
+
+
+def _has_parts(whole: Operand) -> bool:
+    """Whether the parts of a tuple carry adjoints: those of parameters, and of what gives several results."""
+    if isinstance(whole, Instr) and not isinstance(whole.op, Routine) and opaque_for(whole) is None:
+        return whole.op is ops.getitem and _is_of_parameter(whole.args[0])
+    return isinstance(whole, Param | Instr)
+
+
+def _is_of_parameter(whole: Operand) -> bool:
+    if isinstance(whole, Instr) and whole.op is ops.getitem:
+        return _is_of_parameter(whole.args[0])
+    return isinstance(whole, Param)
 
 
 def _check_arguments(call: Instr, flows: Flows, nodes: Collection[Value]) -> None:

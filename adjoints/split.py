@@ -91,6 +91,7 @@ class _Crossing:
         self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
         self._seeds = seeds
         self._users: dict[Value, list[object]] = {}
+        self._kept: set[Value] = set()  # arrays of which something crosses, so that they must not be made again
         for block in forward.blocks:
             for node in (*block.phis, *block.instrs, block.terminator):
                 for operand in operands(node):
@@ -105,19 +106,27 @@ class _Crossing:
                 for operand in operands(node):
                     if isinstance(operand, Value) and operand in self._order:
                         needed[operand] = None
-        again: dict[Value, Instr] = {}
         # Users before what they are computed from, so that what they need is known when it is looked at.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
-        crossing: list[Value] = []
-        for value in list(wanted):
-            if self._is_made_again(value, wanted, 0):
-                self._make(value, wanted, again)
-            else:
-                crossing.append(value)
+        again, crossing = self._divide(wanted)
+        while apart := {_viewed(value) for value in crossing} & again.keys():  # a view would be one of another array
+            self._kept |= apart
+            again, crossing = self._divide(wanted)
         self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
         replace_values(self._reverse, dict(again))
         crossing = [value for value in dict.fromkeys((*crossing, *self._used(again))) if value in self._order]
         return sorted(crossing, key=self._order.__getitem__)
+
+    def _divide(self, wanted: Collection[Value]) -> tuple[dict[Value, Instr], list[Value]]:
+        """The copies of what is computed again, and what crosses."""
+        again: dict[Value, Instr] = {}
+        crossing: list[Value] = []
+        for value in wanted:
+            if self._is_made_again(value, wanted, 0):
+                self._make(value, wanted, again)
+            else:
+                crossing.append(value)
+        return again, crossing
 
     def _place(self, again: Mapping[Value, Instr]) -> dict[Value, int]:
         return {copy: self._order[value] for value, copy in again.items()}
@@ -140,7 +149,7 @@ class _Crossing:
 
     def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
         """Whether a value is computed again in the reverse half."""
-        if not isinstance(value, Instr) or depth > 8:
+        if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
         if value.op in (ops.zeros, np.zeros_like) and self._is_untouched(value):
             return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
@@ -165,3 +174,10 @@ class _Crossing:
             isinstance(user, Instr) and is_view(user) and user.args[0] is value and self._is_untouched(user)
             for user in self._users.get(value, ())
         )
+
+
+def _viewed(value: Value) -> Value:
+    """The array that a view, or a view of it, shows."""
+    while isinstance(value, Instr) and is_view(value) and isinstance(base := value.args[0], Value):
+        value = base
+    return value

@@ -304,3 +304,17 @@ def test_a_gradient_of_a_hessian_differentiated_again():
 
     x = np.array([0.7, 1.3])
     np.testing.assert_allclose(at(gradient(lambda x: gradient(total)(x)[0]), x), [12.0, 6.0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_a_part_of_an_array_and_the_array_in_both_halves(start):
+    """The shadow was made again in the reverse half, and its part was one of the first shadow."""
+
+    def f(x, start):  # x^2 for each element that is not overwritten, x for the others
+        w = np.empty(2)
+        w[:] = x
+        w[start % 3 :] = 1.0
+        return np.sum(x * w)
+
+    along = gradient(lambda x, start, v: gradient(f, wrt="x")(x, start) * v, wrt="x")
+    assert at(along, 0.3, start, 0.5) == start
