@@ -24,7 +24,7 @@ from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.custom import derive
 from zygote_py.adjoints.depth import limit_depth
 from zygote_py.adjoints.joint import join_halves
-from zygote_py.adjoints.kinds import can_have_adjoint, is_array
+from zygote_py.adjoints.kinds import can_have_adjoint, has_shadow
 from zygote_py.adjoints.leaves import expose_results
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import LARGEST, pack_all, packed_type, unpack_all
@@ -153,7 +153,7 @@ class Derivatives:
             derivative.group = group
             derivative.recursive = recursive
             derivative.sources = tuple(Source("stack", number) for number in range(len(group)))
-            derivative.shadowed_results = tuple(n for n, type in enumerate(derivative.results) if is_array(type))
+            derivative.shadowed_results = tuple(n for n, type in enumerate(derivative.results) if has_shadow(type))
             self._open[derivative.routine] = derivative
             _expect(derivative)
         for derivative in group:

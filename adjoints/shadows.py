@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.calls import Call
-from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number
+from zygote_py.adjoints.kinds import has_shadow, is_list, is_number
 from zygote_py.ir import ops
 from zygote_py.ir.core import CameFrom, Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
 from zygote_py.ir.errors import InternalError
@@ -60,7 +60,7 @@ def add_shadows(
                 instrs.append(instr)
                 continue
             instrs.append(instr)
-            if isinstance(instr, Instr) and instr in items and is_array(instr.type):
+            if isinstance(instr, Instr) and instr in items and has_shadow(instr.type):
                 call, number = items[instr]
                 if (passed_on := call.shadow_of(number)) is not None:
                     shadows[instr] = passed_on

@@ -318,3 +318,33 @@ def test_a_part_of_an_array_and_the_array_in_both_halves(start):
 
     along = gradient(lambda x, start, v: gradient(f, wrt="x")(x, start) * v, wrt="x")
     assert at(along, 0.3, start, 0.5) == start
+
+
+def powers(t):
+    s = [t]
+    for i in range(3):
+        s.append(s[i] * t)
+    s[0] = s[1] * s[3]
+    return s[0] * s[2]  # t^9
+
+
+def falling(x, n):
+    if n <= 0:
+        return math.sin(x)
+    return falling(x, n - 1) * x  # x^n sin(x)
+
+
+def test_lists_that_a_routine_keeps_have_shadows():
+    """They were made anew where the routine is called, and what the routine put into the first ones was lost."""
+    assert at(gradient(gradient(lambda x: derivative(powers)(x))), 1.1) == pytest.approx(504 * 1.1**6, rel=1e-14)
+
+    third = gradient(gradient(lambda x: derivative(lambda q: falling(q, 2))(x)))
+    expected = 6.0 * math.cos(1.1) - 6.0 * 1.1 * math.sin(1.1) - 1.1**2 * math.cos(1.1)
+    assert at(third, 1.1) == pytest.approx(expected, rel=1e-14)
+
+
+def test_arrays_that_are_written_out_are_no_lists():
+    source = gradient(lambda x: np.sum(np.array([x, x**3]))).source(0.7)
+    assert "append" not in source
+    twice = gradient(gradient(lambda x: np.sum(derivative(lambda t: np.array([t, t**3]))(x))))
+    assert at(twice, 0.7) == 6.0

@@ -194,6 +194,8 @@ class Expressions:
                 return ast.Attribute(self.operand(array), "T")
             case ops.stack, ():
                 return self.zero(instr.type) if instr in self.passed_on else ast.List([])
+            case np.zeros_like, (Value(type=types.List()) as values,):
+                return self._zeros_in_list(self.operand(values), values.type)
             case ops.copied, (values,):
                 return ast.Subscript(self.operand(values), ast.Slice(None, None, None))
             case ops.push, (values, value):
@@ -354,6 +356,20 @@ class Expressions:
         if is_finite and imag and repr(real - part if negative else real + part) == repr(value):
             return ast.BinOp(self._real(real), ast.Sub() if negative else ast.Add(), ast.Constant(part))
         return self.call(complex, self._real(real), self._real(imag))
+
+    def _zeros_in_list(self, values: ast.expr, type: Type) -> ast.expr:
+        """A list as long as another, with zeros for its numbers and for those in its arrays and lists."""
+        assert isinstance(type, types.List)
+        if isinstance(type.dtype, types.Number):
+            length = self.call(len, values)
+            return ast.BinOp(ast.List([self.zero(type.dtype)]), ast.Mult(), length)
+        each = ast.Name("each")
+        item = (
+            self._zeros_in_list(each, type.dtype)
+            if isinstance(type.dtype, types.List)
+            else self.call(np.zeros_like, each)
+        )
+        return ast.ListComp(item, [ast.comprehension(each, values, [], 0)])
 
     def zero(self, type: Type) -> ast.expr:
         """Something of this type, for a variable that nobody reads before it is assigned."""

@@ -3,7 +3,7 @@
     $1 = list(x, 1.0)                        $1 = tuple(x, 1.0)
     a = call np.array($1)            ->      a = call np.array($1)
 
-A list that anything else uses stays a list.
+A list that anything else uses stays a list. This comes before calls are inlined: what `np.array` does with a list is.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from zygote_py.ir.core import Type
 _TAKE_A_DISPLAY = (np.array, np.asarray)
 
 
-def make_displays_tuples(blocks: dict[st.Label, st.TypedBlock], types_: dict[st.Variable, Type]) -> None:
-    """Change the blocks, and the types of the variables that hold such lists, in place."""
+def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
+    """The same function with tuples for such lists."""
+    blocks, types_ = typed.blocks, typed.types
     lists: dict[st.Variable, tuple[st.Variable, ...]] = {}
     uses: Counter[str] = Counter()
     taken: Counter[str] = Counter()
@@ -47,10 +48,16 @@ def make_displays_tuples(blocks: dict[st.Label, st.TypedBlock], types_: dict[st.
         if uses[name] == 2 and name not in found:
             found[name] = lists[name]
             pending += [item for item in lists[name] if item in lists]
-    for label, block in blocks.items() if found else ():
-        blocks[label] = dataclasses.replace(block, statements=tuple(_changed(each, found) for each in block.statements))
+    if not found:
+        return typed
+    types_ = dict(types_)
     for name in sorted(found, key=list(lists).index):  # inner ones first
         types_[name] = types.Tuple([types_[item] for item in found[name]])
+    changed = {
+        label: dataclasses.replace(block, statements=tuple(_changed(each, found, types_) for each in block.statements))
+        for label, block in blocks.items()
+    }
+    return dataclasses.replace(typed, blocks=changed, types=types_)
 
 
 def _takes_display(callee: Type) -> bool:
@@ -58,10 +65,17 @@ def _takes_display(callee: Type) -> bool:
     return any(found is each for each in _TAKE_A_DISPLAY)
 
 
-def _changed(statement: st.Statement, found: dict[st.Variable, tuple[st.Variable, ...]]) -> st.Statement:
-    if isinstance(statement, st.Assign) and statement.target in found:
-        return dataclasses.replace(statement, value=st.Build("tuple", found[statement.target]))
-    return statement
+def _changed(
+    statement: st.Statement, found: dict[st.Variable, tuple[st.Variable, ...]], types_: dict[st.Variable, Type]
+) -> st.Statement:
+    match statement:
+        case st.Assign(target) if target in found:
+            return dataclasses.replace(statement, value=st.Build("tuple", found[target]))
+        case st.Assign(_, st.Call(_, (first, *_)) as call) if first in found:
+            call = dataclasses.replace(call, types=(types_[first], *call.types[1:]))
+            return dataclasses.replace(statement, value=call)
+        case _:
+            return statement
 
 
 def _names(node: object) -> Iterator[str]:

@@ -25,6 +25,7 @@ from numba import types
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import given
+from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
@@ -74,7 +75,7 @@ class _Inlined:
 
 class _Inliner:
     def __init__(self, typed: st.TypedFunction, program: Program) -> None:
-        self._typed = typed
+        self._typed = typed = with_tuples(typed)
         self._program = program
         self._types = dict(typed.types)
         self._names = dict(typed.names)

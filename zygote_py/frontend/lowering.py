@@ -21,7 +21,6 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import arrays, calls, choices, expressions, lists, objects, optional, values
 from zygote_py.frontend.cleanup import clean_up
-from zygote_py.frontend.displays import make_displays_tuples
 from zygote_py.frontend.graph import Graph
 from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
 from zygote_py.frontend.program import Program, packed, parameters_of
@@ -73,7 +72,6 @@ class Lowering:
         self._hidden_keys = hidden
         self.graph = Graph(dict(typed.blocks), dict(typed.types))
         self.types = self.graph.types
-        make_displays_tuples(self.graph.blocks, self.types)
         self.result_type = calls.retype_numbers(self.graph.blocks.values(), self.types, typed.return_type)
         self.function = Function(
             _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
