@@ -175,8 +175,8 @@ def _split(function: Function, depth: int) -> None:
                     if _is_stack(instr.type, depth):
                         kinds = _split_kinds((instr.type,), depth)
                         call = Instr(instr.op, instr.args, types.Tuple(kinds), instr.hint, instr.loc)
-                        parts[instr] = _taken(call, range(len(kinds)), instr.hint)
-                        instrs[-1:] = [call, *parts[instr]]
+                        parts[instr] = stacks = _taken(call, range(len(kinds)), instr.hint)
+                        instrs[-1:] = [call, *stacks]
                     elif isinstance(instr.type, types.BaseTuple) and any(
                         _is_stack(kind, depth) for kind in components_of(instr.type)
                     ):
