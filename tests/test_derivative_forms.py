@@ -111,3 +111,56 @@ def test_draws_of_python():
     value, slope = value_and_gradient(weighed)(np.array([1.0, 10.0, 100.0]))
     assert sorted(slope) == [1.0, 2.0, 3.0]
     assert value == slope @ [1.0, 10.0, 100.0]
+
+
+def many(x):
+    y = (
+        x,
+        1 * x,
+        2 * x,
+        3 * x,
+        4 * x,
+        5 * x,
+        6 * x,
+        7 * x,
+        8 * x,
+        9 * x,
+        10 * x,
+        11 * x,
+        12 * x,
+        13 * x,
+        14 * x,
+        15 * x,
+        16 * x,
+        17 * x,
+        18 * x,
+        19 * x,
+        20 * x,
+        21 * x,
+        22 * x,
+        23 * x,
+        24 * x,
+        25 * x,
+        26 * x,
+        27 * x,
+        28 * x,
+        29 * x,
+        30 * x,
+        31 * x,
+        32 * x,
+        33 * x,
+        34 * x,
+        35 * x,
+        36 * x,
+        37 * x,
+        38 * x,
+        39 * x,
+    )
+    return y
+
+
+def test_more_results_than_numba_takes_in_one_tuple():
+    """Of more than thirty items in a display Python makes a list first, which Numba cannot have in two assignments."""
+    assert derivative(many)(2.0) == (1.0, *map(float, range(1, 40)))
+    source = derivative(many).source(2.0)
+    assert ") + (" in source

@@ -15,6 +15,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import reduce
 from types import MethodDescriptorType
 from typing import Any
 
@@ -63,6 +64,8 @@ _UNARY: dict[ops.Op, type[ast.unaryop]] = {
 _CASTS_ITSELF = (operator.add, operator.sub, operator.mul, operator.truediv)
 _OPPOSITE: dict[ops.Op, ops.Op] = {operator.add: operator.sub, operator.sub: operator.add}
 AUGMENTED = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod)
+# The most items in one display of a tuple. Python makes more than thirty into a list first, which Numba gets wrong.
+_LARGEST = 30
 
 
 class Expressions:
@@ -222,7 +225,8 @@ class Expressions:
             case types.NamedTuple() | types.NamedUniTuple():
                 return self.call(type.instance_class, *items)
             case _:
-                return ast.Tuple(items)
+                first, *others = (ast.Tuple(items[at : at + _LARGEST]) for at in range(0, len(items) or 1, _LARGEST))
+                return reduce(lambda whole, part: ast.BinOp(whole, ast.Add(), part), others, first)
 
     def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
         """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""
