@@ -114,7 +114,7 @@ def test_draws_of_python():
 
 
 def many(x):
-    y = (
+    return (
         x,
         1 * x,
         2 * x,
@@ -156,7 +156,6 @@ def many(x):
         38 * x,
         39 * x,
     )
-    return y
 
 
 def test_more_results_than_numba_takes_in_one_tuple():
