@@ -9,6 +9,7 @@ The time to compile is measured too: of the second derivative against the first,
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ def compile_second(rounds: int) -> dict[str, Times]:
             for how, make in makers.items():
                 given = (*args, args[0]) if how == "hvp" else args
                 derivative = make(_copy(function))
+                gc.collect()  # no sample pays for what others leave behind
                 began = time.perf_counter()
                 derivative(*given)  # type: ignore[operator]
                 if not warming:

@@ -124,7 +124,7 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
             lowered.function.loc,
             hint="let a loop over an array take the place of a long chain of branches",
         ) from None
-    return numba_adapter.py_func_of(loaded)
+    return numba_adapter.entry_of(loaded)
 
 
 def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Compiled:

@@ -98,7 +98,7 @@ class Found:
             from zygote_py.emit import Emitted
             from zygote_py.emit import load as execute
 
-            return numba_adapter.py_func_of(execute(Emitted(source, record["name"], numbers)))
+            return numba_adapter.entry_of(execute(Emitted(source, record["name"], numbers)))
 
         kernel = Kernel(source, hidden, frozen, load)
         self._keep(kernel, data)

@@ -15,7 +15,6 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping
-from functools import reduce
 from types import MethodDescriptorType
 from typing import Any
 
@@ -225,8 +224,10 @@ class Expressions:
             case types.NamedTuple() | types.NamedUniTuple():
                 return self.call(type.instance_class, *items)
             case _:
-                first, *others = (ast.Tuple(items[at : at + _LARGEST]) for at in range(0, len(items) or 1, _LARGEST))
-                return reduce(lambda whole, part: ast.BinOp(whole, ast.Add(), part), others, first)
+                whole: ast.expr = ast.Tuple(items[:_LARGEST])
+                for start in range(_LARGEST, len(items), _LARGEST):
+                    whole = ast.BinOp(whole, ast.Add(), ast.Tuple(items[start : start + _LARGEST]))
+                return whole
 
     def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
         """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""

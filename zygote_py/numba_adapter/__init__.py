@@ -33,6 +33,7 @@ from zygote_py.numba_adapter.dispatch import (
     typeof,
 )
 from zygote_py.numba_adapter.embedded import embed
+from zygote_py.numba_adapter.entries import entry_of
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ __all__ = [
     "default_of",
     "definition_line",
     "embed",
+    "entry_of",
     "entry_of_seed",
     "fields_of_object",
     "function_of",
