@@ -16,6 +16,7 @@ from tests.plain import plain
 from tests.test_jvp import chain, rosenbrock
 from zygote_py import (
     DifferentiationError,
+    adjoint,
     gradient,
     hessian,
     hessian_diagonal,
@@ -285,6 +286,15 @@ def noisy(x):
     return np.sum(x**2) * random.gauss(0.0, 1.0) * np.random.standard_normal()
 
 
+def ruled(x):
+    return x * x
+
+
+@adjoint(ruled)
+def noisy_rule(x):
+    return x * x, lambda dy: (dy * np.random.rand(),)
+
+
 @pytest.mark.parametrize(
     "derivative",
     [
@@ -295,6 +305,8 @@ def noisy(x):
         value_gradient_hessian(noisy),
         hessian(noisy, sparsity="detect"),
         jacobian(lambda x: x * np.random.rand(), sparsity=np.eye(3)),
+        jacobian(lambda x: np.full(2, ruled(np.sum(x))), mode="forward"),
+        jacobian(lambda x: np.full(2, ruled(np.sum(x))), mode="reverse"),
     ],
 )
 def test_draws_that_would_be_others_for_other_columns_are_refused(derivative):

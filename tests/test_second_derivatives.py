@@ -348,3 +348,25 @@ def test_arrays_that_are_written_out_are_no_lists():
     assert "append" not in source
     twice = gradient(gradient(lambda x: np.sum(derivative(lambda t: np.array([t, t**3]))(x))))
     assert at(twice, 0.7) == 6.0
+
+
+@zg.checkpoint
+def growing(x):
+    s = x
+    while s < 2.0:
+        t = math.sin(s) + 1.1
+        s = s * t + math.exp(t) * x
+    return s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, 2.0 * s
+
+
+def test_a_stack_among_many_results():
+    """A tuple of tuples with a stack of tuples in it was an internal error."""
+
+    def f(x):
+        grown = growing(x)
+        return grown[0] * grown[15]
+
+    slope = plain(gradient(f).source(0.7))
+    expected = (slope(0.7 + 1e-4) - slope(0.7 - 1e-4)) / 2e-4
+    assert at(hessian(f), 0.7) == pytest.approx(expected, rel=1e-6)
+    assert at(gradient(gradient(f)), 0.7) == pytest.approx(expected, rel=1e-6)

@@ -9,13 +9,14 @@ not change. Arrays among the arguments, and their tangents, are left as they are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.behind import routines_behind
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
 from zygote_py.adjoints.leaves import expose_leaves, reachable
@@ -66,7 +67,7 @@ def typed_pushforward(call: DerivedCall, *, with_value: bool, again: bool) -> Ty
     functions = (function, *(each.function for each in routines_of(function)))
     one_by_one = len(tangents) > 1 and any(map(_is_large, functions))
     if again or one_by_one:
-        refuse_draws(functions)
+        refuse_draws(function)
     if one_by_one:
         return call.written(_one_by_one(request.name, len(tangents), with_value), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
@@ -77,10 +78,10 @@ def typed_pushforward(call: DerivedCall, *, with_value: bool, again: bool) -> Ty
     return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
 
 
-def refuse_draws(functions: Iterable[Function]) -> None:
-    """Refuse random numbers in what runs several times: they would be others each time."""
-    for function in functions:
-        for instr in (instr for block in function.blocks for instr in block.instrs):
+def refuse_draws(function: Function) -> None:
+    """Refuse random numbers in what runs several times, rules included: they would be others each time."""
+    for each in (function, *(routine.function for routine in routines_behind(function))):
+        for instr in (instr for block in each.blocks for instr in block.instrs):
             if isinstance(instr, Instr) and draws(instr):
                 raise refuse(
                     "a function that draws random numbers is differentiated in more directions than one run has",

@@ -84,7 +84,7 @@ def _typed_trace(call: DerivedCall) -> TypedFunction:
 
     _, (number,), lowered = lowered_primal(request, kinds, lower)
     function = lowered.function
-    refuse_draws((function, *(each.function for each in routines_of(function))))
+    refuse_draws(function)
     traced = Dependences(function, lowered.routines).trace(function, function.params[number])
     take_together(function, given, directions, (number,), (traced.indices,))
     tidy(function)

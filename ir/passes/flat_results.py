@@ -4,6 +4,8 @@
     %t = f %x                               %t = f %x
                                       ->    %a = getitem %t, 0  ...
                                             %u = pack %a, (pack %b, %c)         # stands where %t did
+    %p = getitem %t, 1                          # %p is the inner pack, and %q is %c
+    %q = getitem %p, 1
 
 What a routine returns and how it is called change together, so that all functions of a program are done at once. It is
 no pass over one function.
@@ -17,6 +19,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Return, Routine, Type, Value, replace_values
+from zygote_py.ir.passes.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
 
 
@@ -58,6 +61,26 @@ def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
                 instrs[-1:] = [call, *items, *made]
         block.instrs = instrs
     replace_values(function, replaced)
+    if replaced:
+        _read_through(function)
+        remove_dead_code(function)  # tuples that nothing takes as a whole
+
+
+def _read_through(function: Function) -> None:
+    """Replace what is taken out of a tuple by what was put into it."""
+    found: dict[Value, Operand] = {}
+    for block in function.blocks:
+        for instr in block.instrs:
+            match instr:
+                case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))):
+                    made: Operand = whole
+                    while isinstance(made, Value) and made in found:
+                        made = found[made]
+                    if isinstance(made, Instr) and made.op is ops.pack:
+                        found[instr] = made.args[number]
+                case _:
+                    pass
+    replace_values(function, found)
 
 
 def _is_nested(kind: Type) -> bool:

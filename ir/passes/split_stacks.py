@@ -31,6 +31,7 @@ from zygote_py.ir.core import (
     replace_values,
 )
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.passes.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
 
 _list_of: Callable[[Type], Type] = types.List
@@ -48,6 +49,8 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
             routine.writes = _moved(routine.writes, place)
             routine.shares = _moved(routine.shares, place)
             routine.mixes = _moved(routine.mixes, place)
+        for each in functions:
+            remove_dead_code(each)  # tuples with such stacks, of which what is in them was taken
         if not set(before).isdisjoint(value for each in functions for value in each.values()):
             raise InternalError("split_stacks: a stack of tuples is left")
 
