@@ -297,9 +297,9 @@ def test_nothing_is_kept_between_calls():
     weights = np.array([1.0, 2.0])
     objective = zg.scipy_objective(lambda x: np.sum(weights * x**2))
     x = np.array([1.0, 1.0])
-    value = objective.fun(x)
-    assert value == 3.0
+    assert objective.fun(x) == 3.0
     weights[0] = 5.0
+    value = objective.fun(x)
     np.testing.assert_array_equal(objective.jac(x), [10.0, 4.0])
     np.testing.assert_array_equal(objective.hess(x), [[10.0, 0.0], [0.0, 4.0]])
     x[1] = 3.0
@@ -464,3 +464,21 @@ def test_scipy_is_not_imported():
         print([name for name in ("scipy.optimize", "scipy.integrate") if name in sys.modules])
     """)
     assert out == "False\n[]\n"
+
+
+def test_the_gradient_of_a_value_that_is_another_by_now():
+    def growing(x, s):
+        s[0] *= 2.0
+        return np.sum(x**2) * s[0]
+
+    objective = zg.scipy_objective(growing)
+    x, s = np.array([1.0, 2.0]), np.ones(1)
+    value = objective.fun(x, s)
+    assert value == 10.0
+    with pytest.raises(ValueError, match="where it gave 10"):
+        value[1]
+    value, gradient = objective(x, np.ones(1))
+    assert value == 10.0
+    np.testing.assert_array_equal(gradient, [4.0, 8.0])
+    value = zg.scipy_objective(lambda x: np.sum(x) * np.nan).fun(x)
+    assert np.isnan(value[1]).all()

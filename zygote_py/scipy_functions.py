@@ -11,6 +11,7 @@ may change between calls, and threads may share one. SciPy itself is not importe
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -285,11 +286,25 @@ class ScipyObjective(_Function):
         return self._start
 
     def fun(self, x: Any, /, *args: Any) -> Value:
-        """The value alone; it may be taken apart into value and gradient, as SciPy does for `jac=True`."""
+        """The value alone; it may be taken apart into value and gradient, as SciPy does for `jac=True`.
+
+        The gradient is computed then. Raises ValueError if the function gives another value by then, because something
+        in `args` or what it captures has changed.
+        """
         arguments = self._call(x, args)
         value, _ = self._derived("value", arguments)(*arguments)
         copy = np.array(x)  # SciPy may write to its own
-        return Value(value, lambda: self(copy, *args)[1])
+
+        def gradient() -> Vector:
+            now, found = self(copy, *args)
+            if not math.isclose(now, value, rel_tol=1e-9) and not (math.isnan(now) and math.isnan(value)):
+                raise ValueError(
+                    f"{self!r} gives {now} where it gave {value}: its gradient would be another one's; call it itself, "
+                    "which gives both at once"
+                )
+            return found
+
+        return Value(value, gradient)
 
     def jac(self, x: Any, /, *args: Any) -> Vector:
         """The gradient alone."""
