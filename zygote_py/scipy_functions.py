@@ -291,18 +291,22 @@ class ScipyObjective(_Function):
         The gradient is computed then. Raises ValueError if the function gives another value by then, because something
         in `args` or what it captures has changed.
         """
-        arguments = self._call(x, args)
-        value, _ = self._derived("value", arguments)(*arguments)
         copy = np.array(x)  # SciPy may write to its own
 
+        def compute() -> float:
+            arguments = self._call(copy, args)
+            return float(self._derived("value", arguments)(*arguments)[0])
+
+        value = compute()
+
         def gradient() -> Vector:
-            now, found = self(copy, *args)
+            now = compute()  # by the same code, which rounds alike
             if not math.isclose(now, value, rel_tol=1e-9) and not (math.isnan(now) and math.isnan(value)):
                 raise ValueError(
                     f"{self!r} gives {now} where it gave {value}: its gradient would be another one's; call it itself, "
                     "which gives both at once"
                 )
-            return found
+            return self(copy, *args)[1]
 
         return Value(value, gradient)
 
