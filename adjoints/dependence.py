@@ -49,6 +49,7 @@ from zygote_py.adjoints.sets_of_indices import (
 from zygote_py.ir import ops
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Return, Routine, Type, Undef, Value
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import is_view
@@ -107,6 +108,7 @@ class Dependences:
                 block.instrs.append(unions := Instr(as_array, (sets,), _ROW))
                 block.terminator.values = (pack_all(block, (Const(None, types.none), found, unions, same)),)
         name_apart(primal.params)
+        check_after("trace", primal)
         return Traced(primal, indices)
 
     def of(self, routine: Routine, active: frozenset[int]) -> Routine:
@@ -159,6 +161,7 @@ class Dependences:
                 everything = (*items, *found)
                 block.terminator.values = (pack_all(block, everything),) if everything else (Const(None, types.none),)
         name_apart(primal.params)
+        check_after("trace", primal)
         made.function = primal
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
-from numba import types
+from numba import config, types
 
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Raise, Type
 from zygote_py.ir.types import components_of
@@ -21,6 +21,7 @@ from zygote_py.ir.types import components_of
 _BYTES = 8 * 2**20  # of a thread's stack, on the systems that Numba supports
 _USABLE = 0.75  # the rest is for those who call
 _FRAME = 96  # of a call, whatever it computes
+_UNOPTIMISED = 6  # how much larger frames are with NUMBA_OPT=0, where every intermediate value has a place of its own
 
 
 def limit_depth(forward: Sequence[Function], reverse: Sequence[Function]) -> None:
@@ -49,7 +50,8 @@ def _stack_bytes() -> int:
 
 def _bytes_of(function: Function) -> int:
     """An estimate, from above, of what a call of a function takes of the stack."""
-    return _FRAME + sum(_size(value.type) for value in function.values())
+    frame = _FRAME + sum(_size(value.type) for value in function.values())
+    return frame if int(config.OPT) else _UNOPTIMISED * frame  # type: ignore[attr-defined]
 
 
 def _size(type: Type) -> int:

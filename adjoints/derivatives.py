@@ -48,6 +48,7 @@ from zygote_py.ir.core import (
     Value,
     replace_values,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.memory import Memory, has_memory
 from zygote_py.ir.routines import cycles, find_effects
 
@@ -101,6 +102,8 @@ class Derivatives:
         if derivative is not None:
             _return_shadows(primal, derivative, shadows)
         adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine))
+        if derivative is None:  # a routine lacks some of its parameters still
+            check_after("differentiate", primal, adjoint)
         return Differentiated(activity, adjoint, shadows)
 
     def of(self, routine: Routine, case: Case) -> Derivative:
@@ -217,6 +220,7 @@ class Derivatives:
         depth = Param(types.int64, "depth") if derivative.recursive else None
         found = self.differentiate(primal, wrt, {}, (), stacks=own, derivative=derivative, depth=depth)
         primal.params += [param for param in (*own.values(), depth) if isinstance(param, Param)]
+        check_after("differentiate", primal, *(() if derivative.group else (found.adjoint,)))  # which knew no stacks
         halves, value = join_halves(found.adjoint, found.shadows, derivative.adjoints)
         _finish(derivative, halves, items_of(value))
         self._made[routine, case] = derivative
@@ -409,6 +413,7 @@ def _tidy(made: Sequence[Derivative], acting: bool = True, also: Sequence[Routin
     """Simplify the functions, and say what calls of them do; calls must stay where they are if they are `acting`."""
     routines = [*also, *(each for derivative in made for each in (derivative.forward, derivative.reverse))]
     find_effects(routines)
+    check_after("derivative", *(routine.function for routine in routines))
     for routine in routines:
         routine.acts = routine.acts or acting
         passes.run(routine.function, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))

@@ -48,6 +48,7 @@ from zygote_py.ir.core import (
     predecessors,
     replace_values,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, loop_nest
@@ -73,6 +74,7 @@ def join(
     made = _Join(adjoint, shadows)
     value, _ = made.build()
     made.give(value, list(wrt), bare, with_value, seeded)
+    check_after("join", made.joint)
     return made.joint
 
 

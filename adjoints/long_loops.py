@@ -49,6 +49,7 @@ from zygote_py.ir.core import (
     operands,
     replace_values,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.inline import shares_what_it_writes
 from zygote_py.ir.loops import Loop, loop_nest
@@ -187,6 +188,7 @@ class _Division:
         for routine in made:
             _remake_views(routine.function)
             return_copies(routine.function)
+        check_after("divide_loops", *(routine.function for routine in made))
         find_effects(made)
         rest = list(inputs)
         if with_snapshots:

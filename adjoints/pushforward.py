@@ -49,6 +49,7 @@ from zygote_py.ir.core import (
     Value,
     zero,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, is_view
@@ -104,6 +105,7 @@ class Pushforwards:
                 found = [builder.result(block, value, number) for number in range(self.width)]
                 block.terminator.values = (pack_all(block, (value, *found)),)
         name_apart(primal.params)
+        check_after("push", primal)
         return Pushed(primal, tangents)
 
     def of(self, routine: Routine, case: Case) -> Routine:
@@ -176,6 +178,7 @@ class Pushforwards:
                 block.terminator.values = (pack_all(block, everything),) if everything else (Const(None, types.none),)
             block.instrs = [each for each in block.instrs if not (isinstance(each, Instr) and each.op is ops.release)]
         name_apart(primal.params)
+        check_after("push", primal)
         made.function = primal
 
     def _hint(self, name: str, number: int) -> str:

@@ -22,6 +22,7 @@ from numba import types
 from zygote_py.adjoints.split import Halves
 from zygote_py.ir import ops
 from zygote_py.ir.core import Function, Instr, Operand, Param, Routine, Type, Value, replace_values
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.memory import Memory, has_memory
 
 
@@ -61,6 +62,7 @@ def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None
             if shared:
                 return None
             _copy_first(reverse, stand_in)
+    check_after("make_repeatable", forward, reverse)
     return Halves(forward, halves.last, reverse, tuple(crossing))
 
 

@@ -49,6 +49,7 @@ from zygote_py.ir.core import (
     operands,
     replace_values,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.loops import Loop, loop_nest
@@ -126,6 +127,7 @@ def _outlined(function: Function, loop: Loop, unless_called: Collection[Routine]
     name_apart(body.function.params)
     steps.schedule = Reversible(body, unbody, len(phis) - 1)
     made = [steps, body, unbody]
+    check_after("outline_reversible_loops", *(routine.function for routine in made))
     find_effects(made)
     call_in_place(function, loop, steps, inputs)
     return made

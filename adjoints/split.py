@@ -32,6 +32,7 @@ from zygote_py.ir.core import (
     operands,
     replace_values,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.memory import effect, has_memory, is_view
 
@@ -81,6 +82,7 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     stand_ins: dict[Value, Operand] = {value: Param(value.type, value.hint, value.loc) for value in crossing}
     reverse.params = [*(p for p in stand_ins.values() if isinstance(p, Param)), *seeds]
     replace_values(reverse, stand_ins)
+    check_after("split", forward, reverse)
     return Halves(forward, last, reverse, tuple(crossing))
 
 

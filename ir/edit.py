@@ -8,10 +8,12 @@ They append new blocks at the end of the function; `order_blocks` puts them wher
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from zygote_py.ir.core import Block, Function, Jump, Operand, Phi, Type, predecessors, retarget
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.loops import loop_nest
+from zygote_py.ir.types import common_type
 
 
 def rename_incoming(block: Block, old: Block, new: Block) -> None:
@@ -49,11 +51,14 @@ def merge_edges(function: Function, preds: Sequence[Block], successor: Block) ->
 
 
 def joined(block: Block, incoming: Mapping[Block, Operand], type: Type, hint: str = "") -> Operand:
-    """What arrives in `block` from its predecessors: the operand, if they agree on one, or else a new phi there."""
+    """What arrives in `block` from its predecessors: the operand, if they agree on one, or else a new phi there.
+
+    It is of the type given, or of arrays in any order where those that arrive differ in it.
+    """
     operands = list(incoming.values())
     if all(operand == operands[0] for operand in operands):
         return operands[0]
-    phi = Phi(type, hint)
+    phi = Phi(reduce(common_type, (operand.type for operand in operands), type), hint)
     phi.incoming = dict(incoming)
     block.phis.append(phi)
     return phi

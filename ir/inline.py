@@ -13,6 +13,7 @@ from itertools import combinations
 
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Return, Routine, Value, replace_values
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import drop_unreachable, joined, rename_incoming
 from zygote_py.ir.memory import Memory
 
@@ -29,6 +30,7 @@ def inline_calls(function: Function, chosen: Callable[[Instr], bool]) -> None:
         _inline(function, call)
     if calls:
         drop_unreachable(function)
+        check_after("inline_calls", function)
 
 
 def shares_what_it_writes(memory: Memory, call: Instr) -> bool:

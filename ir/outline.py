@@ -33,6 +33,7 @@ from zygote_py.ir.core import (
     replace_values,
     retarget,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import drop_unreachable, order_blocks, rename_incoming
 from zygote_py.ir.loops import Loop
 
@@ -118,6 +119,7 @@ def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[
     replace_values(function, results)
     loop.header.terminator = Jump(loop.header)
     drop_unreachable(function)
+    check_after("replace_loop", function)
 
 
 def _start(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> tuple[Clone, list[Param], Block]:

@@ -103,6 +103,30 @@ def copied_type(type: Type) -> Type:
     return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
 
 
+def is_a(type: Type, wanted: Type) -> bool:
+    """Whether a value of a type is one of the type that is wanted: arrays in C order are arrays in any order."""
+    if isinstance(type, types.BaseTuple) and isinstance(wanted, types.BaseTuple) and names_of(type) == names_of(wanted):
+        items, others = components_of(type), components_of(wanted)
+        return len(items) == len(others) and all(map(is_a, items, others))
+    if not isinstance(type, types.Array) or not isinstance(wanted, types.Array):
+        return type == wanted
+    same = (type.dtype, type.ndim, type.aligned) == (wanted.dtype, wanted.ndim, wanted.aligned)
+    return same and wanted.layout in (type.layout, "A") and (type.mutable or not wanted.mutable)
+
+
+def common_type(first: Type, second: Type) -> Type:
+    """A type that values of both types have, for arrays and tuples of arrays that differ in their order only."""
+    if is_a(second, first):
+        return first
+    if isinstance(first, types.BaseTuple) and isinstance(second, types.BaseTuple):
+        return with_components(first, tuple(map(common_type, components_of(first), components_of(second))))
+    if isinstance(first, types.Array) and isinstance(second, types.Array):
+        layout: _Layout = first.layout if first.layout == second.layout else "A"
+        readonly = not (first.mutable and second.mutable)
+        return types.Array(first.dtype, first.ndim, layout, readonly, aligned=first.aligned and second.aligned)
+    return second if is_a(first, second) else first
+
+
 def parse_type(s: str) -> Type:
     """The type of a text. Raises ValueError, which says what can be written, if there is none."""
     s = s.strip()

@@ -19,7 +19,7 @@ A well-formed function:
  8. a value that is used is defined in the function, and its definition dominates the use; the operand of a phi is used
     at the end of the predecessor;
  9. a primal returns one value, an adjoint one for each parameter of its primal, and all returns of a function agree
-    in number and types;
+    in number and types; arrays may differ in their order;
 10. an adjoint knows its primal; alphas and `came_from` are in adjoints only, an alpha is of a value of the primal, and
     `came_from` names a block of the primal and one of its predecessors; so does `mirror`, if it is set;
 11. `add`, `sub` and `mul` of scalars: if a float or a complex number takes part, operands and result are of one type
@@ -46,6 +46,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 
 from numba import types
 
@@ -73,7 +74,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.ops import name_of
 from zygote_py.ir.text import Names, lines, names_of
-from zygote_py.ir.types import type_text
+from zygote_py.ir.types import common_type, is_a, type_text
 
 Subject = Function | Block | Value | Terminator
 
@@ -88,17 +89,20 @@ def verify(function: Function, pass_name: str = "") -> None:
 def verify_canonical(function: Function, pass_name: str = "") -> None:
     """Raise InternalError if `function` is not well formed and in canonical form."""
     verify(function, pass_name)
-    names = names_of(function)
-    faults = _Faults(function, names)
-    _check_canonical(function, names, faults)
+    faults = _Faults(function)
+    _check_canonical(function, faults)
     faults.report(pass_name)
 
 
 class _Faults:
-    def __init__(self, function: Function, names: Names) -> None:
+    def __init__(self, function: Function) -> None:
         self.function = function
-        self.names = names
         self.of: defaultdict[Subject, list[str]] = defaultdict(list)
+
+    @cached_property
+    def names(self) -> Names:
+        """The names in the text, which only messages need."""
+        return names_of(self.function)
 
     def add(self, subject: Subject, message: str) -> None:
         if message not in self.of[subject]:
@@ -119,8 +123,7 @@ class _Faults:
 class _Verifier:
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.names = names_of(function)
-        self.faults = _Faults(function, self.names)
+        self.faults = _Faults(function)
         self.own_blocks = set(function.blocks)
         self.defined: dict[Value, tuple[Block | None, int]] = {}
         primal = function.primal if function.kind == "adjoint" else None
@@ -129,6 +132,10 @@ class _Verifier:
             for block in primal.blocks:
                 for successor in block.successors:
                     self.primal_blocks.setdefault(successor, set()).add(block)
+
+    @property
+    def names(self) -> Names:
+        return self.faults.names
 
     def check(self, pass_name: str) -> None:
         """Check every invariant; dominance only in a graph that is one."""
@@ -244,7 +251,7 @@ class _Verifier:
 
     def _check_phi_types(self, phi: Phi) -> None:
         for pred, operand in phi.incoming.items():
-            if not _is_a(operand.type, phi.type):
+            if not is_a(operand.type, phi.type):
                 self.faults.add(
                     phi,
                     f"the operand for {self.names.block(pred)} is of type {type_text(operand.type)}, "
@@ -291,7 +298,7 @@ class _Verifier:
                 expected = f"{len(primal.params)} value{'s' if len(primal.params) != 1 else ''}"
                 self.faults.add(block.terminator, f"this adjoint returns {expected}, not {len(returned)}")
             first = returned if first is None else first
-            if returned != first:
+            if not _are_alike(returned, first):
                 shown = ", ".join(map(type_text, returned)), ", ".join(map(type_text, first))
                 self.faults.add(block.terminator, f"this returns ({shown[0]}), another return ({shown[1]})")
 
@@ -299,12 +306,12 @@ class _Verifier:
         return ", ".join(map(self.names.block, blocks))
 
 
-def _is_a(type: Type, wanted: Type) -> bool:
-    """Whether a value of a type is one of the type that is wanted."""
-    if not isinstance(type, types.Array) or not isinstance(wanted, types.Array):
-        return type == wanted
-    same = (type.dtype, type.ndim, type.aligned) == (wanted.dtype, wanted.ndim, wanted.aligned)
-    return same and wanted.layout in (type.layout, "A") and (type.mutable or not wanted.mutable)
+def _are_alike(returned: list[Type], others: list[Type]) -> bool:
+    """Whether two returns give the same types, or arrays that differ in their order."""
+    return len(returned) == len(others) and all(
+        is_a(type, common := common_type(type, other)) and is_a(other, common)
+        for type, other in zip(returned, others, strict=True)
+    )
 
 
 def _fits(value: object, t: Type) -> bool:
@@ -326,7 +333,7 @@ def _fits(value: object, t: Type) -> bool:
             return True
 
 
-def _check_canonical(function: Function, names: Names, faults: _Faults) -> None:
+def _check_canonical(function: Function, faults: _Faults) -> None:
     try:
         nest = loop_nest(function)
     except InternalError as error:
@@ -337,19 +344,20 @@ def _check_canonical(function: Function, names: Names, faults: _Faults) -> None:
     for loop in nest.loops:
         for what, blocks in (("preheader", loop.entering), ("latch", loop.latches)):
             if len(blocks) != 1:
-                shown = ", ".join(map(names.block, blocks))
+                shown = ", ".join(map(faults.names.block, blocks))
                 faults.add(loop.header, f"the loop has no single {what}: {shown}")
             elif not isinstance(blocks[0].terminator, Jump):
-                faults.add(blocks[0].terminator, f"the {what} of {names.block(loop.header)} has two successors")
+                faults.add(blocks[0].terminator, f"the {what} of {faults.names.block(loop.header)} has two successors")
         for block, _ in loop.exits:
             if block is not loop.header:
-                faults.add(block.terminator, f"an exit of the loop at {names.block(loop.header)} besides its header's")
+                header = faults.names.block(loop.header)
+                faults.add(block.terminator, f"an exit of the loop at {header} besides its header's")
     for block in function.blocks:
         if len(preds[block]) > 2 and block not in headers:
             faults.add(block, f"a merge of {len(preds[block])} predecessors")
         for successor in block.successors:
             if len(block.successors) > 1 and len(preds[successor]) > 1:
-                faults.add(block.terminator, f"the edge to {names.block(successor)} is critical")
+                faults.add(block.terminator, f"the edge to {faults.names.block(successor)} is critical")
     returns = [block for block in function.blocks if isinstance(block.terminator, Return)]
     if len(returns) != 1:
         faults.add(function, f"the function has {len(returns)} returns, not one")

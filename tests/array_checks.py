@@ -11,8 +11,8 @@ checked, for the given arguments and for the same in other layouts and in float3
 * the vector-Jacobian product against differences of the Numba-compiled function in float64, whose step is checked: two
   steps must agree. Small problems against the whole Jacobian, all against J v along a random direction (`<s, J v>`);
 * with several seeds that are not ones, through `value_and_gradient` of a weighted sum and through `pullback`: both for
-  the first layout, one of the two for each other layout and for float32, both for all of them if `thorough`, since
-  each is compiled anew;
+  the first layout, one of the two for each other layout and for float32, both for all of them if `thorough`. The first
+  of all is compiled, and the others are interpreted, unless everything is to be compiled (see `tests.modes`);
 * the emitted source in plain Python gives the same; a second call gives the same to the bit;
 * shapes, dtypes (float32 in, float32 out) and None for what has no derivative;
 * the value that `pullback` gives, and if `thorough` that of the weighted sum, is that of the Numba-compiled function to
@@ -27,6 +27,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,7 @@ from tests.array_trees import (
     seed_like,
     with_parts,
 )
+from tests.modes import is_interpreted, unless_native
 from tests.plain import plain
 
 Args = tuple[Any, ...]
@@ -96,14 +98,15 @@ def check_arrays(
         for position, layout in enumerate(kinds):
             gone = ways if thorough or not position else (ways[position % len(ways)],)
             changed, slow = laid_out(args, layout), in_python and not position
-            problem.compare(changed, seeds, expected, tolerance, f"layout {layout}", slow, gone)
+            problem.compare(changed, seeds, expected, tolerance, f"layout {layout}", slow, gone, not position)
         if float32:
             results = problem.result(narrow(args))
             narrowed = [in_types_of(seed, results) for seed in seeds]
             gone = ways if thorough else ways[:1]
-            problem.compare(narrow(args), narrowed, expected, tolerance32, "float32", False, gone)
-        for given in empty:
-            problem.at_zero_length(given)
+            problem.compare(narrow(args), narrowed, expected, tolerance32, "float32", False, gone, False)
+        with unless_native():
+            for given in empty:
+                problem.at_zero_length(given)
 
 
 @dataclass
@@ -127,8 +130,12 @@ class _Problem:
             self.wrt = self.wrt or [name for name, arg in zip(self.names, self.args, strict=True) if is_active(arg)]
         assert self.wrt, "no argument has a derivative"
         self.loss = _weighted_sum(self.function, self.primal, self.names, self.result(self.args), self.written)
-        self.value_and_gradient = zygote_py.value_and_gradient(self.loss, wrt=tuple(self.wrt))
+        self.value_and_gradient = self.new_gradient()
         self.compiled_loss = numba.njit(self.loss)
+
+    def new_gradient(self) -> Any:
+        """The gradient of the weighted sum, for which nothing is compiled yet."""
+        return zygote_py.value_and_gradient(self.loss, wrt=tuple(self.wrt or ()))
 
     def result(self, args: Args) -> tuple[Any, ...]:
         """What the compiled function returns, then what it leaves in the arrays that it writes to."""
@@ -197,16 +204,22 @@ class _Problem:
         how: str,
         slow: bool,
         ways: Sequence[str],
+        compiled: bool,
     ) -> None:
-        """Hold some ways to a gradient at the same point against the expected ones."""
+        """Hold some ways to a gradient at the same point against the expected ones; `compiled` is the first of them."""
         left = copied(args)
         value = self.primal(*left)
-        for k, seed in enumerate(seeds):
-            if "gradient" in ways:
-                self._differentiate(args, seed, left, expected, k, tolerance, how)
-            if "pullback" in ways:
-                self._pull_back(args, seed, value, left, expected, k, tolerance, how)
-            if slow:
+        for number, way in enumerate(ways):
+            with nullcontext() if compiled and not number else unless_native():
+                if way == "gradient" and is_interpreted():
+                    self.value_and_gradient = self.new_gradient()
+                for k, seed in enumerate(seeds):
+                    if way == "gradient":
+                        self._differentiate(args, seed, left, expected, k, tolerance, how)
+                    else:
+                        self._pull_back(args, seed, value, left, expected, k, tolerance, how)
+        if slow and not is_interpreted():
+            for k, seed in enumerate(seeds):
                 self._differentiate_in_python(args, seed, left, expected, k, tolerance, how)
 
     def _differentiate(
@@ -217,7 +230,7 @@ class _Problem:
         total, gradients = self.value_and_gradient(*given, *weights)
         self._like_arguments(args, gradients, how)
         expected.hold(k, real_parts(gradients), tol, f"{how}, seed {k}")
-        _same_memory(given, left, how)
+        _same_memory(given, left, how, exact=not is_interpreted())
         self._same_total(total, args, seed, f"{how}: the value")
         again = self.value_and_gradient(*copied(args), *weights)
         same(again, (total, gradients), f"{how}: the second call")
@@ -234,7 +247,7 @@ class _Problem:
 
     def _same_total(self, total: Any, args: Args, seed: tuple[Any, ...], how: str) -> None:
         """The weighted sum is that of the compiled function's results; of the compiled sum to the bit if thorough."""
-        if self.thorough:
+        if self.thorough and not is_interpreted():
             same(total, self.compiled_loss(*copied(args), *_weights(seed)), how, self.exact)
             return
         terms = real_parts(seed) * real_parts(self.result(args))
@@ -256,8 +269,8 @@ class _Problem:
         assert self.wrt is not None
         given = copied(args)
         got, back = zygote_py.pullback(self.function, *given)
-        same(got, value, f"{how}, pullback: the value", self.exact)
-        _same_memory(given, left, f"{how}, pullback")
+        same(got, value, f"{how}, pullback: the value", self.exact and not is_interpreted())
+        _same_memory(given, left, f"{how}, pullback", exact=not is_interpreted())
         named = dict(zip(self.written, seed[1:], strict=True))
         results = () if value is None else seed[:1]
         gradients = back(*results, **named)

@@ -1,4 +1,17 @@
-"""Golden texts: `golden(name, text)` compares a text with `tests/golden/NAME.txt`; how `-n` deals out the tests.
+"""How the tests run: compiled or interpreted, verified, dealt out; and golden texts.
+
+The default run is the quick one. Numba compiles without optimising, and tests that are marked `interpreted` run
+everything in plain Python, the emitted source and the functions that they decorate with `numba.njit`, as with
+`NUMBA_DISABLE_JIT=1`:
+
+    pytestmark = pytest.mark.interpreted        # a module
+    @pytest.mark.compiled                       # but for this test
+    @pytest.mark.optimised                      # the same, optimised
+
+`pytest --native` compiles and optimises everything; `pytest -m long` does too, and runs the long tests as well as all
+others.
+
+`golden(name, text)` compares a text with `tests/golden/NAME.txt`:
 
     def test_pow(golden):
         golden("pow", text(pow_primal()))
@@ -12,16 +25,20 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
+from tests.modes import compile_everything, optimiser, unless_native
 from zygote_py import cache
 
 # What is tested is what the compiler makes now. Processes that tests start have a cache, and a new one.
 cache.switch(False)
+os.environ["ZYGOTE_PY_VERIFY"] = "1"  # after every pass and every transform
 FOLDER = tempfile.mkdtemp(prefix="zygote-py-tests-")
 os.environ["ZYGOTE_PY_CACHE_DIR"] = FOLDER
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -31,6 +48,32 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the files in tests/golden anew")
+    parser.addoption("--native", action="store_true", help="compile and optimise everything that is tested")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--native") or config.getoption("markexpr") == "long":
+        compile_everything()
+    else:
+        os.environ.setdefault("NUMBA_OPT", "0")  # for processes that tests start, too
+        numba.config.reload_config()  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let `-m long` select every test: what the default run interprets is compiled there."""
+    if config.getoption("markexpr") == "long":
+        for item in items:
+            item.add_marker("long")
+
+
+@pytest.fixture(autouse=True)
+def _mode(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Interpret, or optimise, what is marked so; the closest mark counts."""
+    modes = {"interpreted": unless_native, "compiled": nullcontext, "optimised": optimiser}
+    marks = [modes[mark.name] for mark in request.node.iter_markers() if mark.name in modes]
+    with (*marks, nullcontext)[0]():
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)

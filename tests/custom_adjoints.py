@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 import zygote_py as zg
+from tests.modes import is_interpreted
 from tests.plain import plain
 from tests.reference import central, distance
 
@@ -30,7 +31,9 @@ def check(function, reference, *args):
     expected = central(reference, *args)
     assert expected.doubt is None
     derivative = zg.gradient(function)
-    for run in (derivative, derivative, plain(derivative.source(*args))):
+    for run in (
+        (derivative, derivative) if is_interpreted() else (derivative, derivative, plain(derivative.source(*args)))
+    ):
         given = copies(args)
         found = run(*given)
         found = found if len(args) > 1 else (found,)

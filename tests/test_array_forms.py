@@ -11,6 +11,8 @@ from tests.library.primals import agree
 from tests.traps import trap
 from zygote_py import gradient
 
+pytestmark = pytest.mark.interpreted
+
 ROW = np.array([0.31, -1.26, 2.37, 0.52])
 TABLE = np.random.default_rng(3).normal(size=(3, 4))
 LAYOUTS = {

@@ -10,6 +10,8 @@ import pytest
 
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 HERE = os.path.basename(__file__)
 
 

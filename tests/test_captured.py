@@ -9,6 +9,8 @@ from numba import njit
 
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 SCALE = 2.5
 WEIGHTS = np.array([1.0, 2.0, 3.0])
 POWER = 2
@@ -51,6 +53,7 @@ def test_an_integer_that_changes_is_compiled_anew(monkeypatch):
     assert df(x=1.0) == 3.0
 
 
+@pytest.mark.compiled
 def test_in_compiled_code_they_are_constants(monkeypatch):
     df = gradient(weighed)
 
@@ -65,6 +68,7 @@ def test_in_compiled_code_they_are_constants(monkeypatch):
     assert df(2) == 42.0  # an integer, another signature
 
 
+@pytest.mark.compiled
 def test_the_native_code_of_a_function_with_captured_values_can_be_read():
     text = gradient(weighed).inspect_llvm(2.0)
     assert text.startswith("define")

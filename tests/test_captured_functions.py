@@ -3,9 +3,12 @@
 import math
 
 import numpy as np
+import pytest
 from numba import njit
 
 from zygote_py import gradient
+
+pytestmark = pytest.mark.interpreted
 
 SCALE = 0.5
 

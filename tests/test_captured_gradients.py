@@ -21,6 +21,8 @@ from tests.plain import plain
 from tests.reference import central
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 W = np.array([0.5, -1.5, 2.0])
 SCALE = 2.5
 POWER = 2
@@ -447,6 +449,7 @@ def test_in_compiled_code():
     assert type(captured) is type(dg(1.5)[1][1])
 
 
+@pytest.mark.long
 def test_with_compilation_disabled():
     program = """\
         import numpy as np

@@ -1,10 +1,7 @@
 """`checkpoint`: what it computes is that of the function, what is kept are the arguments."""
 
 import math
-import os
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,6 +12,8 @@ from tests.plain import plain
 from tests.reference import central, distance
 from tests.test_recursion import check, normal
 from zygote_py import DifferentiationError
+
+pytestmark = pytest.mark.interpreted
 
 
 def steps(x, n):
@@ -346,13 +345,3 @@ def test_captured_from_outside():
         np.testing.assert_allclose(captured.w, np.array([1.0, 4.0]) * scale**2)
         assert captured.scale == pytest.approx(2.0 * scale * (w[0] + 4.0 * w[1]))
         w[0], scale = 1.5, 2.0  # read at each call
-
-
-def test_without_compilation():
-    """The same with Numba disabled, where the gradients run in plain Python."""
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
-        pytest.skip("it is disabled")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

@@ -16,6 +16,8 @@ from tests.plain import plain
 from zygote_py import gradient, value_and_gradient
 from zygote_py.adjoints.errors import DifferentiationError
 
+pytestmark = pytest.mark.interpreted
+
 rng = np.random.default_rng(5)
 
 

@@ -10,6 +10,8 @@ from tests.control_flow_programs import CASES, short_circuits
 from tests.random_programs.generator import load
 from zygote_py import gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 @pytest.mark.parametrize(("function", "inputs"), CASES, ids=[function.__name__ for function, _ in CASES])
 def test_gradient(function, inputs):

@@ -3,9 +3,6 @@
 import ctypes
 import ctypes.util
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +13,8 @@ import zygote_py as zg
 from tests import custom_adjoints as functions
 from tests.custom_adjoints import X, check, without_rule
 from zygote_py import gradient
+
+pytestmark = pytest.mark.interpreted
 
 
 @pytest.mark.parametrize(
@@ -131,6 +130,7 @@ def test_cfunc():
     zg.check_adjoint(square, 0.5)
 
 
+@pytest.mark.compiled
 def test_intrinsic():
     @intrinsic
     def square(context, x):
@@ -152,6 +152,7 @@ def test_intrinsic():
     zg.check_adjoint(square, 0.5)
 
 
+@pytest.mark.compiled
 def test_overloaded_stub():
     def square(x):
         raise NotImplementedError
@@ -282,25 +283,3 @@ def test_layouts():
 
 
 HOOKS = __file__.replace("test_custom", "test_stop_gradient")
-
-
-def test_without_compilation():
-    """The same with Numba disabled, where the gradients run in plain Python."""
-    names = ["programs", "the_rule_is", "structures", "object_mode", "test_hook", "test_ignore", "check_adjoint"]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        __file__,
-        HOOKS,
-        "-k",
-        " or ".join(names),
-    ]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
-        pytest.skip("it is disabled")
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

@@ -1,9 +1,6 @@
 """Rules of all forms: with several pullbacks, for any number of arguments, of methods, structures and views."""
 
 import math
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +11,8 @@ from numba import njit, vectorize
 import zygote_py as zg
 from tests.custom_adjoints import X, check, without_rule
 from zygote_py import DifferentiationError, gradient
+
+pytestmark = pytest.mark.interpreted
 
 # ------------------------------------------------------------------------------------------------ several pullbacks
 
@@ -471,13 +470,3 @@ def test_a_wrong_number_of_arguments_for_the_rule():
         gradient(lambda x: f(x))(2.0)
     with pytest.raises(DifferentiationError, match=r"returns 1 gradient, and `f` has 3 parameters"):
         gradient(lambda x: f(x, x, x))(2.0)
-
-
-def test_without_compilation():
-    """The same with Numba disabled, where the gradients run in plain Python."""
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
-        pytest.skip("it is disabled")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout

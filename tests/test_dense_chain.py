@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
+import pytest
 
 from tests.structure_checks import check_structures
 from zygote_py import gradient, value_and_gradient
+
+pytestmark = pytest.mark.interpreted
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ def test_a_chain_of_layers_of_several_classes():
     assert [type(layer) for layer in found[0].layers] == [Dense, Scale, Chain, Dense]
 
 
+@pytest.mark.compiled
 def test_the_types_of_the_gradient_are_static():
     model = Pair(dense(4, 3), dense(2, 4))
     df = gradient(loss, wrt="model")

@@ -12,6 +12,8 @@ import pytest
 from zygote_py import gradient, pullback, value_and_gradient
 from zygote_py.directions import derivative, hessian, hvp, jacobian
 
+pytestmark = pytest.mark.interpreted
+
 k = 3.0
 
 

@@ -25,6 +25,8 @@ from zygote_py.ir.types import parse_type
 from zygote_py.ir.verify import verify, verify_canonical
 from zygote_py.numba_adapter import typeof
 
+pytestmark = pytest.mark.interpreted
+
 CALLS = 25
 # Where an integer meets a float32, Numba computes with float64 in between, and the expansion does not.
 EXACT = [case for case in CASES if not any("f32" in param for param in case.params) or len(set(case.params)) == 1]
@@ -124,6 +126,7 @@ def test_interpreted(case: Case) -> None:
     assert False in seen
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("case", COMPILED)
 def test_compiled(case: Case) -> None:
     types = types_of(case)

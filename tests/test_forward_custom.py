@@ -12,6 +12,8 @@ from tests.forward import check_second, push
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.directions import hvp, jvp
 
+pytestmark = pytest.mark.interpreted
+
 V = np.array([1.0, -0.5, 0.3, 2.0])
 
 

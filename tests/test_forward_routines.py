@@ -9,6 +9,8 @@ import zygote_py as zg
 from tests.forward import check_second, push
 from tests.plain import plain
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([0.5, 1.2, -0.3, 0.8])
 V = np.array([1.0, -0.5, 0.3, 2.0])
 

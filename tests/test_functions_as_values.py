@@ -14,6 +14,8 @@ import pytest
 from tests.function_checks import check_functions
 from zygote_py import DifferentiationError, adjoint, gradient, ignore, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 def square(v):
     return v * v

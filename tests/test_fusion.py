@@ -11,6 +11,8 @@ from numba.core.runtime import _nrt_python, rtsys
 from tests.traps import steepest, trap
 from zygote_py import gradient
 
+pytestmark = pytest.mark.interpreted
+
 X, Y = np.linspace(0.1, 0.9, 50), np.linspace(0.5, 0.2, 50)
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.plain import plain
 from zygote_py import DifferentiationError, derivative, gradient, hessian, jacobian, jvp, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 W = np.array([1.0, 2.0])
 
 

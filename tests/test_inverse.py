@@ -23,6 +23,8 @@ from tests.reversible_programs import (
 )
 from zygote_py import DifferentiationError
 
+pytestmark = pytest.mark.interpreted
+
 
 def model(stiffness, weights):
     """A function whose step and inverse capture variables, one of them only the inverse."""
@@ -187,6 +189,7 @@ def test_states_are_those_that_are_walked_back():
         zg.check_inverse(square, 3.0)
 
 
+@pytest.mark.compiled
 def test_a_million_steps_take_no_memory(tmp_path):
     """In a process of its own, as the peak of a process never goes down."""
     program = """

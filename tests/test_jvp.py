@@ -15,6 +15,8 @@ import zygote_py as zg
 from tests.plain import plain
 from zygote_py import DifferentiationError, derivative, gradient, hvp, jvp, pushforward
 
+pytestmark = pytest.mark.interpreted
+
 
 class Spring(NamedTuple):
     stiffness: float

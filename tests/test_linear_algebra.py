@@ -8,6 +8,8 @@ import pytest
 import zygote_py as zg
 from tests.array_checks import check_arrays
 
+pytestmark = pytest.mark.interpreted
+
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(4, 4)) + 3 * np.eye(4)
 B = RNG.normal(size=(4, 3))
@@ -230,6 +232,7 @@ def test_a_refusal_at_run_time_names_the_operation():
     np.testing.assert_allclose(values(np.eye(3)), np.eye(3), atol=1e-12)
 
 
+@pytest.mark.compiled
 def test_shapes_that_do_not_fit_raise_what_the_function_raises():
     gradient = zg.gradient(lambda a, b: np.sum(a @ b))
     with pytest.raises(ValueError, match="incompatible array sizes"):

@@ -21,6 +21,8 @@ from tests.structure_checks import check_structures
 from tests.traps import trap
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([1.5, -0.7, 2.3, 0.4])
 
 
@@ -286,9 +288,17 @@ PROGRAMS = [
     *(a_queue, to_arrays, comprehensions_to_arrays),
 ]
 
+TYPED = (compared, assigned_typed)  # in which typed lists do something else than Python's
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+
+@pytest.mark.parametrize("program", [each for each in PROGRAMS if each not in TYPED], ids=lambda each: each.__name__)
 def test_programs(program):
+    trap(program, X.copy())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("program", TYPED, ids=lambda each: each.__name__)
+def test_programs_of_typed_lists(program):
     trap(program, X.copy())
 
 
@@ -316,6 +326,7 @@ def test_keys():
     check_structures(by_keys, X.copy())
 
 
+@pytest.mark.compiled
 def test_equal_keys_come_in_the_order_of_numba():
     def f(x):
         s = List()

@@ -14,6 +14,8 @@ from numba.typed import List
 from tests.structure_checks import check_structures
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([1.5, -0.5, 2.0])
 
 

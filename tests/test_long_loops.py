@@ -16,6 +16,8 @@ from tests.reference import central, distance
 from zygote_py import DifferentiationError
 from zygote_py.adjoints.binomial import iterations_before
 
+pytestmark = pytest.mark.interpreted
+
 SEGMENTS = SNAPSHOTS = None  # the tests give the functions others
 HOW = [(None, None), (1, None), (3, None), (None, 1), (None, 2), (None, 5)]
 

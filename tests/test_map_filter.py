@@ -12,6 +12,8 @@ import pytest
 from tests.function_checks import check_functions
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([0.5, 1.5, -2.0, 0.3])
 
 

@@ -25,6 +25,8 @@ from zygote_py import (
     value_gradient_hessian,
 )
 
+pytestmark = pytest.mark.interpreted
+
 
 class Pair(NamedTuple):
     a: float

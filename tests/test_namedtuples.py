@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import pytest
 
 from tests.structure_checks import check_structures
 from zygote_py import gradient, value_and_gradient
+
+pytestmark = pytest.mark.interpreted
 
 
 class Point(NamedTuple):

@@ -10,6 +10,8 @@ from tests.library.primals import agree
 from tests.traps import trap
 from zygote_py import gradient, pullback
 
+pytestmark = pytest.mark.interpreted
+
 FUNCTIONS = {
     "elementwise": lambda x, y: np.sin(x) * np.exp(-y) + x / y - x**2,
     "with numbers": lambda x, y: 2.0 * x + (1 - y) ** 3 + np.arctan2(x, 0.5),

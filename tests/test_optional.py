@@ -11,6 +11,8 @@ import pytest
 from tests.function_checks import check_functions
 from zygote_py import DifferentiationError, gradient, pullback
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([0.5, 1.2, -0.3, 0.8])
 
 

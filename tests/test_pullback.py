@@ -18,6 +18,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from zygote_py import DifferentiationError, gradient, pullback
 
+pytestmark = pytest.mark.interpreted
+
 
 @dataclass(frozen=True)
 class State:

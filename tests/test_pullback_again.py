@@ -10,6 +10,8 @@ import pytest
 from tests.reference import central
 from zygote_py import pullback
 
+pytestmark = pytest.mark.interpreted
+
 
 def kept_in_a_record(x, n):
     for _ in range(n):

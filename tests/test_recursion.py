@@ -10,6 +10,8 @@ from tests.plain import plain
 from tests.reference import central, distance
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 def fact(n):
     return n * fact(n - 1) if n > 1 else 1.0
@@ -286,6 +288,7 @@ def chain(x, n):
     return x if n == 0 else 0.5 * math.sin(chain(x, n - 1)) + 0.9 * x
 
 
+@pytest.mark.optimised
 def test_a_deep_recursion():
     n = 10_000
     y, d = 0.3, 1.0
@@ -294,6 +297,7 @@ def test_a_deep_recursion():
     assert gradient(chain, wrt="x")(0.3, n) == pytest.approx(d, rel=1e-13)
 
 
+@pytest.mark.compiled
 def test_a_recursion_that_is_too_deep_is_refused_before_the_stack_ends():
     df = gradient(chain, wrt="x")
     with pytest.raises(RecursionError, match=r"chain calls itself more than \d+ times in turn: write it as a loop"):

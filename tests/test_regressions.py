@@ -11,6 +11,8 @@ from tests.checks import check
 from tests.random_programs.generator import load
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([0.3, 1.2, -0.7, 2.1])
 Y = np.array([1.1, -0.4, 0.8, 0.5])
 

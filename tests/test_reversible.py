@@ -41,6 +41,8 @@ from tests.reversible_programs import (
     whole_tuple,
 )
 
+pytestmark = pytest.mark.interpreted
+
 WALKING = [
     *((scalar, (0.4, 1.2, n)) for n in (0, 1, 2, 40)),
     *((integrated, (0.4, 0.2, 1.2, 0.1, n)) for n in (0, 1, 50)),

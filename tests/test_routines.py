@@ -9,6 +9,8 @@ from tests.test_recursion import check, normal
 from zygote_py import gradient
 from zygote_py.frontend import program
 
+pytestmark = pytest.mark.interpreted
+
 
 def sq(x):
     return x * x + math.sin(x)

@@ -15,6 +15,8 @@ from scipy.integrate import solve_ivp
 
 import zygote_py as zg
 
+pytestmark = pytest.mark.interpreted
+
 
 class Pair(NamedTuple):
     product: float

@@ -16,6 +16,8 @@ from zygote_py import gradient, value_and_gradient
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.directions import derivative, hessian, hvp, jvp
 
+pytestmark = pytest.mark.interpreted
+
 
 def at(derived, *args):
     """What a derivative gives, its emitted source run in plain Python."""

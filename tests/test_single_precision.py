@@ -17,6 +17,8 @@ from numba import njit
 
 from zygote_py import gradient
 
+pytestmark = pytest.mark.interpreted
+
 x, y = np.float32(0.5), np.float32(1.5)
 z = np.complex64(0.5 - 0.25j)
 a = np.linspace(0.5, 1.5, 4, dtype=np.float32)

@@ -18,6 +18,8 @@ from zygote_py import adjoint
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.sparse import SparseHessian, SparseJacobian
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([0.7, 1.2, 0.9, 1.4, 0.6, 1.1, 0.8])
 A = np.random.default_rng(0).uniform(0.5, 1.0, (4, 7))
 
@@ -512,6 +514,7 @@ def test_it_can_be_pickled():
         narrow(X)
 
 
+@pytest.mark.long
 def test_without_compiling():
     program = textwrap.dedent("""
         import numpy as np

@@ -11,6 +11,8 @@ from tests.plain import plain
 from tests.reference import central
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 def test_stop_gradient():
     assert zg.stop_gradient(X) is X

@@ -19,6 +19,8 @@ from tests.plain import plain
 from tests.traps import steepest, trap
 from zygote_py import gradient
 
+pytestmark = pytest.mark.interpreted
+
 rng = np.random.default_rng(11)
 
 # Loops

@@ -9,9 +9,12 @@ import re
 
 import numba
 import numpy as np
+import pytest
 
 from tests.traps import steepest, trap
 from zygote_py import DifferentiationError, gradient, value_and_gradient
+
+pytestmark = pytest.mark.interpreted
 
 rng = np.random.default_rng(11)
 
@@ -94,6 +97,7 @@ def test_a_shift_the_other_way_and_a_reversal():
     trap(f, x, expected=steepest(f, x))
 
 
+@pytest.mark.compiled
 def test_an_update_of_what_overlaps():
     """NumPy adds what was there before; Numba goes from element to element, and its function is what counts."""
 

@@ -1,5 +1,7 @@
 """How a trap is tested: `trap(function, *args, expected=(...))`, compiled, a second time, and in plain Python.
 
+Where nothing is compiled (see `tests.modes`), in plain Python only.
+
     def f(x):
         x *= 2.0
         return x[0] * x[1]
@@ -22,6 +24,7 @@ import numba
 import numpy as np
 
 from tests.array_trees import copied, is_active, same
+from tests.modes import is_interpreted
 from tests.plain import plain
 from tests.reference import central
 from zygote_py import value_and_gradient
@@ -44,7 +47,7 @@ def trap(
         for gradient, right in zip(gradients, expected, strict=True):
             assert np.shape(gradient) == np.shape(right), f"{how}: shape {np.shape(gradient)}"
             np.testing.assert_allclose(gradient, right, rtol=tolerance or 1e-11, atol=tolerance or 1e-11, err_msg=how)
-        exact = how != "in plain Python"
+        exact = how != "in plain Python" and not is_interpreted()
         same(result, value, f"{how}: the value", exact)
         same(given, left, f"{how}: the arguments are not left as the function leaves them", exact)
 
@@ -55,8 +58,10 @@ def ways(function: Callable[..., Any], *args: Any) -> Iterator[tuple[str, Any, t
     wrt = tuple(name for name, arg in zip(names, args, strict=True) if is_active(arg))
     derivative = value_and_gradient(function, wrt=wrt)
     with quiet():
-        in_python = plain(derivative.source(*args))
-        for how, run in (("compiled", derivative), ("a second time", derivative), ("in plain Python", in_python)):
+        found = [("called", derivative), ("a second time", derivative)]
+        if not is_interpreted():
+            found.append(("in plain Python", plain(derivative.source(*args))))
+        for how, run in found:
             given = copied(args)
             value, gradients = run(*given)
             yield how, value, gradients, given

@@ -17,6 +17,7 @@ from zygote_py.ir.arrays.scalars import compute
 from zygote_py.ir.arrays.shapes import INDEX, Shapes
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, replace_values
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import order_blocks, rename_incoming
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
@@ -97,6 +98,7 @@ class _Expansion:
         self.function.blocks = blocks
         replace_values(self.function, self.replaced)
         order_blocks(self.function)
+        check_after("expand_arrays", self.function)
 
     def _expand(self, block: Block) -> list[Block]:
         """Expand one block; the blocks that follow it now."""

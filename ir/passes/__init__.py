@@ -2,17 +2,15 @@
 
     run(function, CLEAN_UP)
 
-With `ZYGOTE_PY_VERIFY=1` in the environment the function is verified after each pass; `ZYGOTE_PY_DUMP=all`, or the
-names of passes (`ZYGOTE_PY_DUMP=unrotate_loops,merge_blocks`), writes its text after these to stderr.
+The environment can ask for a check or a dump after each of them (see `zygote_py.ir.debug`).
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 
 from zygote_py.ir.core import Function
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.passes.accumulations import recognise_accumulations
 from zygote_py.ir.passes.bare_headers import bare_headers
 from zygote_py.ir.passes.binary_merges import make_merges_binary
@@ -32,8 +30,6 @@ from zygote_py.ir.passes.promote_accumulations import promote_accumulations
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
 from zygote_py.ir.passes.split_critical_edges import split_critical_edges
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify
 
 Pass = Callable[[Function], None]
 
@@ -102,12 +98,7 @@ __all__ = [
 
 
 def run(function: Function, passes: Sequence[Pass]) -> None:
-    """Run `passes` on `function`, in place. Raises InternalError if a pass leaves it not well formed (see above)."""
-    verifies = os.environ.get("ZYGOTE_PY_VERIFY") == "1"
-    dumped = os.environ.get("ZYGOTE_PY_DUMP", "").split(",")
+    """Run `passes` on `function`, in place."""
     for step in passes:
         step(function)
-        if "all" in dumped or step.__name__ in dumped:
-            print(f"--- {function.name} after {step.__name__}", text(function), sep="\n", file=sys.stderr)
-        if verifies:
-            verify(function, step.__name__)
+        check_after(step.__name__, function)

@@ -19,6 +19,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Return, Routine, Type, Value, replace_values
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.passes.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
 
@@ -26,8 +27,10 @@ from zygote_py.ir.types import components_of
 def flatten_results(function: Function, routines: Collection[Routine]) -> None:
     """Flatten what the routines return, in place, in them and where they are called: in these, and in a function."""
     changed = {routine for routine in routines if _flatten(routine.function)}
-    for each in (function, *(routine.function for routine in routines)):
+    functions = (function, *(routine.function for routine in routines))
+    for each in functions:
         _take_apart_again(each, changed)
+    check_after("flatten_results", *functions)
 
 
 def _flatten(function: Function) -> bool:

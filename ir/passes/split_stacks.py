@@ -30,6 +30,7 @@ from zygote_py.ir.core import (
     Value,
     replace_values,
 )
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.passes.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
@@ -53,6 +54,7 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
             remove_dead_code(each)  # tuples with such stacks, of which what is in them was taken
         if not set(before).isdisjoint(value for each in functions for value in each.values()):
             raise InternalError("split_stacks: a stack of tuples is left")
+    check_after("split_stacks", *functions)
 
 
 def _depth(kind: Type) -> int:

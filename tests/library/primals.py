@@ -1,6 +1,8 @@
 """What the front end makes of a function, emitted and compiled again, beside the function compiled by Numba itself.
 
 agree(lambda x: np.median(x), x)        # the same value, type, dtype, shape; or the same error
+
+Where nothing is compiled (see `tests.modes`) the emitted source is compared with NumPy itself, to rounding.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from tests import array_trees
+from tests.modes import is_interpreted
 from zygote_py import numba_adapter
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
@@ -73,7 +77,7 @@ _COMPILED: dict[Any, tuple[Any, Any]] = {}
 def _both(f: Any, *args: Any) -> tuple[Any, Any]:
     """The function as the front end has it and as it is, both compiled, once for the same code and types."""
     captured = tuple(cell.cell_contents for cell in f.__closure__ or ())
-    key = (f.__code__, captured, tuple(map(numba_adapter.typeof, args)))
+    key = (f.__code__, captured, tuple(map(numba_adapter.typeof, args)), is_interpreted())
     if key not in _COMPILED:
         _COMPILED[key] = primal(f, *args), numba.njit(f)
     return _COMPILED[key]
@@ -85,11 +89,17 @@ def agree(f: Any, *args: Any, ulps: int = 0) -> None:
     found, left = outcome(ours, *args)
     expected, left_by_numba = outcome(theirs, *args)
     what = f"{inspect.getsource(f).strip()}\n{args}"
+    if is_interpreted() and isinstance(expected, Exception):  # NumPy's errors are others
+        assert isinstance(found, Exception), (what, found, expected)
+        return
     if isinstance(expected, Exception):
         assert isinstance(found, type(expected)), (what, found, expected)
         return
     if isinstance(found, Exception):
         raise AssertionError(what) from found
+    if is_interpreted():
+        array_trees.same((found, left), (expected, left_by_numba), what, exact=False)
+        return
     same(found, expected, what, ulps)
     same(left, left_by_numba, what, 0)
 

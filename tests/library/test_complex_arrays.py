@@ -10,6 +10,8 @@ from tests.library.differences import holds
 from tests.library.primals import agree
 from zygote_py import gradient
 
+pytestmark = pytest.mark.interpreted
+
 RNG = np.random.default_rng(11)
 ROW = RNG.normal(size=6) + 1j * RNG.normal(size=6)
 TABLE = RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))
@@ -61,6 +63,7 @@ def interpolated(x, xp, fp):
 GRID = np.sort(RNG.normal(size=6))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "heights",
     [ROW, SPECIAL, pytest.param(ROW.astype(np.complex64), marks=pytest.mark.long)],
@@ -73,6 +76,7 @@ def test_interpolation(heights):
     agree(lambda x, xp, fp: np.interp(x, xp, fp), x[:6].reshape(2, 3), GRID, heights)
 
 
+@pytest.mark.compiled
 def test_interpolation_with_few_points_or_equal_ones():
     for size in (0, 1, 2):
         agree(interpolated, GRID + 0.1, GRID[:size], ROW[:size])

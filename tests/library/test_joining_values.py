@@ -7,6 +7,8 @@ import pytest
 
 from tests.library.compiled import check, samples
 
+pytestmark = pytest.mark.interpreted
+
 
 @pytest.mark.parametrize("ndim", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_concatenate(ndim):
@@ -87,6 +89,7 @@ def test_split(ndim):
         check(lambda a, n, axis: np.array_split(a, n, axis), np.array_split, strided, 4, axis, runtime=True)
 
 
+@pytest.mark.compiled
 def test_splits():
     x = samples(3, lengths=(4, 2, 6))[0]
     check(lambda a, n: np.vsplit(a, n), np.vsplit, x, 2)

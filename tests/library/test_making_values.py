@@ -9,6 +9,8 @@ from numba.np.extensions import cross2d
 from tests.library import compiled
 from tests.library.compiled import check, with_samples
 
+pytestmark = pytest.mark.interpreted
+
 
 @with_samples
 def test_diag(samples):

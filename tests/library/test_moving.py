@@ -12,6 +12,8 @@ from numba.np.extensions import cross2d
 
 from tests.library.differences import differentiates, holds
 
+pytestmark = pytest.mark.interpreted
+
 RNG = np.random.default_rng(7)
 V, W, T = RNG.normal(size=4), RNG.normal(size=3), RNG.normal(size=2)
 M, C = RNG.normal(size=(3, 4)), RNG.normal(size=(2, 3, 2))

@@ -8,6 +8,8 @@ import pytest
 import zygote_py.library.moving  # noqa: F401
 from tests.library.compiled import check, samples, with_samples
 
+pytestmark = pytest.mark.interpreted
+
 
 @pytest.mark.parametrize("ndim", [1, 3])
 @with_samples

@@ -15,6 +15,8 @@ from zygote_py.frontend import lower
 from zygote_py.library.registry import implementation_of
 from zygote_py.numba_adapter import inference
 
+pytestmark = pytest.mark.interpreted
+
 VECTOR = types.float64[::1]
 ROW = np.array([3.0, 1.0, 2.0])
 

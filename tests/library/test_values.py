@@ -7,6 +7,8 @@ import pytest
 
 from tests.library.primals import agree
 
+pytestmark = pytest.mark.interpreted
+
 RNG = np.random.default_rng(5)
 ROW = RNG.normal(size=7)
 TABLE = RNG.normal(size=(3, 4))

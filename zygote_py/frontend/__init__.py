@@ -26,6 +26,7 @@ from zygote_py.frontend.program import Program
 from zygote_py.given import calling, given_for
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Function, Routine, Type
+from zygote_py.ir.debug import check_after
 from zygote_py.ir.routines import find_effects
 from zygote_py.statements import Capture, TypedFunction
 
@@ -103,7 +104,9 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
         if callee.given is not None:
             given.add_rule(callee, routine, program)
     find_effects(tuple(made))
-    separate((function, *(routine.function for routine in made)), tuple(made))
+    functions = (function, *(routine.function for routine in made))
+    separate(functions, tuple(made))
+    check_after("lower", *functions)
     count = typed.argument_count
     if typed.parameters[count - 1 : count] == (numba_adapter.CLOSURE,):
         count -= 1
