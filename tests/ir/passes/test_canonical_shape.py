@@ -1,6 +1,9 @@
-from transform import check
+import pytest
+from transform import check, read, shown
 
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.passes import make_merges_binary, merge_returns, split_critical_edges
+from zygote_py.ir.verify import verify
 
 
 def test_returns_are_merged():
@@ -44,6 +47,23 @@ def test_returns_of_one_value_need_no_phi():
         "b0:\n  branch %p, b1, b2\nb1:\n  return %x\nb2:\n  return %x",
         "b0:\n  branch %p, b1, b2\nb1:\n  jump b3\nb2:\n  jump b3\nb3:\n  return %x",
     )
+
+
+@pytest.mark.parametrize("two", ["f64[:]A", "f64[:]F", "readonly f64[:]A"])
+def test_returned_arrays_may_differ_in_their_order(two):
+    header = f"function f(%a: f64[:], %b: {two}, %p: bool) -> f64[:]"
+    function = read("b0:\n  branch %p, b1, b2\nb1:\n  return %a\nb2:\n  return %b", header)
+    merge_returns(function)
+    verify(function)
+    merged = "f64[:]A" if two == "f64[:]F" else two
+    assert "phi b1: %a, b2: %b" in shown(function)
+    assert f"%t: {merged} = phi" in shown(function)
+
+
+def test_returns_that_differ_otherwise_are_a_fault():
+    header = "function f(%a: f64[:], %b: f64[:, :], %p: bool) -> f64[:]"
+    with pytest.raises(InternalError, match="this returns"):
+        read("b0:\n  branch %p, b1, b2\nb1:\n  return %a\nb2:\n  return %b", header)
 
 
 def test_critical_edges_are_split():
