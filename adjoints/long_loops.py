@@ -160,11 +160,10 @@ class _Division:
         with_snapshots = snapshots != Const(0, INT)
         if with_snapshots:
             self._count_iterations()
-        memory = Memory(self._function)
-        self._check(memory)
+        self._check(Memory(self._function))
         for phi in self._loop.header.phis:
             define([phi], self._before)
-        inputs = self._inputs(memory)
+        inputs = self._inputs(Memory(self._function))
         self._loop.forget_values()
         steps = Routine(f"{self._function.name}_steps")
         steps.runs_again = True

@@ -7,18 +7,30 @@
 A root stands for all the memory that a value may reach: arrays, and what is in tuples and lists. Parameters, and the
 items of those that are tuples, are taken to share none (who calls sees to it, where it matters). Nothing is known of
 single elements.
+
+    memory = Memory(function)
+    memory.may_be_written_after(%s, (%x,))
+    with memory.order_of(b0) as order:          # b0 must not change meanwhile
+        order.writes_between(%row, %s, %x)
+
+A `Memory` takes down at the start all that it answers by: where each value stands, what follows each block. It never
+mixes that with what has become of the function since. A value that was made since is unknown to it: asking for that is
+an InternalError, and so is the order of a block that has changed.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
 
@@ -141,11 +153,16 @@ class Memory:
         self._parent: dict[Value, Value] = {}
         self._parts: dict[tuple[Value, object], Value] = {}  # the items of parameters that are tuples, by number
         self._same_part: dict[Value, Value] = {}
-        self._place: dict[Value, tuple[Block, int]] = {}
+        self._values: dict[Block, tuple[Value, ...]] = {}
+        self._successors: dict[Block, tuple[Block, ...]] = {}
+        self._place: dict[Value, tuple[Block | None, int]] = dict.fromkeys(function.params, (None, 0))
         self._writers: dict[Value, list[Instr]] = {}
+        self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the places of its writers, in order
         self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
         for block in function.blocks:
-            for index, value in enumerate((*block.phis, *block.instrs)):
+            self._values[block] = (*block.phis, *block.instrs)
+            self._successors[block] = block.successors
+            for index, value in enumerate(self._values[block]):
                 self._place[value] = block, index
                 shared = list(_shares(value)) if not self._is_part(value) else []
                 for other in shared:  # a push has no memory itself
@@ -165,16 +182,21 @@ class Memory:
         self._kept = {
             self._find(value) for value in function.values() if has_memory(value.type) and not _is_one_array(value)
         }
-        for block in function.blocks:
-            for instr in block.instrs:
+        for block, values in self._values.items():
+            for index, instr in enumerate(values):
                 if isinstance(instr, Instr):
                     for target in writes(instr):
                         if isinstance(target, Value):
-                            self._writers.setdefault(self._find(target), []).append(instr)
+                            root = self._find(target)
+                            self._writers.setdefault(root, []).append(instr)
+                            self._written.setdefault(root, {}).setdefault(block, []).append(index)
 
     def root(self, operand: Operand) -> Value | None:
         """The root of what a value may reach; None if it has no memory."""
-        return self._find(operand) if isinstance(operand, Value) and has_memory(operand.type) else None
+        if not isinstance(operand, Value) or not has_memory(operand.type):
+            return None
+        self._where(operand)
+        return self._find(operand)
 
     def seen_outside(self, root: Value) -> list[Value]:
         """The arrays with this root that the caller has: parameters, and items of those that are tuples."""
@@ -218,13 +240,25 @@ class Memory:
             self._written_after(instr, target, before) for target in (reads(instr) if targets is None else targets)
         )
 
-    def writes_between(self, first: Instr, last: Instr, target: Operand) -> bool:
-        """Whether anything between two instructions of one block may write to what `target` may reach."""
-        block, start = self._place[first]
-        other, end = self._place[last]
-        assert block is other
-        between = set((*block.phis, *block.instrs)[start + 1 : end])
-        return any(writer in between for writer in self.writers(target))
+    @contextmanager
+    def order_of(self, block: Block) -> Iterator[Order]:
+        """The order of the instructions of a block, which must be what it was, and stay so until this is left.
+
+        It costs as much as to go through the block once. Raises InternalError if the block has changed.
+        """
+        self._check_unchanged(block)
+        yield Order(self, block, self._place, self._written)
+        self._check_unchanged(block)
+
+    def _check_unchanged(self, block: Block) -> None:
+        if self._values.get(block) != (*block.phis, *block.instrs):
+            raise InternalError("memory: a block has changed since its order was taken down")
+
+    def _where(self, value: Value) -> tuple[Block | None, int]:
+        found = self._place.get(value)
+        if found is None:
+            raise InternalError(f"memory: `{value.hint}` was made after what is known of memory was taken down")
+        return found
 
     def _is_part(self, value: Value) -> bool:
         """Whether a value is an item of a parameter that is a tuple: the items share no memory."""
@@ -241,30 +275,26 @@ class Memory:
         return False
 
     def _written_after(self, instr: Instr, target: Operand, before: Collection[Block]) -> bool:
-        writers = set(self.writers(target))
-        if not writers:
+        root = self.root(target)
+        written = {} if root is None else self._written.get(root, {})
+        if not written:
             return False
         fresh = self._fresh(target)
-        block, index = self._place[instr]
-        values: tuple[Value, ...] = (*block.phis, *block.instrs)
-        for value in values[index + 1 :]:
-            if value in writers:
-                return True
-            if value is fresh:
-                return False
-        pending, seen = list(block.successors), set(before)
+        home, made = (None, 0) if fresh is None else self._where(fresh)
+        block, start = self._where(instr)
+        assert block is not None
+        pending, seen = [(block, start)], set(before)
         while pending:
-            block = pending.pop()
-            if block in seen:
-                continue
-            seen.add(block)
-            for value in (*block.phis, *block.instrs):
-                if value in writers:
-                    return True
-                if value is fresh:
-                    break
-            else:
-                pending += block.successors
+            block, start = pending.pop()
+            places = written.get(block, ())
+            first = bisect_right(places, start)
+            remade = block is home and made > start
+            if first < len(places) and not (remade and made < places[first]):
+                return True
+            if not remade:
+                following = [each for each in self._successors[block] if each not in seen]
+                seen.update(following)
+                pending += [(each, -1) for each in following]
         return False
 
     def _fresh(self, target: Operand) -> Value | None:
@@ -276,9 +306,12 @@ class Memory:
         return target
 
     def _find(self, value: Value) -> Value:
-        while (above := self._parent.get(value)) is not None:
-            value = above
-        return value
+        root = value
+        while (above := self._parent.get(root)) is not None:
+            root = above
+        while value is not root:  # the next time it is one step
+            self._parent[value], value = root, self._parent[value]
+        return root
 
     def _union(self, a: Value, b: Value) -> None:
         a, b = self._find(a), self._find(b)
@@ -286,6 +319,45 @@ class Memory:
             if isinstance(b, Param):
                 a, b = b, a
             self._parent[b] = a
+
+
+class Order:
+    """What the instructions of one block write, and in what order: see `Memory.order_of`."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        block: Block,
+        place: Mapping[Value, tuple[Block | None, int]],
+        written: Mapping[Value, Mapping[Block, Sequence[int]]],
+    ) -> None:
+        self._memory = memory
+        self._block = block
+        self._place = place
+        self._written = written
+
+    def __contains__(self, value: Value) -> bool:
+        """Whether the block defines a value."""
+        return value in self._place and self._place[value][0] is self._block
+
+    def writes_between(self, first: Instr, last: Instr, target: Operand) -> bool:
+        """Whether anything between two instructions, which do not count, may write to what `target` may reach."""
+        return self._writes(self._index(first) + 1, last, target)
+
+    def writes_since(self, first: Instr, last: Instr, target: Operand) -> bool:
+        """The same, but that `first` counts: whether what was read just before it is still so just before `last`."""
+        return self._writes(self._index(first), last, target)
+
+    def _writes(self, start: int, last: Instr, target: Operand) -> bool:
+        root = self._memory.root(target)
+        places = () if root is None else self._written.get(root, {}).get(self._block, ())
+        found = bisect_left(places, start)
+        return found < len(places) and places[found] < self._index(last)
+
+    def _index(self, instr: Instr) -> int:
+        if instr not in self:
+            raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is asked for")
+        return self._place[instr][1]
 
 
 def _is_one_array(value: Value) -> bool:

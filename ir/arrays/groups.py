@@ -36,7 +36,7 @@ from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.scalars import is_cheap
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value, operands
-from zygote_py.ir.memory import Memory
+from zygote_py.ir.memory import Memory, Order
 
 _FAR = 12  # how many groups further on a group is looked for that another may be joined with
 
@@ -162,7 +162,8 @@ def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
                     uses.setdefault(operand, []).append(node if isinstance(node, Instr) else None)
     plan = Plan({}, {})
     for block in function.blocks:
-        found = _BlockGroups(block, uses, shapes, memory)
+        with memory.order_of(block) as order:
+            found = _BlockGroups(block, uses, shapes, memory, order)
         plan.nodes |= found.nodes
         for group in found.groups:
             instr = block.instrs[group.position]
@@ -174,8 +175,11 @@ def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
 class _BlockGroups:
     """The groups of one block. It is gone through from its end, so that the uses of a value are known before it."""
 
-    def __init__(self, block: Block, uses: dict[Value, list[Instr | None]], shapes: Shapes, memory: Memory) -> None:
+    def __init__(
+        self, block: Block, uses: dict[Value, list[Instr | None]], shapes: Shapes, memory: Memory, order: Order
+    ) -> None:
         self.block = block
+        self.order = order
         self.uses = uses
         self.shapes = shapes
         self.memory = memory
@@ -271,7 +275,7 @@ class _BlockGroups:
     def _unchanged(self, node: Node, position: int) -> bool:
         """Whether what an instruction reads is the same at another place of the block."""
         first, last = sorted((node.position, position))
-        return not any(self.memory.writes_between(self._at(first), self._at(last), operand) for operand in node.read)
+        return not any(self.order.writes_between(self._at(first), self._at(last), operand) for operand in node.read)
 
     def _keeps_clear(self, node: Node, root: Node) -> bool:
         """Whether a store of one element leaves those alone that are read for the next."""
@@ -382,7 +386,7 @@ class _BlockGroups:
                     return False
         first, last = self._at(group.position), self._at(other.position)
         return not any(
-            self.memory.writes_between(first, last, operand) for node in group.nodes for operand in node.read
+            self.order.writes_between(first, last, operand) for node in group.nodes for operand in node.read
         )
 
     def _at(self, position: int) -> Instr:

@@ -20,8 +20,8 @@ from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, is_scalar,
 from zygote_py.ir.arrays.loops import INDEX, Nest
 from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
 from zygote_py.ir.arrays.writer import Writer
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi
-from zygote_py.ir.memory import Memory
+from zygote_py.ir.core import Block, Branch, CameFrom, Const, Function, Instr, Jump, Operand, Phi
+from zygote_py.ir.memory import Memory, Order
 
 _PLACES = types.Array(INDEX, 1, "C")
 
@@ -30,22 +30,24 @@ def replace_masks(function: Function) -> None:
     """Bring indexing with arrays into the form that has integers, arrays of integers, and `:` only."""
     memory = Memory(function)
     for block in function.blocks:
-        made: list[Instr] = []
+        instrs: list[Instr | CameFrom] = []
         known: dict[Operand, tuple[Instr, Instr]] = {}
-        for instr in list(block.instrs):
-            if not isinstance(instr, Instr):
-                continue
-            first = 1 if instr.op is ops.getitem else 2 if instr.op is ops.setitem else 0
-            arrays = [item for item in instr.args[first:] if is_numeric(item.type)] if first else []
-            if not arrays or not is_numeric(instr.args[0].type):
-                continue
-            made = _prepare(instr, first, memory, known)
-            place = block.instrs.index(instr)
-            block.instrs[place:place] = made
+        with memory.order_of(block) as order:
+            for instr in block.instrs:
+                if isinstance(instr, Instr):
+                    first = 1 if instr.op is ops.getitem else 2 if instr.op is ops.setitem else 0
+                    arrays = [item for item in instr.args[first:] if is_numeric(item.type)] if first else []
+                    if arrays and is_numeric(instr.args[0].type):
+                        instrs += _prepare(instr, first, order, known)
+                instrs.append(instr)
+        block.instrs = instrs
 
 
-def _prepare(instr: Instr, first: int, memory: Memory, known: dict[Operand, tuple[Instr, Instr]]) -> list[Instr]:
-    """The instructions to be put before one that indexes with arrays."""
+def _prepare(instr: Instr, first: int, order: Order, known: dict[Operand, tuple[Instr, Instr]]) -> list[Instr]:
+    """The instructions to be put before one that indexes with arrays.
+
+    `known` are, for each mask, the last instruction before which its places were asked for, and these.
+    """
     source, value, index = instr.args[0], instr.args[1:first], instr.args[first:]
     if any(isinstance(item.type, types.NoneType) for item in index):
         return []
@@ -59,7 +61,7 @@ def _prepare(instr: Instr, first: int, memory: Memory, known: dict[Operand, tupl
     for place, item in enumerate(items):
         if _is_mask(item):
             found = known.get(item)
-            if found is None or memory.writes_between(found[0], instr, item):
+            if found is None or order.writes_since(found[0], instr, item):
                 positions = Instr(np.flatnonzero, (item,), _PLACES, "", instr.loc)
                 made.append(positions)
                 known[item] = found = instr, positions

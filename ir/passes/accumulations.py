@@ -16,8 +16,8 @@ from collections import Counter
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Operand, operands
-from zygote_py.ir.memory import Memory
+from zygote_py.ir.core import Block, CameFrom, Const, Function, Instr, Operand, operands
+from zygote_py.ir.memory import Memory, Order
 
 
 def recognise_accumulations(function: Function) -> None:
@@ -30,26 +30,32 @@ def recognise_accumulations(function: Function) -> None:
         for operand in operands(node)
     )
     for block in function.blocks:
-        instrs: list[object] = []
-        removed: set[object] = set()
-        for instr in block.instrs:
-            found = _matched(instr, uses) if isinstance(instr, Instr) else None
-            if found is None or not isinstance(instr, Instr):
-                instrs.append(instr)
-                continue
-            read, total, value = found
-            inside = read in block.instrs and total in block.instrs
-            if not inside or memory.writes_between(read, instr, instr.args[0]):
-                instrs.append(instr)
-                continue
-            removed |= {read, total}
-            if total.op is operator.sub:
-                negative = Instr(operator.neg, (value,), total.type, "", total.loc)
-                instrs.append(negative)
-                value = negative
-            array, _, *index = instr.args
-            instrs.append(Instr(ops.accumulate, (array, value, *index), types.none, instr.hint, instr.loc))
-        block.instrs = [instr for instr in instrs if instr not in removed]  # type: ignore[misc]
+        with memory.order_of(block) as order:
+            instrs = _rewritten(block, order, uses)
+        block.instrs = instrs
+
+
+def _rewritten(block: Block, order: Order, uses: Counter[Operand]) -> list[Instr | CameFrom]:
+    """The instructions that a block has afterwards."""
+    instrs: list[Instr | CameFrom] = []
+    removed: set[Instr | CameFrom] = set()
+    for instr in block.instrs:
+        found = _matched(instr, uses) if isinstance(instr, Instr) else None
+        if found is None or not isinstance(instr, Instr):
+            instrs.append(instr)
+            continue
+        read, total, value = found
+        if read not in order or total not in order or order.writes_between(read, instr, instr.args[0]):
+            instrs.append(instr)
+            continue
+        removed |= {read, total}
+        if total.op is operator.sub:
+            negative = Instr(operator.neg, (value,), total.type, "", total.loc)
+            instrs.append(negative)
+            value = negative
+        array, _, *index = instr.args
+        instrs.append(Instr(ops.accumulate, (array, value, *index), types.none, instr.hint, instr.loc))
+    return [instr for instr in instrs if instr not in removed]
 
 
 def _matched(store: Instr, uses: Counter[Operand]) -> tuple[Instr, Instr, Operand] | None:
