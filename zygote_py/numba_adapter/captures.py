@@ -28,6 +28,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.python_text import identifier
 from zygote_py.numba_adapter.again import Checkpointer
 from zygote_py.numba_adapter.callees import Session, callee_for, is_inlined, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure
@@ -118,7 +119,7 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
         if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
             modules[assign.target.name] = (capture.value, capture.name)
         return None
-    owner = func.__name__ if func.__name__.isidentifier() else "function"
+    owner = identifier(func.__name__, "function")
     return dataclasses.replace(capture, source=capture.name, owner=owner)
 
 

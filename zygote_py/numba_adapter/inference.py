@@ -41,7 +41,7 @@ from zygote_py.numba_adapter.derived import Form, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
-from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
+from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
 
@@ -83,6 +83,7 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
     """A function for the types of all its arguments."""
     code = func.__code__
     loc = definition_of(code)
+    check_parameters(code)
     closure = closure_of(func, argument_types)
     given = argument_types if closure is None else argument_types[:-1]
     given = _with_defaults(func, given, loc)
