@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.dispatch import (
     object_of,
     options_of,
     py_func_of,
+    refuse_functions,
     register_as_dispatcher,
     typeof,
 )
@@ -121,6 +122,7 @@ __all__ = [
     "put_back",
     "py_func_of",
     "receiver_of",
+    "refuse_functions",
     "register_as_dispatcher",
     "result_type",
     "sealed",
