@@ -22,7 +22,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.packing import pack_all
 from zygote_py.adjoints.rules.expand import CASTS
-from zygote_py.adjoints.sharing import refuse_shared
+from zygote_py.adjoints.sharing import refused_if_shared
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Return, Routine, Type, zero
 from zygote_py.ir.helpers import helper
@@ -71,14 +71,19 @@ class Custom:
     gradients: tuple[Gradient, ...]
 
 
-def refuse_shape(gradient, x, message):  # type: ignore[no-untyped-def]
-    """Raise ValueError if a gradient does not have the shape of what it is for."""
-    if gradient.shape != x.shape:
-        raise ValueError(message)
+def is_misshaped(gradient, x):  # type: ignore[no-untyped-def]
+    """Give whether a gradient does not have the shape of what it is for."""
+    return gradient.shape != x.shape
 
 
-helper(refuse_shape, ops.Effect.WRITE)
-ops.WRITES_NOTHING.add(refuse_shape)
+helper(is_misshaped)
+
+
+def refused_if_misshaped(custom: Custom, gradient: Operand, x: Operand, name: str) -> list[Instr]:
+    """What raises ValueError if a gradient for the argument of this name does not have its shape."""
+    message = f"the pullback of {custom.name} gives a gradient for `{name}` that does not have its shape"
+    test = Instr(is_misshaped, (gradient, x), types.boolean)
+    return [test, Instr(ops.refuse, (test, Const(message, types.unicode_type)), types.none, "", custom.loc)]
 
 
 def derive(derivative: Derivative) -> None:
@@ -221,8 +226,7 @@ class Maker:
                         f"{self.custom.name} gives an array that shares memory with {what}, and one of the two is "
                         "written to later: let it return a copy"
                     )
-                    args = (other, results[number], Const(message, types.unicode_type))
-                    self._emit(refuse_shared, args, types.none)
+                    self.block.instrs += refused_if_shared(other, results[number], message, None)
 
     def _keep(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> list[Operand]:
         """Choose where the pullback has from what it needs; give what the forward function returns for it."""
@@ -337,8 +341,7 @@ class Maker:
         """Add an array's gradient to its shadow."""
         assert isinstance(shadow.type, types.Array)
         assert isinstance(value.type, types.Array)
-        message = f"the pullback of {self.custom.name} gives a gradient for `{param.hint}` that does not have its shape"
-        self._emit(refuse_shape, (value, shadow, Const(message, types.unicode_type)), types.none)
+        self.block.instrs += refused_if_misshaped(self.custom, value, shadow, param.hint)
         if value.type.dtype != shadow.type.dtype:
             kind = types.Array(shadow.type.dtype, value.type.ndim, "F" if value.type.layout == "F" else "C")
             value = self._emit(np.copy, (value,), kind)

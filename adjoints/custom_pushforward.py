@@ -21,7 +21,7 @@ from numba import types
 from zygote_py.adjoints.behind import routines_behind
 from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart, results_of
 from zygote_py.adjoints.checkpoints import emit, replay, writable
-from zygote_py.adjoints.custom import Custom, Maker, check_pure, refuse_shape
+from zygote_py.adjoints.custom import Custom, Maker, check_pure, refused_if_misshaped
 from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array, is_number
@@ -119,9 +119,7 @@ class CustomPushforwards:
             for number, parameter in asked.items():
                 if isinstance(made[number].type, types.Array):
                     name = params[parameter].hint
-                    text = f"the pullback of {custom.name} gives a gradient for `{name}` that does not have its shape"
-                    message = Const(text, types.unicode_type)
-                    emit(block, refuse_shape, [made[number], params[parameter], message], types.none)
+                    block.instrs += refused_if_misshaped(custom, made[number], params[parameter], name)
             for number in plain.shadowed_results:
                 of_arrays[number] = wanted[number] or emit(
                     block, np.zeros_like, [made[number]], writable(made[number].type)

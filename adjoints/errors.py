@@ -15,6 +15,7 @@ import linecache
 import re
 
 from zygote_py.ir.core import Loc
+from zygote_py.ir.python_text import one_line
 
 
 class DifferentiationError(Exception):
@@ -42,13 +43,13 @@ class DifferentiationError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        where = "" if self.file is None else f"{self.file}:{self.line}: "
+        where = "" if self.file is None else f"{one_line(self.file)}:{self.line}: "
         lines = [where + self.message]
         if self.source_line is not None:
             text = self.source_line.rstrip()
             indent = len(text) - len(text.lstrip())
             column = indent + 1 if self.column is None else self.column
-            lines += [f"    {text[indent:]}", "    " + _blank(text[indent : column - 1]) + "^"]
+            lines += [f"    {one_line(text[indent:])}", f"    {_blank(one_line(text[indent : column - 1]))}^"]
         if self.hint:
             lines.append(self.hint)
         return "\n".join(lines)

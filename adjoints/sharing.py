@@ -1,98 +1,149 @@
 """A check that arguments do not share memory, nor elements of one argument, where one of them is written to.
 
-    def f(x, out):                          refuse_shared(x, out, "the arguments `x` and `out` share memory, ...")
-        out[0] = x[0] * x[0]        ->      out[0] = x[0] * x[0]
-        return out[0] + x[1]                return out[0] + x[1]
+    def f(x, out):                  memory_x = memory_of(x)
+        out[0] = x[0] * x[0]        memory_out = memory_of(out)
+        return out[0] + x[1]        if share_memory(memory_x, memory_out):
+                                        raise ValueError("the arguments `x` and `out` share memory, ...")
+                                    out[0] = x[0] * x[0]
+                                    return out[0] + x[1]
 
 The adjoint takes the memory of two parameters to be apart, and with it their shadows. Where nothing is written to that
 is no assumption: the same array for both is two arguments of the same value.
+
+What Numba compiles for it is one function for each type of an array, and one for all pairs: a text that is an argument
+would be a type of its own, so that the messages stand where they are raised.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Value
+from zygote_py.ir.core import Const, Function, Instr, Loc, Operand, Value
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.types import item_texts
 
 
-def refuse_shared(x, y, message):  # type: ignore[no-untyped-def]
-    """Raise ValueError if the two arrays may have a byte in common.
+def memory_of(x: Any) -> Any:
+    """Give where the memory of an array lies: from where to where, its step, and the bytes of an element.
 
     Where all strides are multiples of one step, two arrays may lie in the gaps of each other.
     """
-    if x.size > 0 and y.size > 0:
-        step = 0
-        low_x = x.ctypes.data
-        high_x = low_x + x.itemsize
+    low = high = step = np.int64(0)
+    if x.size > 0:
+        low = np.int64(x.ctypes.data)
+        high = low + x.itemsize
         for axis in range(x.ndim):
             stride, length = x.strides[axis], x.shape[axis]
-            low_x += min(stride * (length - 1), 0)
-            high_x += max(stride * (length - 1), 0)
+            low += min(stride * (length - 1), 0)
+            high += max(stride * (length - 1), 0)
             if length > 1:
                 other = abs(stride)
                 while other != 0:
                     step, other = other, step % other
-        low_y = y.ctypes.data
-        high_y = low_y + y.itemsize
-        for axis in range(y.ndim):
-            stride, length = y.strides[axis], y.shape[axis]
-            low_y += min(stride * (length - 1), 0)
-            high_y += max(stride * (length - 1), 0)
-            if length > 1:
-                other = abs(stride)
-                while other != 0:
-                    step, other = other, step % other
-        if low_x < high_y and low_y < high_x:
-            gap = (low_y - low_x) % step if step > 0 else 0
-            if gap < x.itemsize or step - gap < y.itemsize:
-                raise ValueError(message)
+    return low, high, step, x.itemsize
 
 
-def refuse_folded(x, message):  # type: ignore[no-untyped-def]
-    """Raise ValueError if two elements of an array may have a byte in common: a step is within what it steps over."""
-    if x.size > 0:
-        for axis in range(x.ndim):
-            step = abs(x.strides[axis])
-            reach = x.itemsize
-            for other in range(x.ndim):
-                shorter = abs(x.strides[other])
-                if shorter < step or (shorter == step and other < axis):
-                    reach += shorter * (x.shape[other] - 1)
-            if x.shape[axis] > 1 and step < reach:
-                raise ValueError(message)
+def share_memory(x: Any, y: Any) -> Any:
+    """Give whether two arrays may have a byte in common, from where they lie."""
+    low_x, high_x, step, size_x = x
+    low_y, high_y, other, size_y = y
+    while other != 0:
+        step, other = other, step % other
+    gap = (low_y - low_x) % step if step > 0 else 0
+    return low_x < high_y and low_y < high_x and (gap < size_x or step - gap < size_y)
 
 
-for check in (refuse_shared, refuse_folded):
-    helper(check, ops.Effect.WRITE)
-    ops.WRITES_NOTHING.add(check)
+def shares_memory(x: Any, arrays: Any) -> Any:
+    """Give whether one of several arrays may have a byte in common with another, which the array itself is not."""
+    count = 0
+    for other in arrays:
+        if share_memory(x, other):
+            count += 1
+    return count > 1
+
+
+def is_folded(x: Any) -> Any:
+    """Give whether two elements of an array may have a byte in common: a step is within what it steps over."""
+    folded = False
+    for axis in range(x.ndim):
+        step = abs(x.strides[axis])
+        reach = x.itemsize
+        for other in range(x.ndim):
+            shorter = abs(x.strides[other])
+            if shorter < step or (shorter == step and other < axis):
+                reach += shorter * (x.shape[other] - 1)
+        if x.size > 0 and x.shape[axis] > 1 and step < reach:
+            folded = True
+    return folded
+
+
+for each in (memory_of, share_memory, shares_memory, is_folded):
+    helper(each)
+
+_MEMORY = types.UniTuple(types.int64, 4)
+_MOST_PAIRS = 45  # that have a message of their own: those of ten arrays
+
+
+def refused_if_shared(x: Operand, y: Operand, message: str, loc: Loc | None) -> list[Instr]:
+    """What raises ValueError if two arrays share memory."""
+    memories = [Instr(memory_of, (each,), _MEMORY, "memory", loc) for each in (x, y)]
+    return [*memories, *_refused(share_memory, tuple(memories), message, loc)]
+
+
+def _refused(condition: ops.Op, args: tuple[Operand, ...], message: str, loc: Loc | None) -> list[Instr]:
+    """What raises ValueError where a condition holds."""
+    test = Instr(condition, args, types.boolean, "", loc)
+    return [test, Instr(ops.refuse, (test, Const(message, types.unicode_type)), types.none, "", loc)]
 
 
 def refuse_shared_arguments(function: Function) -> list[Instr]:
-    """Add the checks that are needed to the start of a primal; gives them."""
+    """Add the checks that are needed to the start of a primal; gives their instructions."""
     memory = Memory(function)
     arrays = list(_array_arguments(function, memory))
+    loc = function.loc
     checks: list[Instr] = []
     for x, name in arrays:
         if isinstance(x.type, types.Array) and x.type.layout == "A" and memory.is_written(x):
             message = f"elements of the argument `{name}` share memory, and it is written to: pass a copy"
-            checks.append(Instr(refuse_folded, (x, Const(message, types.unicode_type)), types.none, "", function.loc))
-    for (x, x_name), (y, y_name) in combinations(arrays, 2):
-        if memory.is_written(x) or memory.is_written(y):
-            message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
-            args = (x, y, Const(message, types.unicode_type))
-            checks.append(Instr(refuse_shared, args, types.none, "", function.loc))
+            checks += _refused(is_folded, (x,), message, loc)
+    pairs = [(x, y) for x, y in combinations(arrays, 2) if memory.is_written(x[0]) or memory.is_written(y[0])]
+    if pairs:
+        lies = {x: Instr(memory_of, (x,), _MEMORY, f"memory_{name}", loc) for x, name in arrays}
+        checks += lies.values()
+        checks += _pairs(pairs, lies, loc) if len(pairs) <= _MOST_PAIRS else _each(arrays, memory, lies, loc)
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(arrays)), default=0)
     function.entry.instrs[defined:defined] = checks
     return checks
 
 
-def _array_arguments(function: Function, memory: Memory) -> list[tuple[Value, str]]:
+_Named = tuple[Value, str]
+
+
+def _pairs(pairs: Iterable[tuple[_Named, _Named]], lies: Mapping[Value, Instr], loc: Loc | None) -> Iterator[Instr]:
+    """Refuse each of the pairs by the names of the two."""
+    for (x, x_name), (y, y_name) in pairs:
+        message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
+        yield from _refused(share_memory, (lies[x], lies[y]), message, loc)
+
+
+def _each(arrays: Sequence[_Named], memory: Memory, lies: Mapping[Value, Instr], loc: Loc | None) -> Iterator[Instr]:
+    """Refuse each array that is written to and shares memory with any other: the pairs would be too many to compile."""
+    kinds = types.UniTuple(_MEMORY, len(arrays))
+    yield (together := Instr(ops.pack, tuple(lies.values()), kinds, "memories", loc))
+    for x, name in arrays:
+        if memory.is_written(x):
+            message = f"the argument `{name}` shares memory with another, and is written to: pass a copy"
+            yield from _refused(shares_memory, (lies[x], together), message, loc)
+
+
+def _array_arguments(function: Function, memory: Memory) -> list[_Named]:
     """The arrays among the parameters and the items of those that are tuples, with their names."""
     found: list[tuple[Value, str]] = []
     names: dict[Value, str] = {param: param.hint for param in function.params}

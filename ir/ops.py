@@ -144,6 +144,12 @@ def stop(x: Any) -> Any:
     return np.copy(x) if isinstance(x, np.ndarray) else x
 
 
+def refuse(condition: bool, message: str) -> None:
+    """Raise ValueError with this message if the condition holds."""
+    if condition:
+        raise ValueError(message)
+
+
 def release(x: Any) -> None:
     """Do nothing: from here on, somebody else may write to what `x` reaches."""
 
@@ -185,7 +191,7 @@ class Effect(enum.Enum):
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, guarded, dim, range_length, common_length),
     *(fitting_length, check_lengths, spread, stop),
-    *(record, zeros, stack, push, pop, copied, release, checkpointed),
+    *(record, zeros, stack, push, pop, copied, refuse, release, checkpointed),
 )
 
 _EFFECTS: dict[Op, Effect] = {
@@ -199,6 +205,7 @@ _EFFECTS: dict[Op, Effect] = {
     push: Effect.WRITE,
     pop: Effect.WRITE,
     copied: Effect.ALLOCATE,
+    refuse: Effect.WRITE,
     release: Effect.WRITE,
     np.zeros_like: Effect.ALLOCATE,
 }
@@ -321,7 +328,7 @@ FRESH: frozenset[Any] = frozenset(
     | {getitem, record, zeros, stop}
 )
 # What acts and yet writes to no memory that anybody reads.
-WRITES_NOTHING: set[Op] = {print}
+WRITES_NOTHING: set[Op] = {print, refuse}
 # What raises where lengths do not fit, and does nothing else.
 CHECKS: frozenset[Op] = frozenset({common_length, fitting_length, check_lengths})
 _DIVIDES: frozenset[Op] = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, pow})

@@ -20,7 +20,6 @@ and columns of locations are not in the text.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -51,6 +50,7 @@ from zygote_py.ir.core import (
     operands,
 )
 from zygote_py.ir.ops import name_of
+from zygote_py.ir.python_text import place_text
 from zygote_py.ir.types import type_text
 
 COMMENT_COLUMN = 51
@@ -337,7 +337,7 @@ def _literal(constant: Const) -> str:
 
 
 def _location(loc: Loc) -> str:
-    return f"# {os.path.basename(loc.file)}:{loc.line}"
+    return f"# {place_text(loc)}"
 
 
 def _with_comment(line: str, comment: str | None) -> str:

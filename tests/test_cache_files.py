@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import socket
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -96,6 +98,169 @@ def test_damaged_files(here, kind, damage):
     assert here.run() == (kind == ".py", kind == ".py" and damage != "a folder")
     if damage != "a folder":
         assert here.run() == READ
+
+
+HAS_RIGHTS = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has other rights")
+
+
+def cubed(x):
+    return x**FACTOR
+
+
+@pytest.mark.parametrize("kind", [".py", ".code"])
+def test_files_that_were_exchanged(here, kind):
+    here.run()
+    assert gradient(cubed)(2.0) == 12.0
+    one, other = here.files(kind)
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    assert here.run() == (kind == ".py", kind == ".py")
+    assert gradient(cubed)(2.0) == 12.0
+
+
+def test_a_file_under_the_name_of_another_kind(tmp_path):
+    key = "a" * 40
+    names = [f"{key}.py", f"{key}.{'0' * 16}.code", f"{key}.{'1' * 16}.code", f"{'b' * 40}.py"]
+    shared = Folder(tmp_path, 1e6)
+    for name in names:
+        shared.write(name, name.encode())
+    contents = {name: (tmp_path / name).read_bytes() for name in names}
+    for name in names:
+        assert shared.read(name) == name.encode()
+        for other in set(names) - {name}:
+            (tmp_path / name).write_bytes(contents[other])
+            assert shared.read(name) is None
+        (tmp_path / name).write_bytes(contents[name])
+
+
+def test_a_file_of_before_is_not_taken(tmp_path):
+    content = b"of an older version"
+    (tmp_path / names(1)[0]).write_bytes(b"# " + hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    assert Folder(tmp_path, 1e6).read(names(1)[0]) is None
+
+
+def _pipe(path):
+    os.mkfifo(path)
+
+
+def _socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)  # a path of at most a hundred characters
+
+
+def _link(path):
+    content = path.parent / "content"
+    Folder(path.parent, 1e6).write(path.name, b"x")
+    path.rename(content)
+    path.symlink_to(content)
+    assert path.read_bytes().endswith(b"x")
+
+
+@HAS_RIGHTS
+@pytest.mark.parametrize(
+    "make",
+    [_pipe, _socket, _link, Path.mkdir, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path)],
+)
+def test_what_is_no_file(tmp_path, monkeypatch, make):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / names(1)[0]
+    make(path)
+    found = Folder(tmp_path, 1e6)
+    assert found.read(path.name) is None
+    found.info()
+    assert found.write(path.name, b"y") == (make is not Path.mkdir)
+    assert found.read(path.name) == (None if make is Path.mkdir else b"y")
+    found.clear()
+
+
+@HAS_RIGHTS
+def test_a_pipe_in_the_place_of_the_folder(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    found = Folder(tmp_path / "pipe", 1e6)
+    assert found.read(names(1)[0]) is None
+    assert not found.write(names(1)[0], b"x")
+    assert found.info().refusal == "it is not a folder"
+
+
+@HAS_RIGHTS
+@pytest.mark.parametrize("mode", [0o770, 0o777, 0o722, 0o1777, 0o2770, 0o702])
+def test_a_folder_that_others_may_write_to(here, capsys, mode):
+    here.run()
+    here.path.chmod(mode)
+    before = {path: path.read_bytes() for path in here.files("")}
+    assert here.run() == COMPILED
+    assert gradient(cubed)(2.0) == 12.0
+    assert {path: path.read_bytes() for path in here.files("")} == before
+    assert cli.main(["cache", "info"]) == 0
+    assert f"not used: others may write to it (its mode is {mode:o})" in capsys.readouterr().out
+    here.path.chmod(0o755)
+    assert here.run() == READ
+
+
+@HAS_RIGHTS
+@pytest.mark.parametrize("kind", [".py", ".code"])
+@pytest.mark.parametrize("mode", [0o660, 0o606, 0o622])
+def test_a_file_that_others_may_write_to(here, kind, mode):
+    here.run()
+    (path,) = here.files(kind)
+    path.chmod(mode)
+    assert here.run() == (kind == ".py", kind == ".py")
+    assert path.stat().st_mode & 0o777 == 0o600  # it was written anew
+    assert here.run() == READ
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize("what", ["the folder", ".py", ".code"])
+def test_what_another_user_owns(here, capsys, what):
+    here.run()
+    (path,) = [here.path] if what == "the folder" else here.files(what)
+    os.chown(path, 12345, -1)
+    assert here.run() == (what != ".code", what == ".py")
+    if what == "the folder":
+        assert here.run() == COMPILED
+        assert cli.main(["cache", "info"]) == 0
+        assert "not used: it belongs to the user 12345" in capsys.readouterr().out
+        os.chown(path, os.geteuid(), -1)
+    assert here.run() == READ
+
+
+@HAS_RIGHTS
+def test_what_another_user_reads(here, monkeypatch):
+    here.run()
+    another = os.geteuid() + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: another)
+        assert here.run() == COMPILED
+    assert here.run() == READ
+
+
+@HAS_RIGHTS
+def test_a_lax_umask(here):
+    before = os.umask(0)
+    try:
+        here.run()
+    finally:
+        os.umask(before)
+    assert here.run() == READ
+    assert {path.stat().st_mode & 0o077 for path in (here.path, *here.files(""))} == {0}
+
+
+def test_a_folder_that_is_exchanged_while_it_is_written_to(tmp_path, monkeypatch):
+    path, other = tmp_path / "cache", tmp_path / "other"
+    other.mkdir()
+    make = tempfile.mkstemp
+
+    def exchanging(**words):
+        path.rename(tmp_path / "moved")
+        other.rename(path)
+        return make(**words)
+
+    if os.open in os.supports_dir_fd:
+        monkeypatch.setattr(tempfile, "mkstemp", exchanging)
+        assert not Folder(path, 1e6).write(names(1)[0], b"x")
+        assert not list(path.iterdir())
+        assert not list((tmp_path / "moved").iterdir())
 
 
 def test_what_changes_while_it_is_compiled_is_not_kept(here, monkeypatch):

@@ -131,6 +131,8 @@ def _cache(options: argparse.Namespace) -> int:
         return 0 if not after.files else 1
     info = folder.info()
     print(f"folder: {info.path}" + ("" if folder_in_use() else " (switched off)"))
+    if info.refusal:
+        print(f"not used: {info.refusal}")
     print(f"gradients: {info.gradients}")
     print(f"size: {_megabytes(info.bytes)} of at most {_megabytes(folder.most_bytes)}")
     return 0

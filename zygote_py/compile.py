@@ -41,6 +41,7 @@ from zygote_py.ir.core import (
     Value,
     replace_values,
 )
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.ir.routines import routines_of
@@ -119,6 +120,8 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
     try:
         loaded = load(emitted)
     except (SyntaxError, RecursionError) as error:  # Python allows a hundred levels of indentation, twenty of loops
+        if not isinstance(error, RecursionError) and not str(error.args[0]).startswith("too many"):
+            raise InternalError(f"emit: {error}", ir=emitted.source) from error
         raise refuse(
             f"the branches and loops of the gradient nest too deeply for Python ({error.args[0]})",
             lowered.function.loc,

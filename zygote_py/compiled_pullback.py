@@ -26,6 +26,7 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
+from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.requests import Request
 from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds
@@ -183,7 +184,7 @@ class _Source:
 
     def function(self, name: str, names: Sequence[str], lines: Sequence[str], defaults: Any) -> Callable[..., object]:
         """The function of these names with these lines."""
-        name = name if name.isidentifier() else "function"
+        name = identifier(name, "function")
         namespace = dict(self.namespace)
         exec(f"def {name}({', '.join(names)}):\n " + "\n ".join(lines), namespace)
         made: Any = namespace[name]

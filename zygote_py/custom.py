@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from zygote_py import given, inverses, numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
+from zygote_py.ir.python_text import one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -105,7 +106,7 @@ def adjoint(
 
 
 def _at(loc: Loc | None) -> str:
-    return "" if loc is None else f" ({loc.file}:{loc.line})"
+    return "" if loc is None else f" ({one_line(loc.file)}:{loc.line})"
 
 
 def _check_rule(made: given.Given) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
@@ -25,7 +26,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, recall
-from zygote_py.capture import Capture
+from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
@@ -53,11 +54,11 @@ class DerivativeFunction:
         self.primal = primal
         self.form = form
         self.held = held
-        self._star = star_of(primal)
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
-        self._now = _Generation((), {})
-        self._quick: Any = None  # the dispatcher that takes the arguments alone, if nothing is captured
+        # The Python function, which may be changed in place, as `%autoreload` does.
+        self._root: Any = primal._root if isinstance(primal, DerivativeFunction) else numba_adapter.py_func_of(primal)
+        self._reset()
         watch(self)
 
     def rules_have_changed(self) -> None:
@@ -67,18 +68,42 @@ class DerivativeFunction:
 
     def _reset(self) -> None:
         """Forget what was compiled."""
+        self._code = getattr(self._root, "__code__", None)
+        self._star = star_of(self.primal)
+        self._of.cache_clear()
+        self._requested: tuple[list[object], Request] | None = None
         self._now = _Generation((), {})
-        self._quick = None
+        self._choose_quick()
+
+    def _choose_quick(self) -> None:
+        """Note which dispatcher calls from Python may call at once, and what has to be as it was for that."""
+        now = self._now
+        self._quick: Any = None
+        if now.dispatcher is not None and not any(map(_takes_functions, now.compiled)):
+            # The code of the function is looked at anyway, defaults only where it has some.
+            others = [
+                capture
+                for capture in now.frozen.values()
+                if capture.key[0] != id(self._root) or (capture.source != "__code__" and capture.value is not None)
+            ]
+            self._readers = tuple(capture.read for capture in others)
+            self._values = tuple(capture.value for capture in others)
+            self._quick = _passing(now, len(self._request.signature.parameters)) if now.hidden else now.dispatcher
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at these arguments."""
         quick = self._quick
-        if quick is None or kwargs or any(map(callable, args)):  # functions are wrapped first
+        if quick is None or kwargs or self._root.__code__ is not self._code:
+            return self._call(args, kwargs)
+        if self._readers and not are_unchanged(self._readers, self._values):
             return self._call(args, kwargs)
         try:
             return quick(*args)
         except Exception as error:
-            if any(map(numba_adapter.holds_functions, args)):
+            # Functions are wrapped first; and a function that has changed may have other parameters.
+            if any(map(numba_adapter.holds_functions, args)) or self._is_outdated():
+                return self._call(args, kwargs)
+            if isinstance(error, MoreCaptured | _Outdated | _Fewer):
                 return self._call(args, kwargs)
             self._diagnose(args, kwargs, error)
             raise
@@ -159,8 +184,14 @@ class DerivativeFunction:
             return None
         return now, tuple(capture.read() for capture in now.hidden)
 
+    def _is_outdated(self) -> bool:
+        """Whether what was compiled is not what would be compiled now."""
+        return self._now.is_outdated() or getattr(self._root, "__code__", None) is not self._code
+
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
+        if self._is_outdated():
+            self.rules_have_changed()
         if self._star:
             return self._of(self.form.count(args))(*args, **kwargs)
         if kwargs or len(args) != len(self._request.signature.parameters):
@@ -170,7 +201,7 @@ class DerivativeFunction:
         while True:
             now = self._now
             try:
-                if now.is_outdated() or not now.compiled:  # what is captured has to be known before the call
+                if not now.compiled:  # what is captured has to be known before the call
                     now, _ = self._compile(self._types(args))
                 captured = [capture.read() for capture in now.hidden]
                 if numba_adapter.jit_is_disabled():
@@ -187,19 +218,15 @@ class DerivativeFunction:
     def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Kernel]:
         """Run the stages for a signature, or find what they made before, and note what the function captures."""
         with numba_adapter.COMPILER_LOCK:
-            if self._now.is_outdated():
+            if self._is_outdated():
                 self._reset()
             while argument_types not in self._now.compiled:
                 kernel, hidden = self._kernel(argument_types, self._now.hidden)
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
                     self._now = _Generation(hidden, self._now.frozen, self._now.entry)
-                    self._quick = None
-                now = self._now
-                frozen = {capture.key: capture for capture in kernel.frozen}
-                if frozen:
-                    now.frozen = now.frozen | frozen
-                    self._quick = None
-                now.compiled[argument_types] = kernel
+                self._now.freeze(kernel.frozen)
+                self._now.compiled[argument_types] = kernel
+                self._choose_quick()
             return self._now, self._now.compiled[argument_types]
 
     def _kernel(
@@ -240,8 +267,8 @@ class DerivativeFunction:
                     )
                 else:
                     now.dispatcher = self._entry_of(now)
-            if not now.hidden and not now.frozen and now is self._now and not any(map(_takes_functions, now.compiled)):
-                self._quick = now.dispatcher
+                numba_adapter.refuse_functions(now.dispatcher)  # which the quick way has not wrapped
+            self._choose_quick()
             return now.dispatcher
 
     def _implement(
@@ -261,6 +288,8 @@ class DerivativeFunction:
     def _entry_dispatcher(self) -> Any:
         """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
         with numba_adapter.COMPILER_LOCK:
+            if self._is_outdated():
+                self._reset()
             return self._entry_of(self._now)
 
     def _entry_of(self, now: _Generation) -> Any:
@@ -291,9 +320,17 @@ class DerivativeFunction:
             inner = numba_adapter.make_dispatcher(kernel.function, lambda given: kernel.function, self._request.options)
             return _with_constants(self._request, inner, [capture.read() for capture in now.hidden])
 
-    @functools.cached_property
+    @property
     def _request(self) -> Request:
-        inner = self.primal._request if isinstance(self.primal, DerivativeFunction) else None
+        """What is asked for, of the function as it is, or as it was when it was compiled."""
+        if self._requested is None or not self._now.compiled:
+            parts = [getattr(self._root, name, None) for name in PARTS]
+            if self._requested is None or not all(map(operator.is_, parts, self._requested[0])):
+                self._requested = parts, self._made_request()
+        return self._requested[1]
+
+    def _made_request(self) -> Request:
+        inner = self.primal._made_request() if isinstance(self.primal, DerivativeFunction) else None
         return self.form.request(self.primal, self.held, inner)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -374,21 +411,44 @@ class _Generation:
     holds the lock changes it.
     """
 
-    def __init__(self, hidden: tuple[Capture, ...], frozen: dict[object, Capture], entry: Any = None) -> None:
+    def __init__(self, hidden: tuple[Capture, ...], frozen: dict[Any, Capture], entry: Any = None) -> None:
         self.hidden = hidden  # captured values that are passed at each call
-        self.frozen = frozen  # those that are constants of what was compiled; replaced, never changed
+        self.frozen: dict[Any, Capture] = {}  # those that are constants of what was compiled; replaced, never changed
         self.compiled: dict[tuple[Type, ...], Kernel] = {}
         self.dispatcher: Any = None  # takes the hidden values behind the arguments
         self.entry = entry  # takes the arguments alone
+        self.freeze(frozen.values())
+
+    def freeze(self, captures: Iterable[Capture]) -> None:
+        """Take captured values for constants."""
+        self.frozen = self.frozen | {capture.key: capture for capture in captures}
+        self._readers = tuple(capture.read for capture in self.frozen.values())
+        self._values = tuple(capture.value for capture in self.frozen.values())
 
     def is_outdated(self) -> bool:
         """Whether a constant is not what it was."""
-        return any(capture.read() is not capture.value for capture in self.frozen.values())
+        return not are_unchanged(self._readers, self._values)
 
     def fits(self, kernel: Kernel, hidden_types: tuple[Type, ...]) -> bool:
         """Whether a kernel was made for captured values of these types."""
         given = dict(zip((capture.key for capture in self.hidden), map(as_captured, hidden_types), strict=True))
         return all(given.get(capture.key) == capture.type for capture in kernel.hidden)
+
+
+def _passing(now: _Generation, count: int) -> Callable[..., object]:
+    """What calls the dispatcher of a generation with the captured values behind all of the arguments."""
+    dispatcher, reads = now.dispatcher, tuple(capture.read for capture in now.hidden)
+
+    def passing(*args: object) -> object:
+        if len(args) != count:
+            raise _Fewer
+        return dispatcher(*args, *map(operator.call, reads))
+
+    return passing
+
+
+class _Fewer(Exception):
+    """Defaults are to be filled in before captured values come behind them."""
 
 
 class _Outdated(Exception):

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from zygote_py import given, numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
+from zygote_py.ir.python_text import one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -134,7 +135,7 @@ def check_form(step: Callable[..., Any], unstep: object, replace: bool) -> None:
 
 
 def _at(loc: Loc | None) -> str:
-    return "" if loc is None else f" ({loc.file}:{loc.line})"
+    return "" if loc is None else f" ({one_line(loc.file)}:{loc.line})"
 
 
 def check_inverse(step: Callable[..., Any], *args: Any, rtol: float | None = None, atol: float = 1e-12) -> None:

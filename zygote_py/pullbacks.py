@@ -21,6 +21,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import carries_adjoint
+from zygote_py.capture import are_unchanged
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.compiled_pullback import entry_function, known_of
 from zygote_py.derivative_function import stub_of
@@ -230,14 +231,19 @@ class _PullbackFunction:
         self._held = held
         self._entry: Any = None  # for calls from compiled code
         self._kept: list[Any] = []
-        self.star = bool(star_of(primal))  # it takes any number of arguments, and is another function for each
         self._made: dict[tuple[Type, ...], _Made] = {}
         self._by_number: dict[int, _Made] = {}
         self._by_kind: dict[int, tuple[Any, _Made, Any]] = {}  # by the type of what is kept: what takes it back
         self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
         self._hidden: tuple[Capture, ...] = ()
-        self._frozen: tuple[Capture, ...] = ()
+        self._readers: tuple[Callable[[], object], ...] = ()  # of what has to hold `_values`
+        self._values: tuple[object, ...] = ()
         watch(self)
+
+    @property
+    def star(self) -> bool:
+        """Whether the function takes any number of arguments: it is another one for each number."""
+        return bool(star_of(self._of.primal))
 
     def rules_have_changed(self) -> None:
         """Compile again at the next call: a function may have got a rule."""
@@ -248,7 +254,7 @@ class _PullbackFunction:
         quick = self._quick
         if quick is None or not all(map(numba_adapter.is_plain, args)):
             return self._call(args)
-        if self._frozen and any(capture.read() is not capture.value for capture in self._frozen):
+        if not are_unchanged(self._readers, self._values):
             return self._call(args)
         try:
             value, kept = quick(*args, *[capture.read() for capture in self._hidden]) if self._hidden else quick(*args)
@@ -290,11 +296,18 @@ class _PullbackFunction:
     def _quick_for(self, lowered: LoweredFunction) -> Any:
         """Call the forward functions by Numba's own dispatch from now on, for what is captured as it is here."""
         with numba_adapter.COMPILER_LOCK:
-            self._hidden, self._frozen = lowered.hidden, lowered.frozen
+            self._hidden = lowered.hidden
+            self._readers = self._values = ()
+            self._freeze(lowered)
             request = self._of._request
             stub = stub_of(request, [f"captured_{n}_{capture.name}" for n, capture in enumerate(lowered.hidden)])
             self._quick = numba_adapter.make_dispatcher(stub, self._implement, request.options)
             return self._quick
+
+    def _freeze(self, lowered: LoweredFunction) -> None:
+        """Note what has to hold the same for the quick way to be right."""
+        self._readers = (*self._readers, *(capture.read for capture in lowered.frozen))
+        self._values = (*self._values, *(capture.value for capture in lowered.frozen))
 
     def _implement(self, given: tuple[Type, ...]) -> Callable[..., object]:
         count = len(given) - len(self._hidden)
@@ -303,12 +316,15 @@ class _PullbackFunction:
         same = [capture.key for capture in lowered.hidden] == [capture.key for capture in self._hidden]
         if not made.compiled.split or not same or not all(map(_is_of_type, given[count:], lowered.hidden)):
             raise _NotSplit
+        self._freeze(lowered)
         function: Callable[..., object] = made.value
         return function
 
     def _entry_dispatcher(self) -> Any:
         """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
         with numba_adapter.COMPILER_LOCK:
+            if any(_is_stale(made.compiled.lowered) for made in self._made.values()):
+                self.rules_have_changed()
             if self._entry is None:
                 if star_of(self._of.primal):
                     self._entry = starred_dispatcher(self._of.primal, self._entry_for)
@@ -338,10 +354,11 @@ class _PullbackFunction:
         with numba_adapter.COMPILER_LOCK:
             made = self._made.get(argument_types)
             if made is None or _is_stale(made.compiled.lowered):
+                self._of.rules_have_changed()  # what was asked for, of the function as it is now
                 request = self._of._request
                 made = _Made(self._of, argument_types, compile_pullback(request, argument_types), request.options)
                 if argument_types in self._made:
-                    self._quick = None  # a dispatcher does not forget what it has compiled
+                    self._quick = self._entry = None  # a dispatcher does not forget what it has compiled
                 self._made[argument_types] = made
                 self._by_number[made.number] = made
             return made
@@ -349,7 +366,8 @@ class _PullbackFunction:
 
 def _is_stale(lowered: LoweredFunction) -> bool:
     """Whether something else is captured now, or something of another type."""
-    if any(capture.read() is not capture.value for capture in lowered.frozen):
+    frozen = lowered.frozen
+    if not are_unchanged((each.read for each in frozen), (each.value for each in frozen)):
         return True
     return not all(_is_of_type(numba_adapter.typeof(capture.read()), capture) for capture in lowered.hidden)
 

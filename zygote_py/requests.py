@@ -19,6 +19,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.capture import Capture
 from zygote_py.ir.core import Loc
+from zygote_py.ir.python_text import identifier, is_identifier
 
 Wrt = str | int | Sequence[str | int] | None
 
@@ -92,6 +93,7 @@ def make_request(
             hint="write a function or a lambda that calls it, and differentiate that",
         )
     loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
+    numba_adapter.check_parameters(func.__code__)
     signature = inspect.signature(func) if inner is None else inner.signature
     parameters = signature.parameters
     for parameter in parameters.values():
@@ -101,7 +103,7 @@ def make_request(
             )
     numbers = None if wrt is None else _numbers(wrt, list(parameters), held, loc)
     bare = len(parameters) - held == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
-    name = func.__name__ if func.__name__.isidentifier() else "function"
+    name = identifier(func.__name__, "function")
     name = name if inner is None else inner.name
     suffix = "value_and_gradient" if with_value else "gradient"
     return Request(
@@ -130,7 +132,7 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
             found.append(names.index(one))
         elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -count <= one < count:
             found.append(int(one) % count + held)
-        elif isinstance(one, str) and one.isidentifier():
+        elif isinstance(one, str) and is_identifier(one):
             found.append(one)
         else:
             raise refuse(

@@ -15,6 +15,7 @@ from typing import Any
 import numba
 
 from zygote_py import numba_adapter
+from zygote_py.ir.python_text import identifier
 
 
 def star_of(primal: Any) -> str:
@@ -32,7 +33,7 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     own = code.co_varnames[: code.co_argcount][:count]
     star = star_of(primal)
     names = [*own, *(f"{star}_{number}" for number in range(count - len(own)))]
-    name = func.__name__ if func.__name__.isidentifier() else "function"
+    name = identifier(func.__name__, "function")
     function = "original"
     while function in (*names, name):
         function += "_"
@@ -40,9 +41,10 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
         f"def make({function}):\n def {name}({', '.join(names)}): return {function}({', '.join(names)})\n return {name}"
     )
     namespace: dict[str, Any] = {"__name__": func.__module__}
-    exec(compile(text, code.co_filename, "exec"), namespace)
+    exec(text, namespace)
     made = namespace["make"](func)
-    made.__code__ = made.__code__.replace(co_firstlineno=numba_adapter.definition_line(func))
+    place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_line(func)}
+    made.__code__ = made.__code__.replace(**place)
     made.__module__ = func.__module__
     if not numba_adapter.is_dispatcher(primal):
         return made  # type: ignore[no-any-return]
@@ -67,7 +69,7 @@ def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
     func: Any = numba_adapter.py_func_of(primal)
     star = star_of(primal)
     own = func.__code__.co_varnames[: func.__code__.co_argcount]
-    name = func.__name__ if func.__name__.isidentifier() else "function"
+    name = identifier(func.__name__, "function")
     called = "called"
     while called in (*own, star, name):
         called += "_"

@@ -19,7 +19,7 @@ from zygote_py import given, numba_adapter
 from zygote_py.cache.fingerprint import NotCacheable
 
 _BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
-_FORMAT = 2  # of what is written; another number makes all that was written before unknown
+_FORMAT = 3  # of what is written; another number makes all that was written before unknown
 _PRINTING = ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP")
 
 

@@ -35,7 +35,7 @@ from numba import types
 
 from zygote_py import numba_adapter, structures
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.capture import CONSTANT_MODULES, Capture
+from zygote_py.capture import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function
 from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import Ignored
 from zygote_py.ir.core import Type
@@ -111,6 +111,8 @@ class Fingerprint:
         if type(func) is not FunctionType or getattr(func, "__builtins__", None) is not vars(builtins):
             raise NotCacheable("no ordinary Python function")
         self.add(func.__name__, func.__qualname__)
+        for part in parts_of_function(func):
+            self.captured[self._numbers[id(func)], part.source] = part.value, True
         self._code(func.__code__)
         self.value(func.__defaults__)
         for name, default in sorted((func.__kwdefaults__ or {}).items()):
@@ -252,6 +254,7 @@ class Fingerprint:
                 self.add("base", base.__qualname__)
                 for name, member in sorted(vars(base).items()):
                     if name not in _OF_CLASSES:
+                        self.captured[self._numbers[id(cls)], name] = structures.member(cls, name), True
                         self.add("member", name)
                         self._member(name, member)
         if issubclass(cls, tuple):
@@ -342,8 +345,21 @@ def fingerprint(
 
 
 def read_from(place: Any, name: str) -> Any:
-    """What a variable of a namespace or a cell holds. Raises KeyError or ValueError if it holds nothing."""
-    return place.cell_contents if isinstance(place, CellType) else place[name]
+    """What a variable of a namespace or a cell holds, or a part of a function or a class.
+
+    Raises KeyError or ValueError if it holds nothing.
+    """
+    match place:
+        case CellType():
+            return place.cell_contents
+        case FunctionType() if name in PARTS:
+            return getattr(place, name)
+        case FunctionType():
+            return default_by_name(place, name)
+        case type():
+            return structures.member(place, name)
+        case _:
+            return place[name]
 
 
 def content_of(value: Any) -> str:

@@ -7,8 +7,9 @@
 Any number of processes may use it at once. No error of the file system leaves this module: a cache that cannot be used
 is no cache. Files whose names are not of its own kind it leaves alone. What is in the files, it does not know.
 
-The folder is trusted, as that of Numba's own cache is: there is code in it that is run, and who may write to it may run
-anything. It is made for the user alone. The digest in each file finds damage, not ill will.
+There is code in the folder that is run, so that who may write to it may run anything. It is made for the user alone,
+and neither read nor written where others may write to it (`ownership.py`). The digest in each file covers its content
+and its name: it finds damage, and files that were exchanged, not ill will.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from zygote_py import numba_adapter
+from zygote_py.cache.ownership import opened_folder, read_file, refusal_of
 
 DEFAULT_SIZE = 512  # megabytes
 _OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code)(\.\w+\.tmp)?")
@@ -33,12 +35,16 @@ _OFF = ("0", "off", "no", "false")
 
 @dataclass(frozen=True)
 class Info:
-    """What is in the cache: the folder, the number of gradients, of files, and the bytes in these."""
+    """What is in the cache: the folder, the number of gradients, of files, and the bytes in these.
+
+    `refusal` says why the folder is not used; None if it is.
+    """
 
     path: Path
     gradients: int
     files: int
     bytes: int
+    refusal: str | None = None
 
 
 class Folder:
@@ -50,33 +56,34 @@ class Folder:
 
     def read(self, name: str) -> bytes | None:
         """What was written under a name; None for what is not there or damaged."""
-        path = self.path / name
-        try:
-            head, _, content = path.read_bytes().partition(b"\n")
-        except OSError:
-            return None
-        if head != _head(content):
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # it has been used
-        return content
+        with opened_folder(self.path) as folder:
+            data = None if folder is None else read_file(folder, name, self.most_bytes)
+        head, _, content = (data or b"").partition(b"\n")
+        return content if head == _head(name, content) else None
 
     def write(self, name: str, content: bytes) -> bool:
         """Put a file in the place of what is there, at once. Says if it is there."""
-        data = _head(content) + b"\n" + content
+        data = _head(name, content) + b"\n" + content
         if len(data) > self.most_bytes:
             return False
-        temporary = ""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".tmp", dir=self.path)
-            with open(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, self.path / name)
         except OSError:
-            if temporary:
-                _delete(temporary)
             return False
+        with opened_folder(self.path) as folder:
+            if folder is None:
+                return False
+            temporary = ""
+            try:
+                handle, temporary = tempfile.mkstemp(prefix=f"{name}.", suffix=".tmp", dir=self.path)
+                with open(handle, "wb") as file:
+                    file.write(data)
+                old = folder.place(os.path.basename(temporary))  # which is not there if the folder is another by now
+                os.replace(old, folder.place(name), src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
+            except OSError:
+                if temporary:
+                    _delete(temporary)
+                return False
         self._keep_small(name)
         return True
 
@@ -84,7 +91,7 @@ class Folder:
         """What is in the folder."""
         found = [(path, size) for path, size, _ in self._files()]
         gradients = sum(path.endswith(".py") for path, _ in found)
-        return Info(self.path, gradients, len(found), sum(size for _, size in found))
+        return Info(self.path, gradients, len(found), sum(size for _, size in found), refusal_of(self.path))
 
     def clear(self) -> Info:
         """Delete all files of the cache, and nothing else. Gives what there was."""
@@ -112,13 +119,13 @@ class Folder:
             for entry in entries:
                 if _OWN.fullmatch(entry.name):
                     with contextlib.suppress(OSError):
-                        found = entry.stat()
+                        found = entry.stat(follow_symlinks=False)
                         yield entry.path, found.st_size, found.st_mtime
 
 
-def _head(content: bytes) -> bytes:
+def _head(name: str, content: bytes) -> bytes:
     """The first line: a comment, so that Python's files are what they were."""
-    return b"# " + hashlib.sha256(content).hexdigest().encode()
+    return b"# " + hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
 
 
 def _delete(path: str) -> None:

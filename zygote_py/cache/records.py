@@ -115,7 +115,9 @@ class Found:
     def _capture(self, number: int, key: str, name: str, kind: str, source: str, owner: str) -> Capture:
         place = self._prints.objects[number]
         value = self._held(number, key)
-        return Capture(name, kind, lambda: read_from(place, key), (id(place), key), None, value, source, owner)
+        return Capture(
+            name, kind, functools.partial(read_from, place, key), (id(place), key), None, value, source, owner
+        )
 
     def store(self, compiled: Compiled, hidden: tuple[Capture, ...]) -> Kernel:
         """Write what the stages made, if another process can use it. Gives it, ready for use.

@@ -19,6 +19,7 @@ from zygote_py.emit.expressions import Expressions, name, signed
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables, sequence_copies
 from zygote_py.emit.ranges import Range
+from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Instr, Loc, Operand, Raise, Return, Value
 from zygote_py.ir.errors import InternalError
 
@@ -136,6 +137,11 @@ class Lowering:
 
     def _straight(self, block: Block) -> Iterator[Statement]:
         for instr in self.statements.roots[block]:
+            if instr.op is ops.refuse:
+                condition, message = map(self.expressions.operand, instr.args)
+                error = self.expressions.call(ValueError, message)
+                yield If(condition, (Simple(ast.Raise(error, None)),), (), place_of(instr))
+                continue
             yield Simple(self.expressions.statement(instr), place_of(instr))
 
     def _copies(self, source: Block, target: Block) -> Iterator[Statement]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import linecache
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +32,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value, operands
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
+from zygote_py.ir.python_text import is_identifier, one_line, place_text
 from zygote_py.ir.routines import routines_of
 
 
@@ -62,6 +62,9 @@ def emit(
     """
     routines = routines_of(function)
     functions = [function, *(routine.function for routine in routines)]
+    written = [*_decorator_names(decorator), name, *(param.hint for each in functions for param in each.params)]
+    if wrong := [each for each in written if not is_identifier(each)]:
+        raise InternalError(f"emit: {wrong[0]!r} is not a name")
     reserved = [name, *_decorator_names(decorator), *(param.hint for each in functions for param in each.params)]
     module = Module(Names(reserved))
     for each in functions:
@@ -71,9 +74,9 @@ def emit(
         for routine in reversed(routines)
     ]
     texts.append(_function_text(function, name, module, decorator, defaults or {}))
-    parts = [f"# {line}".rstrip() for line in header.splitlines()]
+    parts = [f"# {one_line(line)}".rstrip() for line in header.splitlines()]
     if docstring:
-        parts.append('"""' + docstring.replace("\\", "\\\\").replace('"""', "'''") + '"""')
+        parts.append(f'"""{_inside_quotes(docstring)}"""')
     imports = module.imports()
     if decorator is not None:
         imports.append(f"from numba import {_decorator_names(decorator)[0]}")
@@ -153,6 +156,12 @@ def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]
     return function
 
 
+def _inside_quotes(docstring: str) -> str:
+    """What to write between the quotes of a docstring."""
+    lines = (one_line(line.replace("\\", "\\\\")) for line in docstring.splitlines())
+    return "\n".join(lines).replace('"', '\\"')
+
+
 def _decorator_names(decorator: str | None) -> list[str]:
     """The name that the decorator starts with."""
     return [] if decorator is None else [decorator.removeprefix("@").split("(")[0].split(".")[0]]
@@ -193,11 +202,14 @@ def _signature(params: Sequence[str], defaults: Mapping[str, object], module: Mo
     for param in params:
         if param not in defaults:
             written.append(param)
-        elif isinstance(value := defaults[param], bool | int | str | None) or _is_finite(value):
+        elif type(value := defaults[param]) in _LITERAL or _is_finite(value):
             written.append(f"{param}={value!r}")
         else:
             written.append(f"{param}={module.value(value, f'default_{param}')}")
     return ", ".join(written)
+
+
+_LITERAL = (bool, int, str, type(None))  # and not what is derived from these, which may be written in any way
 
 
 def _is_finite(value: object) -> bool:
@@ -288,8 +300,8 @@ class _Comments:
         if key == self.last:
             return ""
         self.last = key
-        where = f"{os.path.basename(loc.file)}:{loc.line}"
+        where = place_text(loc)
         if not place.reverse:
             return where
         line = linecache.getline(loc.file, loc.line).strip()
-        return f"of line {loc.line}: {line}" if line else f"of {where}"
+        return f"of line {loc.line}: {one_line(line)}" if line else f"of {where}"

@@ -18,11 +18,10 @@ from numba import types
 from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
-from zygote_py.adjoints.sharing import refuse_shared
+from zygote_py.adjoints.sharing import refused_if_shared
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Block,
-    Const,
     Foreign,
     Function,
     Instr,
@@ -74,8 +73,7 @@ def _copy_results(routine: Routine) -> None:
             for param in shared if foreign else ():
                 if isinstance(param.type, types.Array):
                     message = f"`{routine.__name__}` is ignored, and gives an array that shares memory with an argument"
-                    args = (param, item, Const(message + ": let it return a copy", types.unicode_type))
-                    block.instrs.append(Instr(refuse_shared, args, types.none, "", function.loc))
+                    block.instrs += refused_if_shared(param, item, message + ": let it return a copy", function.loc)
             copy = Instr(np.copy, (item,), copied_type(item.type), "y", function.loc)
             block.instrs.append(copy)
             items[number] = copy

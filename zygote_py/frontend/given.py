@@ -31,6 +31,7 @@ from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
 from zygote_py.given import Given, place_of, python_function
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Loc, Operand, Param, Return, Routine, Type, Value
+from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, copied_type
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def _is_known(target: object) -> bool:
 
 
 def _name(typed: st.TypedFunction) -> str:
-    return typed.name if typed.name.isidentifier() else "function"
+    return identifier(typed.name, "function")
 
 
 def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[tuple[Type, list[Param]]]]:

@@ -32,6 +32,7 @@ from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
 from zygote_py.frontend.values import elements_of_list, is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.python_text import is_identifier
 from zygote_py.ir.types import components_of
 from zygote_py.library import list_slices
 from zygote_py.tries import leads_out
@@ -387,7 +388,7 @@ class _Inliner:
         if capture.key not in self._hidden:
             name = capture.name
             while name in self._parameters:
-                name = f"{callee}_{name}" if callee.isidentifier() else f"{name}_"
+                name = f"{callee}_{name}" if is_identifier(callee) else f"{name}_"
             self._hidden[capture.key] = dataclasses.replace(capture, name=name)
             self._parameters.append(name)
             self._parameter_types.append(type_)

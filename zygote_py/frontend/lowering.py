@@ -47,6 +47,7 @@ from zygote_py.ir.memory import Memory
 from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
+from zygote_py.ir.python_text import identifier
 from zygote_py.ir.ssa import SSABuilder
 from zygote_py.ir.types import components_of
 
@@ -493,4 +494,4 @@ class Lowering:
 
 
 def _function_name(name: str) -> str:
-    return name if name.isidentifier() else "lambda_"
+    return identifier(name, "lambda_")

@@ -22,6 +22,7 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend.values import is_tuple, leaves_of, plain
 from zygote_py.ir.core import Loc, Param, Routine, Type
+from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, names_of
 
 # What the copies of a function that is called in several places may have together, in statements of Numba's: some four
@@ -67,7 +68,7 @@ class Program:
     def routine(self, function: st.TypedFunction) -> Routine:
         """The routine that a function is, to be made if it is not yet."""
         if function not in self._routines:
-            self._routines[function] = made = Routine(function.name if function.name.isidentifier() else "lambda_")
+            self._routines[function] = made = Routine(identifier(function.name, "lambda_"))
             made.runs_again = function.runs_again
         return self._routines[function]
 

@@ -29,6 +29,7 @@ from zygote_py.numba_adapter.dispatch import (
     object_of,
     options_of,
     py_func_of,
+    refuse_functions,
     register_as_dispatcher,
     typeof,
 )
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     )
     from zygote_py.numba_adapter.inference import typed_derivative, typed_function, typed_implementation
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
-    from zygote_py.numba_adapter.messages import definition_line
+    from zygote_py.numba_adapter.messages import check_parameters, definition_line
     from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
     from zygote_py.numba_adapter.supported import array_members, supported_callables
@@ -80,6 +81,7 @@ __all__ = [
     "array_members",
     "asm_text",
     "can_call",
+    "check_parameters",
     "constructed_by",
     "constructor_of",
     "cross2d",
@@ -120,6 +122,7 @@ __all__ = [
     "put_back",
     "py_func_of",
     "receiver_of",
+    "refuse_functions",
     "register_as_dispatcher",
     "result_type",
     "sealed",
@@ -154,6 +157,7 @@ _LATER = {
     "constructor_of": "zygote_py.numba_adapter.dataclasses.constructor_of",
     "cross2d": "numba.np.extensions.cross2d",
     "default_of": "zygote_py.numba_adapter.callees.default_of",
+    "check_parameters": "zygote_py.numba_adapter.messages.check_parameters",
     "definition_line": "zygote_py.numba_adapter.messages.definition_line",
     "entry_of_seed": "zygote_py.numba_adapter.records.entry_of_seed",
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",

@@ -13,7 +13,7 @@ import dataclasses
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FunctionType, MappingProxyType
 from typing import Any
@@ -35,6 +35,7 @@ from zygote_py.ir.helpers import is_helper
 from zygote_py.numba_adapter.messages import definition_of, note_calls
 from zygote_py.numba_adapter.same import Same
 
+MADE = "__made_by_zygote_py__"  # an attribute of functions that were made here of others, and nobody else has
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
 _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 _numbers = itertools.count()
@@ -67,6 +68,7 @@ class Session(Same):
         self.derived: dict[object, st.TypedFunction] = {}  # derivatives (see `derived`)
         self.deriving: set[object] = set()  # those being made
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
+        self.noted: dict[object, st.Capture] = {}  # what functions and classes are made of, which may be assigned to
         self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
@@ -112,6 +114,11 @@ class Session(Same):
                 _forget_failures()
                 self._assumed[key] = typed.return_type
         return self._typed[key]
+
+    def note(self, captures: Iterable[st.Capture]) -> None:
+        """Take down what has to be as it is for what is typed to hold."""
+        for capture in captures if not self.frozen else ():
+            self.noted.setdefault(capture.key, capture)
 
     def is_active(self, func: object) -> bool:
         """Whether a function is being typed right now."""

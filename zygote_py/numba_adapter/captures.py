@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
+import operator
 import types as python_types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -28,6 +29,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.python_text import identifier
 from zygote_py.numba_adapter.again import Checkpointer
 from zygote_py.numba_adapter.callees import Session, callee_for, is_inlined, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure
@@ -89,6 +91,7 @@ def _keys(func_ir: Any) -> Iterator[str]:
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
     """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
     value = assign.value
+    read: Callable[[], object]
     match value:
         case ir.Global() if isinstance(value.value, Same):
             return None  # what was put here already; a global variable may have the name of an inner function
@@ -97,13 +100,13 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
             return None
         case ir.Global() if value.name in func.__globals__:
             name, namespace = value.name, func.__globals__
-            capture = st.Capture(name, "global", lambda: namespace[name], (id(namespace), name), value=value.value)
+            read = functools.partial(operator.getitem, namespace, name)
+            capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
         case ir.FreeVar():
             cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
             cell = cells.get(value.name) or python_types.CellType(value.value)
-            capture = st.Capture(
-                value.name, "freevar", lambda: cell.cell_contents, (id(cell), value.name), value=value.value
-            )
+            read = functools.partial(getattr, cell, "cell_contents")
+            capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
         case ir.Expr(op="getattr") if value.value.name in modules:
             module, path = modules[value.value.name]
             name = value.attr
@@ -111,14 +114,15 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
                 return None
             path = f"{path}_{name}"
             held = getattr(module, name)
-            capture = st.Capture(path, "global", lambda: getattr(module, name), (id(vars(module)), name), value=held)
+            read = functools.partial(getattr, module, name)
+            capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
         case _:
             return None
     if isinstance(capture.value, python_types.ModuleType):
         if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
             modules[assign.target.name] = (capture.value, capture.name)
         return None
-    owner = func.__name__ if func.__name__.isidentifier() else "function"
+    owner = identifier(func.__name__, "function")
     return dataclasses.replace(capture, source=capture.name, owner=owner)
 
 

@@ -34,7 +34,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Callee, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callees import MADE, Callee, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
 from zygote_py.numba_adapter.same import Same
@@ -333,6 +333,7 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         func: Any = python_types.FunctionType(
             code, state.func_id.func.__globals__, code.co_name, tuple(defaults) or None, tuple(cells)
         )
+        vars(func)[MADE] = True
         variables = [name for name in code.co_freevars if name != itself]
         makers[key] = Maker(func, names, itself, variables, state.session, definition_of(code))
         if names or itself:

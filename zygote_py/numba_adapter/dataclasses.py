@@ -29,6 +29,7 @@ from numba.core.typing.templates import AttributeTemplate, signature
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
 from zygote_py import structures
+from zygote_py.capture import member_of_class
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.callees import Session, callee_type, current_session, is_inlined
 
@@ -145,15 +146,23 @@ def constructed_by(type: Type) -> Any:
 
 def method_type(type: Any, name: str, session: Session | None) -> Any:
     """The type of a method, compiled by Numba, or with a session, for us to inline; None if there is none."""
-    found = structures.member(type.instance_class, name) if isinstance(type, DataclassType) else None
+    found = _member(type.instance_class, name, session) if isinstance(type, DataclassType) else None
     function = None if found is None else _function_type(found, session)
     return None if function is None else MethodType(type, function)
 
 
 def accessor_type(type: Type, name: str, session: Session | None) -> Any:
     """The type of the function that computes a property; None if there is none."""
-    found = structures.member(type.instance_class, name) if isinstance(type, DataclassType) else None
+    found = _member(type.instance_class, name, session) if isinstance(type, DataclassType) else None
     return _function_type(found.fget, session) if isinstance(found, property) else None
+
+
+def _member(cls: type, name: str, session: Session | None) -> object:
+    """What a class holds under a name; in a function that is typed for us, noted as what may become another."""
+    capture = member_of_class(cls, name)
+    if session is not None and capture.value is not None:
+        session.note([capture])
+    return capture.value
 
 
 def _function_type(found: Any, session: Session | None) -> Any:
@@ -258,7 +267,7 @@ class _Attributes(AttributeTemplate):
         if name in this.fields:
             return this.types[this.fields.index(name)]
         session = current_session()
-        found = structures.member(this.instance_class, name)
+        found = _member(this.instance_class, name, session)
         if isinstance(found, staticmethod):
             return _function_type(found.__func__, session)
         accessor = accessor_type(this, name, session)

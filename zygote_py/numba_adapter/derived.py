@@ -26,6 +26,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.python_text import identifier
 from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature, is_inlined
 from zygote_py.numba_adapter.closures import SELF, ClosureType
 from zygote_py.numba_adapter.dispatch import is_made, made_for
@@ -242,7 +243,7 @@ def _name(inner: Any) -> str:
     if isinstance(inner, DerivedType):
         return f"{_name(inner.inner)}_{inner.form}"
     name: str = _func_of(inner).__name__
-    return name if name.isidentifier() else "function"
+    return identifier(name, "function")
 
 
 def _with_signature(func: Any, pysig: inspect.Signature) -> Any:

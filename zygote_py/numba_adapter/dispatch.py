@@ -7,6 +7,7 @@ llvm_text(dispatcher, (types.float64,))
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -69,6 +70,22 @@ def make_dispatcher(
     if code is not None and isinstance(dispatcher, Dispatcher):
         vars(dispatcher)["_cache"] = Stored(code)
     return dispatcher
+
+
+def refuse_functions(dispatcher: Any) -> None:
+    """Let a dispatcher that is called from Python refuse functions as arguments: they are to be wrapped before."""
+    if is_dispatcher(dispatcher) and "_compile_for_args" not in vars(dispatcher):
+        compile_for = dispatcher._compile_for_args
+        vars(dispatcher)["_compile_for_args"] = functools.partial(_compiled_for, compile_for)
+
+
+def _compiled_for(compile_for: Callable[..., object], *args: Any, **kwargs: Any) -> object:
+    if not all(map(is_plain, args)):
+        from zygote_py.numba_adapter.functions import holds_functions
+
+        if any(map(holds_functions, args)):
+            raise TypeError("functions as arguments are to be wrapped")
+    return compile_for(*args, **kwargs)
 
 
 def is_from_cache(dispatcher: Any, signature: tuple[Type, ...]) -> bool:

@@ -27,6 +27,7 @@ from numba.core.typing.templates import signature
 from numba.extending import overload, register_model, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.capture import parts_of_function
 from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
@@ -97,6 +98,8 @@ def _typeof_given(value: GivenCallee, context: object) -> Type:
 def given_callee(value: Any, session: Session) -> GivenCallee | None:
     """What to put in the place of a callable for which something is given; our own library knows of nothing given."""
     given = None if session.frozen else given_for(value)
+    if given is not None and inspect.isfunction(target := python_function(given.target)):
+        session.note(parts_of_function(target))
     return None if given is None else GivenCallee(given, value, session)
 
 
@@ -226,17 +229,19 @@ def _jit_enabled() -> Iterator[None]:
 
 def compiled_by_numba(given: Given) -> Any:
     """The callable as compiled code can call it."""
-    if given not in _compiled:
+    code = getattr(given.target, "__code__", None)
+    if given not in _compiled or _compiled[given][0] is not code:
         target: Any = given.target
         if inspect.isfunction(target) and not is_known(target):
             decorate: Any = numba.njit
             with _jit_enabled():
                 target = decorate(target)
-        _compiled[given] = target
-    return _compiled[given]
+        _compiled[given] = code, target
+    return _compiled[given][1]
 
 
-_compiled: weakref.WeakKeyDictionary[Given, Any] = weakref.WeakKeyDictionary()  # Numba refers to them weakly
+# With the code that was compiled. Numba refers to dispatchers weakly.
+_compiled: weakref.WeakKeyDictionary[Given, tuple[Any, Any]] = weakref.WeakKeyDictionary()
 
 
 def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, ...]] | None:

@@ -30,18 +30,19 @@ from numba.core.untyped_passes import (
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.capture import parts_of_function
 from zygote_py.given import is_rule
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
-from zygote_py.numba_adapter.callees import Session, at_work, constant_key
-from zygote_py.numba_adapter.captures import Captures, CapturesToArguments, check_modules
+from zygote_py.numba_adapter.callees import MADE, Session, at_work, constant_key
+from zygote_py.numba_adapter.captures import OURS, Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.derived import Form, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
-from zygote_py.numba_adapter.messages import definition_of, is_ours, translate_error
+from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
 
@@ -62,7 +63,7 @@ def typed_function(
     """
     session = _session(options, numbers_vary)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
-    return session.typed(func, _with_defaults(func, given, definition_of(func.__code__)))
+    return _with_noted(session.typed(func, _with_defaults(func, given, definition_of(func.__code__))), session)
 
 
 def _session(options: Options, numbers_vary: bool = False) -> Session:
@@ -76,13 +77,21 @@ def typed_derivative(form: Form, primal: Any, argument_types: Sequence[Type], op
     session = _session(options)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     derived = type_of_form(form, primal, session, None)
-    return derived.typed((*given, derived))
+    return _with_noted(derived.typed((*given, derived)), session)
+
+
+def _with_noted(typed: st.TypedFunction, session: Session) -> st.TypedFunction:
+    """A function with all that has to be as it was when it was typed, along with those that it calls."""
+    return dataclasses.replace(typed, frozen=(*typed.frozen, *session.noted.values()))
 
 
 def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, session: Session) -> st.TypedFunction:
     """A function for the types of all its arguments."""
     code = func.__code__
     loc = definition_of(code)
+    check_parameters(code)
+    if OURS not in func.__globals__ and MADE not in vars(func):
+        session.note(parts_of_function(func))
     closure = closure_of(func, argument_types)
     given = argument_types if closure is None else argument_types[:-1]
     given = _with_defaults(func, given, loc)

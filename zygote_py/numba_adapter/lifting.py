@@ -115,11 +115,11 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
         if hasattr(node, "lineno"):
             located: Any = node
             located.lineno = located.end_lineno = code.co_firstlineno
-    (maker,) = (each for each in compile(tree, code.co_filename, "exec").co_consts if inspect.iscode(each))
+    (maker,) = (each for each in compile(tree, "<lifted>", "exec").co_consts if inspect.iscode(each))
     (outer,) = (each for each in maker.co_consts if inspect.iscode(each))
     consts = tuple(_real(each, parts.codes) if inspect.iscode(each) else each for each in outer.co_consts)
     outer_name = code.co_name
-    real = outer.replace(co_consts=consts, co_name=outer_name)
+    real = outer.replace(co_consts=consts, co_name=outer_name, co_filename=code.co_filename)
     maker = maker.replace(co_consts=tuple(real if each is outer else each for each in maker.co_consts))
     result: Any = python_types.FunctionType(maker, namespace)(*parts.cells.values())
     result.__name__ = result.__qualname__ = outer_name

@@ -9,8 +9,8 @@ It does not judge whether Numba is right.
 
 from __future__ import annotations
 
+import inspect
 import linecache
-import os
 import re
 from collections.abc import Sequence
 from types import CodeType
@@ -18,6 +18,7 @@ from typing import Any
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc
+from zygote_py.ir.python_text import is_identifier, one_line, place_text
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")
@@ -158,7 +159,7 @@ def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
     for function in functions:
         place = definition_of(function.__code__)
         name = function.__qualname__.rpartition("<locals>.")[2]
-        named.append(f"{name} ({os.path.basename(place.file)}:{place.line})")
+        named.append(f"{one_line(name)} ({place_text(place)})")
     first, second, *others = named
     chain = "".join([f"{first} calls {second}", *(f", which calls {each}" for each in others)])
     error.hint = f"{error.hint}\n{chain}" if error.hint else chain
@@ -216,6 +217,15 @@ def definition_of(code: CodeType) -> Loc:
             if re.match(r"\s*(async\s+)?def\b", linecache.getline(code.co_filename, line)):
                 return Loc(code.co_filename, line)
     return Loc(code.co_filename, code.co_firstlineno)
+
+
+def check_parameters(code: CodeType) -> None:
+    """Refuse parameters whose names cannot be written: a code object may have been made in any way."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+    for name in code.co_varnames[: count + sum(bool(code.co_flags & flag) for flag in flags)]:
+        if not is_identifier(name):
+            raise refuse(f"a parameter is called {name!r}, which is not a name", definition_of(code), "give it a name")
 
 
 def definition_line(func: Any) -> int:

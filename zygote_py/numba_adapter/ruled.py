@@ -29,7 +29,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of, with_components
-from zygote_py.numba_adapter.callees import CalleeType, Session, is_inlined, typed_callee
+from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, is_inlined, typed_callee
 from zygote_py.numba_adapter.choices import calling_one_of, is_choice
 from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.dispatch import object_of, typeof
@@ -275,7 +275,9 @@ def _calling(known: object) -> FunctionType:
     def fn(dy):  # type: ignore[no-untyped-def]
         return known(dy)  # type: ignore[operator]
 
-    return FunctionType(fn.__code__, fn.__globals__, "fn", None, (CellType(known),))
+    made = FunctionType(fn.__code__, fn.__globals__, "fn", None, (CellType(known),))
+    vars(made)[MADE] = True
+    return made
 
 
 def _held(type_: Type) -> Type:

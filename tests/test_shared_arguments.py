@@ -1,0 +1,128 @@
+"""Arguments that share memory where one is written to: which are refused, in which words, and what that compiles."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.plain import plain
+from zygote_py import gradient
+from zygote_py.adjoints.sharing import is_folded, memory_of, share_memory
+
+
+def writing(count: int, written: int):
+    """A function of so many arrays that writes to the first of them."""
+    names = [f"a{number}" for number in range(count)]
+    lines = [f"def f({', '.join(names)}):", "    s = 0.0"]
+    lines += [f"    {each}[0] = {each}[0] * {each}[1]" for each in names[:written]]
+    lines += [f"    s += {' + '.join(f'{each}[0]' for each in names)}", "    return s"]
+    namespace: dict[str, object] = {}
+    exec("\n".join(lines), namespace)
+    return namespace["f"]
+
+
+def some(count: int) -> list[np.ndarray]:
+    return [np.array([1.0 + number, 2.0]) for number in range(count)]
+
+
+@pytest.mark.parametrize(("count", "written"), [(2, 1), (3, 1), (8, 8), (40, 1)])
+def test_pairs_are_named(count, written):
+    run = plain(gradient(writing(count, written)).source(*some(count)))
+    np.testing.assert_allclose(run(*some(count))[0], [2.0, 1.0])
+    for one, other in itertools.combinations(range(min(count, 9)), 2):
+        arrays = some(count)
+        arrays[other] = arrays[one]
+        if one >= written:
+            run(*arrays)
+            continue
+        with pytest.raises(ValueError, match=f"the arguments `a{one}` and `a{other}` share memory, and one is written"):
+            run(*arrays)
+
+
+def test_of_too_many_pairs_one_is_named():
+    df = gradient(writing(20, 18))
+    source = df.source(*some(20))
+    assert source.count("raise ") == 18
+    run = plain(source)
+    run(*some(20))
+    for one, other in [(0, 19), (3, 4), (17, 18), (18, 19), (19, 4)]:
+        arrays = some(20)
+        arrays[other] = arrays[one]
+        first = min(one, other)
+        if first >= 18:
+            run(*arrays)
+            continue
+        with pytest.raises(ValueError, match=f"the argument `a{first}` shares memory with another, and is written to"):
+            run(*arrays)
+    empty = [np.zeros(0), *[np.ones(2) for _ in range(19)]]
+    with pytest.raises(IndexError):  # it comes to the first element
+        run(*empty)
+
+
+def test_compiled_once_for_each_type():
+    def f(a, b, c, m):
+        for i in range(len(a)):
+            a[i] *= b[i]
+            b[i] += c[i] * m[i, 0]
+            c[i] = a[i]
+        return np.sum(a) + np.sum(b) + np.sum(c)
+
+    df = gradient(f)
+    a, b, c, m = np.ones(3), np.full(3, 2.0), np.full(3, 3.0), np.ones((3, 1))
+    assert [each.tolist() for each in df(a, b, c, m)] == [[4.0] * 3, [3.0] * 3, [1.0] * 3, [[3.0]] * 3]
+    (kernel,) = df._now.compiled.values()
+    namespace = kernel.function.__globals__
+    assert len(namespace["memory_of"].signatures) == 2
+    assert len(namespace["share_memory"].signatures) == 1
+    for arrays, names in [((a, a, c, m), "`a` and `b`"), ((a, b, m[:, 0], m), "`c` and `m`")]:
+        with pytest.raises(ValueError, match=f"the arguments {names} share memory"):
+            df(*arrays)
+
+
+def test_what_shares_memory():
+    base = np.arange(24.0)
+    whole, matrix = np.arange(3, dtype=np.uint8), base.reshape(4, 6)
+    cases = [
+        (base[:3], base[3:], False),
+        (base[:4], base[3:], True),
+        (base[::2], base[1::2], False),
+        (base[::2], base[2::3], True),
+        (base[::-2], base[0::2], False),
+        (base[::-2], base[1::2], True),
+        (base[5:2:-1], base[3:4], True),
+        (base[5:2:-1], base[2:3], False),
+        (base[3:3], base, False),
+        (base, base[:0], False),
+        (matrix[:, ::2], matrix[:, 1::2], False),
+        (matrix[:, :3], matrix[:, 3:], True),  # rows of both lie between one another: taken to share
+        (matrix[::2], matrix[1::2, ::2], True),
+        (base.view(np.complex128).real, base.view(np.complex128).imag, False),
+        (whole[:1], whole[1:], False),
+        (base[4:5], base, True),
+        (np.array(1.0), base, False),
+        (base[3:4].reshape(()), base, True),
+    ]
+    for x, y, expected in cases:
+        for one, other in ((x, y), (y, x)):
+            found = bool(share_memory(memory_of(one), memory_of(other)))
+            assert found == expected, (x, y)
+            assert found or not np.shares_memory(one, other)
+
+
+def test_what_is_folded():
+    strided = np.lib.stride_tricks.as_strided
+    base = np.arange(24.0)
+    cases = [
+        (base, False),
+        (base.reshape(4, 6)[:, ::-2], False),
+        (strided(base, (3, 4), (8, 8)), True),
+        (strided(base, (5,), (0,)), True),
+        (strided(base, (1, 5), (0, 8)), False),
+        (strided(base, (0, 5), (0, 0)), False),
+        (strided(base, (3, 2), (16, 8)), False),
+        (strided(base, (3, 3), (16, 8)), True),
+    ]
+    for x, expected in cases:
+        assert is_folded(x) == expected, (x.shape, x.strides)
