@@ -99,11 +99,13 @@ def _function(f: Callable[..., Any], count: int = -1, held: int = 0) -> _Pullbac
 class Pullback:
     """From the adjoints of a function's results to those of its arguments, as they were when it was called.
 
-    `back(seed)` takes the adjoint of the returned value, `back(name=seed)` that of what the argument `name` holds after
-    the call: an array that the function writes to, or a structure with such an array. A seed has the form, the shapes
-    and the dtypes of what it is for; what is not given, and None in a structure, is zero. What is in a structure and
-    not written to holds what it held before, and its seed is a part of its gradient: pullbacks can be chained. The
-    answer is a tuple with one gradient for each parameter, None for those that can have none.
+    `back()` gives the gradient of a function that returns a real number, whose seed is then 1.0; for any other function
+    it is refused. `back(seed)` takes the adjoint of the returned value, `back(name=seed)` that of what the argument
+    `name` holds after the call: an array that the function writes to, or a structure with such an array. A seed has the
+    form, the shapes and the dtypes of what it is for. As soon as one seed is given, those that are missing are zero,
+    and so is None. What is in a structure and not written to holds what it held before, and its seed is a part of its
+    gradient: pullbacks can be chained. The answer is a tuple with one gradient for each parameter, None for those that
+    can have none.
     """
 
     __slots__ = ("_args", "_captured", "_kept", "_made", "_quick", "_value")
@@ -134,8 +136,8 @@ class Pullback:
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
         made = self._made
-        if self._quick is not None and not seeds and len(seed) == 1 and type(seed[0]) is float:
-            quick: tuple[Any, ...] = self._quick(self._kept, seed[0])
+        if self._quick is not None and not seeds and (not seed or (len(seed) == 1 and type(seed[0]) is float)):
+            quick: tuple[Any, ...] = self._quick(self._kept, seed[0] if seed else 1.0)
             return quick
         compiled = made.compiled
         given = self._seeds(compiled, seed, seeds)
@@ -148,7 +150,8 @@ class Pullback:
         check_seeds(compiled, len(seed), seeds)
         given: list[Any] = []
         if carries_adjoint(compiled.result_type):
-            given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else None))
+            missing = None if seeds else 1.0  # no seed at all is 1.0; what may do without, `check_seeds` knows
+            given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else missing))
         params = compiled.lowered.function.params
         names = [param.hint for param in params]
         for name in compiled.written:
