@@ -21,6 +21,7 @@ from types import MappingProxyType
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.causes import cause
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.flows import EMPTY, STORES, Flows, sources
 from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
@@ -235,15 +236,11 @@ def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:
 
 
 def _refuse(instr: Instr) -> None:
-    name = ops.name_of(instr.op)
     if instr.op in REFUSED:
         reason, hint = REFUSED[instr.op]
-        raise refuse(f"{name} is not differentiated: {reason}", instr.loc, hint)
-    raise refuse(
-        f"no derivative is known of {name}({', '.join(str(arg.type) for arg in instr.args)})",
-        instr.loc,
-        hint="write it with operations that have one: arithmetic, loops, the functions listed in docs/numpy.md",
-    )
+        raise refuse(f"{ops.name_of(instr.op)} is not differentiated: {reason}", instr.loc, hint)
+    message, hint = cause(instr.op, [arg.type for arg in instr.args])
+    raise refuse(message, instr.loc, hint)
 
 
 def _check_type(value: Value, what: str) -> None:

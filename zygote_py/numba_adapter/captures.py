@@ -34,8 +34,9 @@ from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.derived import derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
-from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
+from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
+from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.unknown import unknown
 
@@ -152,7 +153,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             captures.frozen.setdefault(capture.key, capture)
         if is_key and is_inlined(capture.value):
             return
-        value = as_python(capture.value)
+        value = as_captured_python(capture.value)
         callee: object = given_callee(capture.value, state.session) or stand_in(value)
         callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
         callee = callee or callee_for(value, state.session, loc_of(assign.loc))
@@ -240,7 +241,7 @@ def _refuse_statement(statement: Any) -> None:
     loc = loc_of(statement.loc)
     match statement:
         case ir.EnterWith():
-            raise refuse("`with` is not supported", loc, "call the function outside of `with`", "with")
+            raise refuse_with(loc)
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:

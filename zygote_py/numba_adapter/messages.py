@@ -83,7 +83,7 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(f"{what} is not supported", place, hint, token)
     if "with (context manager)" in text or "with-context" in text or "context manager" in text:
         place = find_line(func.__code__, r"\s*with\b") or place
-        return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
+        return refuse_with(place)
     for said, (what, hint, line, token) in _OF_EXCEPTIONS.items():
         if said in text:
             return refuse(f"{what} is not supported", find_line(func.__code__, line) or place, hint, token)
@@ -148,6 +148,15 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         place = find_line(func.__code__, rf".*\.\s*{error.name}\b") or place
         return refuse(f"{error}", place, "call a function that there is", error.name)
     return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
+
+
+def refuse_with(place: Loc) -> DifferentiationError:
+    """The error for a `with` statement."""
+    if "objmode" in linecache.getline(place.file, place.line):
+        rule = "`@zg.adjoint(f)` above `def rule(x): return f(x), lambda dy: (dy * ...,)`"
+        hint = f"put it into a compiled function `f` of its own and give that a rule: {rule}"
+        return refuse("what runs in the interpreter (`objmode`) is not differentiated", place, hint, "with")
+    return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
 
 
 def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
