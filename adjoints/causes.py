@@ -50,7 +50,7 @@ def _reason(op: object) -> str:
         return ""
     if hasattr(op, "py_func"):
         return (
-            "a compiled function that may not be compiled again for other types: its Python source is not looked into"
+            "a compiled function that cannot be compiled again: its Python source is not looked into"
         )
     if hasattr(op, "ufunc") or isinstance(op, np.ufunc):
         return f"a ufunc of machine code: {_NO_SOURCE}"

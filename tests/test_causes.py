@@ -31,7 +31,7 @@ def halved(typingctx, x):
 def in_the_interpreter(x):
     with objmode(y="float64"):
         y = float(x)
-    return y
+    return y * x
 
 
 def c_function():
@@ -93,7 +93,7 @@ def test_the_rule_that_is_proposed_helps():
     def f(x):
         return doubled(x) * x
 
-    with pytest.raises(DifferentiationError, match="@zg.adjoint"):
+    with pytest.raises(DifferentiationError, match=r"@zg\.adjoint"):
         zg.gradient(f)(3.0)
 
     @zg.adjoint(doubled)
