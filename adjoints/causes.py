@@ -49,9 +49,7 @@ def _reason(op: object) -> str:
     if _is_library(op):
         return ""
     if hasattr(op, "py_func"):
-        return (
-            "a compiled function that cannot be compiled again: its Python source is not looked into"
-        )
+        return "a compiled function that cannot be compiled again: its Python source is not looked into"
     if hasattr(op, "ufunc") or isinstance(op, np.ufunc):
         return f"a ufunc of machine code: {_NO_SOURCE}"
     if isinstance(op, python_types.BuiltinFunctionType):

@@ -46,6 +46,10 @@ class Form(Protocol):
         """Its parameters, for those of the function."""
         ...
 
+    def argument_text(self, request: Request, text: str) -> str:
+        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
+        ...
+
     def typed(self, call: DerivedCall) -> TypedFunction:
         """It as a function that is called in one that is differentiated, for the types of the call's arguments."""
         ...
@@ -77,6 +81,10 @@ class GradientForm:
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The parameters are those of the function."""
         return of
+
+    def argument_text(self, request: Request, text: str) -> str:
+        """The parameters are those of the function."""
+        return f"the argument `{text}`"
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The gradient for these types."""
@@ -137,6 +145,10 @@ class PushForm:
         """The arguments as a tuple, and a tuple of tangents for each direction."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature([inspect.Parameter(name, kind) for name in ("args", "tangents")])
+
+    def argument_text(self, request: Request, text: str) -> str:
+        """It is only called in functions that are compiled."""
+        raise NotImplementedError
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The pushforward for these types."""

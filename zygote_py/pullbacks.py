@@ -29,7 +29,7 @@ from zygote_py.given import watch
 from zygote_py.gradient_function import GradientFunction
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, with_components
-from zygote_py.requests import misfit
+from zygote_py.requests import check_fit, misfit
 from zygote_py.seeds import Seed, check_seeds, like
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
@@ -82,6 +82,7 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     """
     function = _function(f)
     if function.star:
+        check_fit(f, args, kwargs)
         function = _function(f, len(args))
     return function(*(function._of._bind(args, kwargs) if kwargs else args))
 

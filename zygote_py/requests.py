@@ -141,11 +141,45 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
     return tuple(found)
 
 
-def misfit(request: Request, error: TypeError) -> DifferentiationError:
-    """The error for arguments that do not fit the parameters."""
-    return refuse(
-        f"wrong arguments: {error}", request.loc, hint=f"call it as {request.func.__name__}{request.signature}"
-    )
+def misfit(request: Request, args: Sequence[Any], keywords: Mapping[str, Any]) -> TypeError:
+    """The error for arguments that do not fit the parameters, in the words that Python has for it."""
+    own = request.func.__name__
+    differs = request.form is not None and list(request.signature.parameters) != list(_parameters(request.func))
+    return does_not_take(f"{request.form} of {own}" if differs else own, request.signature, args, keywords)
+
+
+def _parameters(func: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(func).parameters
+
+
+def check_fit(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Raise TypeError for arguments that a function does not take."""
+    func = numba_adapter.py_func_of(func)
+    signature = inspect.signature(func)
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError:
+        raise does_not_take(func.__name__, signature, args, keywords) from None
+
+
+def does_not_take(
+    name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> TypeError:
+    """What Python raises where a function of this signature is called with arguments that it does not take.
+
+    Python is asked for it: a function without a body gets the arguments.
+    """
+    plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    shown = [each if each.default is each.empty else each.replace(default=None) for each in plain]
+    namespace: dict[str, Any] = {}
+    exec(f"def function{inspect.Signature(shown)}: pass", namespace)
+    function = namespace["function"]
+    function.__qualname__ = name
+    try:
+        function(*args, **keywords)
+    except TypeError as error:
+        return TypeError(str(error))
+    return TypeError(f"{name}() does not take these arguments")
 
 
 def named_in_module(func: Any) -> object:

@@ -38,7 +38,7 @@ from zygote_py.numba_adapter.functions import as_callees, as_captured_python, ho
 from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.same import Same
-from zygote_py.numba_adapter.unknown import unknown
+from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.
 OURS = "__written_by_zygote_py__"
@@ -165,6 +165,9 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             raise refuse(what, loc_of(assign.loc), hint, capture.name)
         return
     if capture.key not in captures.hidden:
+        if (found := unsuitable(capture.value, capture.name)) is not None:
+            place, what, hint = found
+            raise refuse(f"`{capture.name}{place}`, {what}, is not supported", loc_of(assign.loc), hint, capture.name)
         name = capture.name
         while name in state.func_ir.arg_names:
             name += "_"

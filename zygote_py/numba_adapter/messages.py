@@ -212,7 +212,8 @@ def _first_line(text: str) -> str:
 def _readable(text: str) -> str:
     """Numba's names of types without what only it needs to know."""
     text = _FUNCTION.sub(lambda found: f"the function {found[1] or found[2]}".replace(".<locals>", ""), text)
-    return _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "").strip()
+    text = _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "")
+    return text.replace("pyobject", "a Python object").strip()
 
 
 # -------------------------------------------------------------------------------------------------- source lines
