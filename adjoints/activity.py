@@ -128,7 +128,7 @@ def live_at_ends(
             elif instr in activity or (isinstance(instr, Instr) and instr.op in _FILLS and instr.args[0] in activity):
                 inputs += sources(instr)
         if isinstance(block.terminator, Return):
-            inputs += (*block.terminator.values, *results)
+            inputs += (*block.terminator.values[:1], *results)
         for after in block.successors:
             inputs += [phi.incoming[block] for phi in after.phis if phi in activity]
         used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_number(v.type))
@@ -161,7 +161,8 @@ def _stored(instr: Instr) -> tuple[Operand, ...]:
 
 
 def _returned(terminator: object) -> tuple[Operand, ...]:
-    return terminator.values if isinstance(terminator, Return) else ()
+    """The result of a function, which is the first that it returns; what is behind it is only passed on."""
+    return terminator.values[:1] if isinstance(terminator, Return) else ()
 
 
 def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set[Value]:

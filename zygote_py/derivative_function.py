@@ -85,7 +85,8 @@ class DerivativeFunction:
             raise
 
     def __repr__(self) -> str:
-        return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}>"
+        aux = ", has_aux=True" if getattr(self.form, "has_aux", False) else ""
+        return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

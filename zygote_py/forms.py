@@ -62,13 +62,18 @@ class GradientForm:
     wrt: Wrt
     with_value: bool
     closure: bool
+    has_aux: bool = False
 
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
+    @property
+    def _options(self) -> dict[str, bool]:
+        return {"with_value": self.with_value, "closure": self.closure, "has_aux": self.has_aux}
+
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for."""
-        return make_request(primal, self.wrt, with_value=self.with_value, closure=self.closure, held=held, inner=inner)
+        return make_request(primal, self.wrt, held=held, inner=inner, **self._options)
 
     def count(self, args: Sequence[Any]) -> int:
         """All are the function's."""
@@ -92,7 +97,7 @@ class GradientForm:
 
         if star_of(call.func) and not self.closure:
             return call.written(self._of_all(call), call.argument_types)
-        request = make_request(call.func, self.wrt, with_value=self.with_value, closure=self.closure)
+        request = make_request(call.func, self.wrt, **self._options)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
 
     def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
@@ -108,7 +113,7 @@ class GradientForm:
             f"def {call.name}_{self}({', '.join((*own, star))}, closure_):\n"
             f"    def {call.name}({', '.join(names)}):\n"
             f"        return closure_({', '.join(names)})\n"
-            f"    return {self}({call.name}, wrt={wrt!r})({', '.join(given)})\n"
+            f"    return {self}({call.name}, wrt={wrt!r}, has_aux={self.has_aux})({', '.join(given)})\n"
         )
         namespace: dict[str, Any] = {"gradient": gradient, "value_and_gradient": value_and_gradient}
         exec(compile(text, f"<zygote_py {call.name}_{self}>", "exec"), namespace)

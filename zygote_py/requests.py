@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.capture import Capture
 from zygote_py.ir.core import Loc
+from zygote_py.ir.types import components_of
 
 Wrt = str | int | Sequence[str | int] | None
 
@@ -29,7 +31,8 @@ class Request:
 
     Captured variables are asked for by name; the first `held` parameters are such variables too. With `bare`, the
     answer is the one gradient asked for and no tuple; `closure` puts the gradients of all captured variables behind it,
-    `with_value` the value before. If what is to be differentiated is a derivative of the function, that is `inner`.
+    `with_value` the value before. With `has_aux` the function returns a pair, of which the second is passed on. If what
+    is to be differentiated is a derivative of the function, that is `inner`.
     If it is no gradient that is asked for, `form` says what (see `zygote_py.forms`).
     """
 
@@ -45,6 +48,7 @@ class Request:
     inner: Request | None = None
     form: Any = None
     primal: Any = None  # what was given to the form
+    has_aux: bool = False
 
     @property
     def numbers_vary(self) -> bool:
@@ -80,6 +84,7 @@ def make_request(
     closure: bool = False,
     held: int = 0,
     inner: Request | None = None,
+    has_aux: bool = False,
 ) -> Request:
     """What is to be differentiated: a function, or the derivative `inner` of one.
 
@@ -115,6 +120,7 @@ def make_request(
         closure,
         held,
         inner,
+        has_aux=has_aux,
     )
 
 
@@ -180,6 +186,18 @@ def does_not_take(
     except TypeError as error:
         return TypeError(str(error))
     return TypeError(f"{name}() does not take these arguments")
+
+
+def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
+    """The error for a function that is said to return a pair and returns something else."""
+    what = (
+        f"a tuple of {len(components_of(result))} items" if isinstance(result, types.BaseTuple) else f"of type {result}"
+    )
+    return refuse(
+        f"with `has_aux=True` the function has to return a pair, and its result is {what}",
+        loc,
+        hint="return `loss, aux`, or leave out `has_aux`",
+    )
 
 
 def named_in_module(func: Any) -> object:
