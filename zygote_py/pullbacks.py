@@ -134,6 +134,15 @@ class Pullback:
         held = self._args, self._captured, self._value, kept
         return _restored, (self._made.of, self._made.argument_types, *held)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The names of the arguments that the function writes to, which seeds may be given for."""
+        return self._made.compiled.written
+
+    def __repr__(self) -> str:
+        primal = self._made.of.primal
+        return f"<pullback of {getattr(primal, '__qualname__', primal)}>"
+
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
         made = self._made
