@@ -21,6 +21,7 @@ from types import MappingProxyType
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.causes import cause
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.flows import EMPTY, STORES, Flows, sources
 from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
@@ -127,7 +128,7 @@ def live_at_ends(
             elif instr in activity or (isinstance(instr, Instr) and instr.op in _FILLS and instr.args[0] in activity):
                 inputs += sources(instr)
         if isinstance(block.terminator, Return):
-            inputs += (*block.terminator.values, *results)
+            inputs += (*block.terminator.values[:1], *results)
         for after in block.successors:
             inputs += [phi.incoming[block] for phi in after.phis if phi in activity]
         used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_number(v.type))
@@ -160,7 +161,8 @@ def _stored(instr: Instr) -> tuple[Operand, ...]:
 
 
 def _returned(terminator: object) -> tuple[Operand, ...]:
-    return terminator.values if isinstance(terminator, Return) else ()
+    """The result of a function, which is the first that it returns; what is behind it is only passed on."""
+    return terminator.values[:1] if isinstance(terminator, Return) else ()
 
 
 def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set[Value]:
@@ -235,15 +237,11 @@ def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:
 
 
 def _refuse(instr: Instr) -> None:
-    name = ops.name_of(instr.op)
     if instr.op in REFUSED:
         reason, hint = REFUSED[instr.op]
-        raise refuse(f"{name} is not differentiated: {reason}", instr.loc, hint)
-    raise refuse(
-        f"no derivative is known of {name}({', '.join(str(arg.type) for arg in instr.args)})",
-        instr.loc,
-        hint="write it with operations that have one: arithmetic, loops, the functions listed in docs/numpy.md",
-    )
+        raise refuse(f"{ops.name_of(instr.op)} is not differentiated: {reason}", instr.loc, hint)
+    message, hint = cause(instr.op, [arg.type for arg in instr.args])
+    raise refuse(message, instr.loc, hint)
 
 
 def _check_type(value: Value, what: str) -> None:

@@ -153,7 +153,7 @@ class _Builder:
         self.block, self.written = block, set()
         mirror = self.mirror[block]
         if isinstance(block.terminator, Return):
-            self._seed(block.terminator.values)
+            self._seed(block.terminator.values[:1])
         for operand, d in self.from_phis.pop(block, ()):
             self._add(operand, d)
         for instr in reversed(block.instrs):

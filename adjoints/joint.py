@@ -68,8 +68,8 @@ def join(
     """Make the joint function of an adjoint and its primal.
 
     It returns the gradients of the parameters numbered in `wrt`: one of them if `bare`, else a tuple; with the value
-    before it if `with_value`. The adjoint of the result is 1, or, if `seeded`, a further argument, as are those of the
-    other results.
+    before it if `with_value`; and, as further values, what the primal returns behind its result. The adjoint of the
+    result is 1, or, if `seeded`, a further argument, as are those of the other results.
     """
     made = _Join(adjoint, shadows)
     value, _ = made.build()
@@ -128,7 +128,7 @@ class _Join:
         }
         last = next(block for block in forward.blocks if isinstance(block.terminator, Return))
         assert isinstance(last.terminator, Return)
-        value = last.terminator.values[0]
+        value, *self.passed_on = last.terminator.values
         last.terminator = Jump(reverse.entry)
         for each in self.immediate:
             self.finder.reverse_at_once(each)
@@ -461,7 +461,7 @@ class _Join:
         result = gradients[0] if bare else _pack(last, gradients)
         if with_value:
             result = _pack(last, (value, result))
-        end.values = (result,)
+        end.values = (result, *self.passed_on)
         if seeded:
             self.joint.params += reverse.params
         else:

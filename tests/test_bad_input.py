@@ -90,12 +90,15 @@ def test_wrt_of_a_truth_value():
 
 @pytest.mark.parametrize("args", [(), (1.0,), (1.0, 2.0, 3.0)])
 def test_a_wrong_number_of_arguments(args):
-    refused(lambda x, y: x * y, *args, says="argument", hint=r"x, y")
+    df = gradient(lambda x, y: x * y)
+    with pytest.raises(TypeError, match="argument"):
+        df(*args)
+    assert df(2.0, 3.0) == (3.0, 2.0)
 
 
 def test_an_unknown_keyword():
     df = gradient(lambda x, y: x * y)
-    with pytest.raises(DifferentiationError, match="'z'"):
+    with pytest.raises(TypeError, match="'z'"):
         df(1.0, 2.0, z=2.0)
     assert df(1.0, y=2.0) == (2.0, 1.0)
 
@@ -123,7 +126,7 @@ def test_the_hint_names_what_to_use_instead(thing):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.longdouble, ">f8", object])
 def test_an_array_of_another_dtype(dtype):
-    refused(lambda x, y: x * y[0], 2.0, np.ones(2, dtype), says="`y`.*not supported", hint="float32|array")
+    refused(lambda x, y: x * y[0], 2.0, np.ones(2, dtype), says="`y`.*not supported", hint=r"y\.astype\(")
 
 
 @pytest.mark.parametrize("y", [np.array([2, 3]), np.array([True, False]), (2, np.array([1]))])
@@ -262,7 +265,7 @@ def test_the_next_good_call_works():
                 derivative(2.0, bad)
         assert df(2.0, 3.0) == (3.0, 2.0)
         assert vg(2.0, 3.0) == (6.0, (3.0, 2.0))
-    with pytest.raises(DifferentiationError):
+    with pytest.raises(TypeError):
         df(2.0)
     assert df(2.0, 3) == (3.0, None)
 

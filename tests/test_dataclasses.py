@@ -323,13 +323,13 @@ def test_wrong_arguments_of_a_constructor():
 
 
 def test_lists_and_dicts_as_arguments():
-    refused(lambda m: m[0], [1.0, 2.0], says="`m`.*list", hint="NamedTuple, a dataclass or an array")
-    refused(lambda m: m["a"], {"a": 1.0}, says="`m`.*dict", hint="NamedTuple, a dataclass or an array")
-    refused(lambda m: m[0][0], ([1.0, 2.0],), says="`m`.*list", hint="NamedTuple, a dataclass or an array")
-    refused(lambda m: m[0], numba.typed.List([1.0, 2.0]), says="`m`.*list", hint="NamedTuple, a dataclass or an array")
+    refused(lambda m: m[0], [1.0, 2.0], says="`m`.*list", hint="`np.array.m.`.*NamedTuple or a dataclass")
+    refused(lambda m: m["a"], {"a": 1.0}, says="`m`.*dict", hint="NamedTuple or a dataclass")
+    refused(lambda m: m[0][0], ([1.0, 2.0],), says=r"`m\[0\]`.*list", hint=r"`np.array\(m\[0\]\)`")
+    refused(lambda m: m[0], numba.typed.List([1.0, 2.0]), says="`m`.*list", hint="`np.array.*m")
     refused(
         lambda m: m["a"],
         numba.typed.Dict.empty(numba.types.unicode_type, numba.float64),
         says="`m`.*dict",
-        hint="NamedTuple, a dataclass or an array",
+        hint="NamedTuple or a dataclass",
     )

@@ -64,7 +64,7 @@ def with_as(x):
         return y if f else x
 
 
-@refused(F8, says="`with`", hint="outside", at="with numba")
+@refused(F8, says="interpreter", hint="zg.adjoint", at="with numba")
 def with_objmode(x):
     with numba.objmode(y="float64"):
         y = x

@@ -245,7 +245,6 @@ def energy(x):
 @pytest.mark.parametrize(
     ("args", "tangents", "said"),
     [
-        ((1.0,), (1.0,), "takes 2 arguments"),
         ((1.0, np.ones(2)), (1.0, 1.0), "the tangent of `y`"),
         ((1.0, np.ones(2)), (1.0, np.ones((2, 2))), "the tangent of `y`"),
         ((1.0, np.ones(2)), (1j, None), "the tangent of `x`"),

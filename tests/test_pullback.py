@@ -92,8 +92,19 @@ def test_a_kernel_that_returns_nothing():
     np.testing.assert_array_equal(out, X * X + 2 * OUT)
     for _ in range(2):
         close(back(out=SEED), 2 * X * SEED, 2 * SEED)
-    close(back(), [0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(DifferentiationError, match=r"no seed, and the function returns nothing\n.*back\(out=\.\.\.\)"):
+        back()
     close(back(out=None), [0.0, 0.0], [0.0, 0.0])
+
+
+def test_no_seed_is_one_for_a_real_number():
+    for number in (np.float64, np.float32):
+        _, back = pullback(lambda x: x * x, number(3.0))
+        (dx,) = back()
+        assert (dx, type(dx)) == (6.0, float)
+        close(back(None), 0.0)
+    with pytest.raises(DifferentiationError, match=r"no seed for a result of type array.*\n.*back\(seed\)"):
+        pullback(lambda x: x * x, X)[1]()
 
 
 def test_arguments_that_change_before_back_is_called():

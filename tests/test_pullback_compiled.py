@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import TypingError
 
 import zygote_py as zg
 from tests.reference import central
@@ -71,11 +72,11 @@ def test_numbers(decorate, of):
     @decorate
     def step(x, w):
         value, back = zg.pullback(of, x, w)
-        return value, back(1.0), back(2), back(), back(None)
+        return value, back(1.0), back(2), back(None), back()
 
     value, *found = step(3.0, 2.0)
     assert value == 18.0
-    for each, factor in zip(found, (1.0, 2.0, 0.0, 0.0), strict=True):
+    for each, factor in zip(found, (1.0, 2.0, 0.0, 1.0), strict=True):
         close(each, 12.0 * factor, 9.0 * factor)
 
 
@@ -133,7 +134,7 @@ def test_tuples(decorate):
     def step(x):
         value, back = zg.pullback(structured, x, 3)
         seed = np.array([1.0, 2.0])
-        return value, back((1.0, (seed, None))), back((1.0, None)), back((None, (seed, 4))), back()
+        return value, back((1.0, (seed, None))), back((1.0, None)), back((None, (seed, 4))), back(None)
 
     value, all_of_it, number, array, nothing = step(2.0)
     assert value[0] == 6.0
@@ -174,7 +175,7 @@ def test_results_that_are_written(decorate):
         left = out.copy()
         x[:] = 0.0
         out[:] = 0.0
-        return value, left, back(out=seed), back()
+        return value, left, back(out=seed), back(out=None)
 
     value, left, found, zero = step(X.copy(), OUT.copy(), SEED)
     assert value is None
@@ -192,13 +193,45 @@ def test_a_value_and_what_is_written_together(decorate):
     @decorate
     def step(x, out, seed):
         value, back = zg.pullback(both_results, x, out)
-        return value, back(1.0, kept=seed), back(1.0), back(kept=seed)
+        return value, back(1.0, kept=seed), back(1.0), back(kept=seed), back()
 
-    value, together, first, second = step(3.0, OUT.copy(), SEED)
+    value, together, first, second, nothing_given = step(3.0, OUT.copy(), SEED)
     assert value == 9.0
     close(together, 6.0 + np.sum(OUT * SEED), 3 * SEED)
     close(first, 6.0, [0.0, 0.0])
     close(second, np.sum(OUT * SEED), 3 * SEED)
+    close(nothing_given, 6.0, [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (structured, r"no seed for a result of type .*back\(seed\)"),
+        (lambda x, n: 1j * x, r"no seed for a result of type complex128.*back\(seed\)"),
+        (lambda x, n: n, "no seed for a result of type int64.*return a number"),
+    ],
+    ids=["tuple", "complex", "int"],
+)
+@both
+def test_a_seed_that_was_forgotten(decorate, of, said):
+    @decorate
+    def step(x):
+        _, back = zg.pullback(of, x, 3)
+        return back()
+
+    with pytest.raises((DifferentiationError, TypingError), match=f"(?s){said}"):
+        step(2.0)
+
+
+@both
+def test_a_seed_that_was_forgotten_for_what_is_written(decorate):
+    @decorate
+    def step(x, out):
+        _, back = zg.pullback(square, x, out)
+        return back()
+
+    with pytest.raises((DifferentiationError, TypingError), match=r"(?s)returns nothing.*back\(out=\.\.\.\)"):
+        step(X.copy(), OUT.copy())
 
 
 @both

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         pushforward,
         value_gradient_hessian,
     )
+    from zygote_py.gradient_check import GradientReport, check_gradient
     from zygote_py.inverses import check_inverse, inverse
     from zygote_py.pullbacks import Pullback, pullback
     from zygote_py.scipy_functions import (
@@ -46,6 +47,7 @@ __all__ = [
     "DerivativeFunction",
     "DifferentiationError",
     "GradientFunction",
+    "GradientReport",
     "Pullback",
     "ScipyEquations",
     "ScipyObjective",
@@ -56,6 +58,7 @@ __all__ = [
     "__version__",
     "adjoint",
     "check_adjoint",
+    "check_gradient",
     "check_inverse",
     "checkpoint",
     "checkpointed",
@@ -84,6 +87,7 @@ __version__ = "0.1.0"
 # Imported when they are asked for, as they need the compiler: a gradient out of the cache does not.
 _LATER = {
     "DerivativeFunction": "zygote_py.derivative_function",
+    "GradientReport": "zygote_py.gradient_check",
     "Pullback": "zygote_py.pullbacks",
     "ScipyEquations": "zygote_py.scipy_functions",
     "ScipyObjective": "zygote_py.scipy_functions",
@@ -93,6 +97,7 @@ _LATER = {
     "SparseJacobian": "zygote_py.sparse",
     "adjoint": "zygote_py.custom",
     "check_adjoint": "zygote_py.custom",
+    "check_gradient": "zygote_py.gradient_check",
     "check_inverse": "zygote_py.inverses",
     "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
     "checkpointed": "zygote_py.numba_adapter.checkpoints",

@@ -26,12 +26,16 @@ __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
 
 
 @overload
-def gradient(f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False) -> GradientFunction: ...
+def gradient(
+    f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+) -> GradientFunction: ...
 @overload
 def gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
 ) -> Callable[[Callable[..., Any]], GradientFunction]: ...
-def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False) -> Any:
+def gradient(
+    f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+) -> Any:
     """The function that computes the exact gradient of `f`, a function of numbers and arrays that returns a number.
 
     Parameters:
@@ -41,6 +45,8 @@ def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: b
             parameters. A variable that the function captures, a global or one of the functions around it, may be named
             too, if it holds a float, an array of floats, or a tuple, NamedTuple or frozen dataclass of these.
         closure: whether to give the gradients of all such captured variables as well.
+        has_aux: whether `f` returns a pair: the number to be differentiated, and anything else that is to be known of
+            the call, numbers, arrays and structures of them, which is passed on and not differentiated.
 
     Returns:
         A `GradientFunction`. It returns the gradient of the one parameter asked for, or a tuple of gradients, in the
@@ -51,6 +57,9 @@ def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: b
         With `closure`, it returns a pair: what it would return without, and a NamedTuple `Captured` with the gradients
         of the captured variables, of the function and of those that it calls, by name. Where different variables have
         the same name, each has the name of the function that captures it before it, as in `layer_w`.
+
+        With `has_aux`, it returns a pair of what it would return without and of what the function returned beside the
+        number. Arrays in that are copies.
 
         Captured variables are read at each call. In compiled code they are constants, as everywhere in Numba, and their
         gradients are those for the values they had when it was compiled.
@@ -85,53 +94,62 @@ def gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: b
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
     if f is None:
-        return functools.partial(gradient, wrt=wrt, closure=closure)
-    return GradientFunction(f, wrt, with_value=False, closure=closure)
+        return functools.partial(gradient, wrt=wrt, closure=closure, has_aux=has_aux)
+    return GradientFunction(f, wrt, with_value=False, closure=closure, has_aux=has_aux)
 
 
-@overload
-def value_and_gradient(f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False) -> GradientFunction: ...
 @overload
 def value_and_gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False
+    f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+) -> GradientFunction: ...
+@overload
+def value_and_gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
 ) -> Callable[[Callable[..., Any]], GradientFunction]: ...
-def value_and_gradient(f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False) -> Any:
+def value_and_gradient(
+    f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+) -> Any:
     """The function that computes the value of `f` and its gradient together; see `gradient`.
 
     Returns:
-        A `GradientFunction` that returns the pair of the value and what `gradient` with the same options gives.
+        A `GradientFunction` that returns the pair of the value and what `gradient` with the same options gives; with
+        `has_aux` that is `((value, aux), gradient)`.
 
     Example:
         >>> from zygote_py import value_and_gradient
+        >>> value_and_gradient(lambda x: (x * x, x + 1.0), has_aux=True)(3.0)
+        ((9.0, 4.0), 6.0)
         >>> value_and_gradient(lambda x, y: x * y)(2.0, 3.0)
         (6.0, (3.0, 2.0))
     """
     if f is None:
-        return functools.partial(value_and_gradient, wrt=wrt, closure=closure)
-    return GradientFunction(f, wrt, with_value=True, closure=closure)
+        return functools.partial(value_and_gradient, wrt=wrt, closure=closure, has_aux=has_aux)
+    return GradientFunction(f, wrt, with_value=True, closure=closure, has_aux=has_aux)
 
 
 @functools.cache
-def _in_code(f: Callable[..., Any], with_value: bool, wrt: Wrt, closure: bool, held: int) -> GradientFunction:
+def _in_code(
+    f: Callable[..., Any], with_value: bool, wrt: Wrt, closure: bool, has_aux: bool, held: int
+) -> GradientFunction:
     """What compiled code calls for the gradient of a function; it is kept, as Numba does not."""
     if closure and held:
         raise DifferentiationError(
             "`closure=True` of a function that captures variables of a compiled function",
             hint="name what it captures: `wrt=('x', 'w')`",
         )
-    return GradientFunction(f, wrt, with_value=with_value, closure=closure, held=held)
+    return GradientFunction(f, wrt, with_value=with_value, closure=closure, has_aux=has_aux, held=held)
 
 
 def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
     def make(f: Any, options: Mapping[str, Any]) -> GradientFunction:
-        given = {"wrt": None, "closure": False, "held": 0} | dict(options)
+        given = {"wrt": None, "closure": False, "has_aux": False, "held": 0} | dict(options)
         return _in_code(f, with_value, **given)
 
     def form(options: Mapping[str, Any]) -> GradientForm:
-        given = {"wrt": None, "closure": False} | dict(options)
-        return GradientForm(hashable(given["wrt"]), with_value, bool(given["closure"]))
+        given = {"wrt": None, "closure": False, "has_aux": False} | dict(options)
+        return GradientForm(hashable(given["wrt"]), with_value, bool(given["closure"]), bool(given["has_aux"]))
 
-    numba_adapter.embed(function, make, ("wrt", "closure"), form=form)
+    numba_adapter.embed(function, make, ("wrt", "closure", "has_aux"), form=form)
 
 
 _embed(gradient, with_value=False)

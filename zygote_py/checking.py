@@ -10,8 +10,6 @@ Python, else compiled. The differences are central, with three steps and two of 
 from __future__ import annotations
 
 import inspect
-import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +19,7 @@ import numpy as np
 from zygote_py import numba_adapter
 from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.differences import copied, leaves_of, random_seed, slope, with_leaf
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
 from zygote_py.frontend.given import names_of
@@ -28,7 +27,7 @@ from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
 from zygote_py.ir.passes.write_out_guards import write_out_guards
-from zygote_py.structures import parts, with_parts
+from zygote_py.structures import parts
 
 
 def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
@@ -38,20 +37,20 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
     args = _with_defaults(given, args)
     call = _call_of(given, len(args))
     reached = _reached(given, call, args)
-    single = any(leaf.dtype in (np.float32, np.complex64) for leaf in map(np.asarray, _leaves(args)))
+    single = any(leaf.dtype in (np.float32, np.complex64) for leaf in map(np.asarray, leaves_of(args)))
     rtol = (1e-2 if single else 1e-6) if rtol is None else rtol
     function = _function(given, len(args), call)
-    _, back = pullback(call, *_copied(args))
-    expected = function(*_copied(args))
-    value = _value_of_rule(given, args)(*_copied(args))
+    _, back = pullback(call, *copied(args))
+    expected = function(*copied(args))
+    value = _value_of_rule(given, args)(*copied(args))
     _compare_values(given, value, expected, rtol, atol)
     random = np.random.default_rng(20)
-    seed = 1.0 if isinstance(value, float | np.floating) else _seed(value, random)
-    weights = [np.array(leaf) for leaf in _leaves((seed,))]
+    seed = 1.0 if isinstance(value, float | np.floating) else random_seed(value, random)
+    weights = [np.array(leaf) for leaf in leaves_of((seed,))]
     gradients = back(seed)
 
     def loss(moved: tuple[Any, ...]) -> float:
-        found = _leaves((function(*_copied(moved)),))
+        found = leaves_of((function(*copied(moved)),))
         pairs = zip(weights, map(np.asarray, found), strict=True)
         return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
 
@@ -68,9 +67,9 @@ def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: 
     parameters = list(numba_adapter.signature_of_given(given, len(args)).parameters.values())
     if not args or len(args) > len(parameters):
         raise refuse(f"`{given.name}` takes {len(parameters)} arguments, not {len(args)}", loc, "give what it takes")
-    after = _function(given, len(args), _call_of(given, len(args)))(*_copied(args))
+    after = _function(given, len(args), _call_of(given, len(args)))(*copied(args))
     unstep = python_function(given.inverse)
-    before = unstep(after, *_copied(args[1:]), *(each.default for each in parameters[len(args) :]))
+    before = unstep(after, *copied(args[1:]), *(each.default for each in parameters[len(args) :]))
     name = parameters[0].name
     wanted, got = list(_paths([args[0]], [None], [name])), list(_paths([before], [None], [name]))
     hint = "let it return the state before the step"
@@ -89,7 +88,7 @@ def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: 
 
 def _of_leaf(loss: Callable[[tuple[Any, ...]], float], args: tuple[Any, ...], number: int) -> Callable[[Any], float]:
     """The loss as a function of one of the leaves of the arguments."""
-    return lambda moved: loss(_with_leaf(args, number, moved))
+    return lambda moved: loss(with_leaf(args, number, moved))
 
 
 def _with_defaults(given: Given, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -163,14 +162,6 @@ def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..
 # -------------------------------------------------------------------------------------------------- values and leaves
 
 
-def _leaves(values: Sequence[Any]) -> list[Any]:
-    found = []
-    for value in values:
-        held = None if isinstance(value, np.ndarray) else parts(value)
-        found += [value] if held is None else _leaves(held)
-    return found
-
-
 def _paths(args: Sequence[Any], gradients: Sequence[Any], names: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
     """The numbers and arrays in the arguments, with what the user calls them, and their gradients."""
     for arg, gradient, name in zip(args, gradients, names, strict=True):
@@ -183,48 +174,11 @@ def _paths(args: Sequence[Any], gradients: Sequence[Any], names: Sequence[str]) 
         yield from _paths(held, inner, [f"{name}[{number}]" for number in range(len(held))])
 
 
-def _with_leaf(args: tuple[Any, ...], number: int, new: Any) -> tuple[Any, ...]:
-    """The arguments with another value for one of their leaves."""
-    counter = itertools.count()
-
-    def rebuilt(value: Any) -> Any:
-        held = None if isinstance(value, np.ndarray) else parts(value)
-        if held is not None:
-            return with_parts(value, [rebuilt(each) for each in held])
-        return new if next(counter) == number else value
-
-    return tuple(rebuilt(arg) for arg in args)
-
-
-def _copied(args: Sequence[Any]) -> tuple[Any, ...]:
-    def copied(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value.copy(order="K")
-        held = parts(value)
-        return value if held is None else with_parts(value, list(map(copied, held)))
-
-    return tuple(map(copied, args))
-
-
-def _seed(value: Any, random: np.random.Generator) -> Any:
-    """A random adjoint for a value."""
-    held = None if isinstance(value, np.ndarray) else parts(value)
-    if held is not None:
-        return with_parts(value, [_seed(each, random) for each in held])
-    array = np.asarray(value)
-    if array.dtype.kind not in "fc":
-        return value
-    made = random.uniform(0.5, 1.5, array.shape)
-    made = (made + 1j * random.uniform(0.5, 1.5, array.shape)) if array.dtype.kind == "c" else made
-    made = np.asarray(made).astype(array.dtype)
-    return made if isinstance(value, np.ndarray) else made.item()
-
-
 # ------------------------------------------------------------------------------------------------------- comparisons
 
 
 def _compare_values(given: Given, value: Any, expected: Any, rtol: float, atol: float) -> None:
-    for got, wanted in zip(_leaves((value,)), _leaves((expected,)), strict=True):
+    for got, wanted in zip(leaves_of((value,)), leaves_of((expected,)), strict=True):
         if np.asarray(wanted).dtype.kind not in "fciub":
             continue
         if np.shape(got) != np.shape(wanted) or not np.allclose(got, wanted, rtol, atol, equal_nan=True):
@@ -242,9 +196,9 @@ def _compare(
     """Compare the gradient for one number or array with differences."""
     expected = np.zeros(np.shape(leaf), np.result_type(np.asarray(leaf).dtype, np.float64))
     for index in np.ndindex(np.shape(leaf)):
-        expected[index] = _slope(leaf, index, 1.0, loss)
+        expected[index] = slope(leaf, index, 1.0, loss)[0]
         if expected.dtype.kind == "c":
-            expected[index] += 1j * _slope(leaf, index, 1j, loss)
+            expected[index] += 1j * slope(leaf, index, 1j, loss)[0]
     got = np.asarray(gradient)
     if got.shape != expected.shape:
         raise _off(given, f"the gradient for `{path}` has the shape {got.shape}, and `{path}` {expected.shape}")
@@ -261,27 +215,3 @@ def _compare(
 
 def _off(given: Given, what: str) -> DifferentiationError:
     return refuse(f"{given}: {what}", given.loc, "correct the pullback; for no gradient let it return None", "def")
-
-
-def _slope(leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any], float]) -> float:
-    """The derivative by the step whose two extrapolations agree best."""
-    size = abs(np.asarray(leaf)[index])
-    exact = np.asarray(leaf).dtype.itemsize > (8 if np.asarray(leaf).dtype.kind == "c" else 4)
-    steps = {s * max(size, scale) for s in ((1e-3, 1e-4) if exact else (1e-2, 5e-2)) for scale in (1.0, 1e-2, 1e-4)}
-    best, error = math.nan, math.inf
-    for h in sorted(steps, reverse=True):
-        found = [_difference(leaf, index, unit * h / 2**k, loss) / (h / 2**k) for k in range(3)]
-        first, second = (4 * found[1] - found[0]) / 3, (4 * found[2] - found[1]) / 3
-        value = (16 * second - first) / 15
-        if abs(second - first) < error:
-            best, error = value, abs(second - first)
-    return best
-
-
-def _difference(leaf: Any, index: tuple[int, ...], step: complex, loss: Callable[[Any], float]) -> float:
-    taken = []
-    for sign in (1.0, -1.0):
-        moved = np.array(leaf)
-        moved[index] += sign * step if moved.dtype.kind == "c" else sign * step.real
-        taken.append(loss(moved if isinstance(leaf, np.ndarray) else moved.item()))
-    return (taken[0] - taken[1]) / 2

@@ -24,6 +24,7 @@ from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
+from zygote_py.auxiliary import split_auxiliary, with_auxiliary
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.closures import put_fields_back, with_fields
@@ -191,6 +192,8 @@ def lower_of(request: Request) -> Lower:
 def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> _Made:
     """The joint function of a request for one signature: of the arguments and all captured values."""
     given, wrt, lowered = lowered_primal(request, argument_types, lower)
+    if request.has_aux:
+        lowered = split_auxiliary(request, lowered)
     check_result(request, lowered.result_type)
     parts = checked_arguments(lowered.function, wrt)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
@@ -198,6 +201,8 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
     joint = join(adjoint, shadows, wrt, bare=bare, with_value=request.with_value)
     if request.closure:
         _gather_captured(joint, request, lowered)
+    if request.has_aux:
+        with_auxiliary(joint, request.with_value)
     _take_integers(joint, given)
     return _Made(replace(lowered, has_derivatives=True), activity, adjoint, joint)
 
@@ -342,7 +347,7 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
 
     given = own[0] if request.bare else packed(own)
     result = packed((given, packed(captured, captured_type(*fields))))
-    end.values = (packed((*value, result)) if request.with_value else result,)
+    end.values = (packed((*value, result)) if request.with_value else result, *end.values[1:])
 
 
 def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:

@@ -29,7 +29,7 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.requests import Request
-from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds
+from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds, takes_one
 
 
 def entry_function(
@@ -92,8 +92,12 @@ def _back(compiled: CompiledPullback, request: Request, captured: Sequence[objec
             args = [source.copied(param.type, f"{kept}[{number}]") for number, param in enumerate(params)]
             args += [source.add("captured", value) for value in captured]
         items = (f"{like}[{number}]" for number in itertools.count())
+        none_given = all(isinstance(kind, types.Omitted) for kind in given[2:])
         for seed, name, kind in zip(seeds, names, given[2:], strict=True):
-            held = types.none if isinstance(kind, types.Omitted) else types.unliteral(kind)
+            if none_given and not seed.name and takes_one(seed.type):
+                held, name = types.float64, "1.0"
+            else:
+                held = types.none if isinstance(kind, types.Omitted) else types.unliteral(kind)
             args.append(_Fitted(source, items).text(seed, held, name))
         return source.function(stub.__name__, (kept, like, *names), [f"return {called}({', '.join(args)})"], defaults)
 

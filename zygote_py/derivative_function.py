@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, Self
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.errors import refuse
 from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, recall
 from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
-from zygote_py.requests import MoreCaptured, Request, misfit, named_in_module
+from zygote_py.ir.types import parse_types
+from zygote_py.requests import MoreCaptured, Request, check_fit, misfit, named_in_module
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ class DerivativeFunction:
             raise
 
     def __repr__(self) -> str:
-        return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}>"
+        aux = ", has_aux=True" if getattr(self.form, "has_aux", False) else ""
+        return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -150,28 +152,37 @@ class DerivativeFunction:
         return made
 
     def primal_ir(self, *args: Any) -> str:
-        """The IR of the function for these arguments, or Numba types: typed SSA, in canonical form."""
+        """The IR of the function for these arguments, or types: typed SSA, in canonical form; see `source`."""
         return self._inspect(args).primal_text
 
     def adjoint_ir(self, *args: Any) -> str:
-        """The IR of the adjoint for these arguments, or Numba types; `@v` is what `%v` held."""
+        """The IR of the adjoint for these arguments, or types; `@v` is what `%v` held. See `source`."""
         return self._inspect(args).adjoint_text
 
     def source(self, *args: Any) -> str:
-        """The Python source that computes the gradient for these arguments, or Numba types.
+        """The Python source that computes the gradient for these arguments.
 
         It needs NumPy and Numba only, and without the decorator NumPy only.
+
+        Parameters:
+            args: an argument for each parameter, or its Numba type; or the types of all in one text, as the command
+                line has them: `df.source("f64[:], f64")`. If the only argument is a text, give its type:
+                `df.source("str")`.
+
+        Raises:
+            ValueError: for a text that names no types.
         """
+        args = _typed_by_text(args)
         if self._star:
             return self._of(self.form.count(args)).source(*args)
         return self._compile(self._types(self._bind(args, {})))[1].source
 
     def inspect_llvm(self, *args: Any) -> str:
-        """The optimised LLVM IR of the gradient for these arguments, or Numba types."""
+        """The optimised LLVM IR of the gradient for these arguments, or types; see `source`."""
         return self._native(numba_adapter.llvm_text, args)
 
     def inspect_asm(self, *args: Any) -> str:
-        """The machine code of the gradient for these arguments, or Numba types."""
+        """The machine code of the gradient for these arguments, or types; see `source`."""
         return self._native(numba_adapter.asm_text, args)
 
     def circumstances(self) -> tuple[object, tuple[Any, ...]] | None:
@@ -193,6 +204,8 @@ class DerivativeFunction:
         if self._is_outdated():
             self.rules_have_changed()
         if self._star:
+            if self.form.count(args) == len(args):  # they are the function's
+                check_fit(self.primal, args, kwargs)
             return self._of(self.form.count(args))(*args, **kwargs)
         if kwargs or len(args) != len(self._request.signature.parameters):
             args = self._bind(args, kwargs)
@@ -338,8 +351,8 @@ class DerivativeFunction:
         request = self._request
         try:
             bound = request.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise misfit(request, error) from None
+        except TypeError:
+            raise misfit(request, args, kwargs) from None
         bound.apply_defaults()
         return bound.args
 
@@ -347,19 +360,20 @@ class DerivativeFunction:
         """The Numba types of arguments, each a value or a type already."""
         found = []
         for name, arg in zip(self._request.signature.parameters, args, strict=False):
-            try:
-                if isinstance(arg, types.Type):
-                    found.append(arg)
-                    continue
-                (value,) = (arg,) if numba_adapter.is_plain(arg) else numba_adapter.with_functions((arg,))
-                found.append(numba_adapter.typeof(value))
-            except DifferentiationError as error:
-                raise refuse(f"the argument `{name}`: {error.message}", self._request.loc, error.hint) from None
+            if isinstance(arg, types.Type):
+                found.append(arg)
+                continue
+            (value,) = (arg,) if numba_adapter.is_plain(arg) else numba_adapter.with_functions((arg,))
+            if (unsuitable := numba_adapter.unsuitable(value, name)) is not None:
+                place, what, hint = unsuitable
+                text = self.form.argument_text(self._request, name + place)
+                raise refuse(f"{text} is {what}, which is not supported", self._request.loc, hint)
+            found.append(numba_adapter.typeof(value))
         return tuple(found)
 
     def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
-        """Raise a DifferentiationError if it is the arguments that are to blame for `error`."""
-        if not isinstance(error, DifferentiationError) and not self._star:
+        """Raise another error if the arguments are to blame for `error`: their values say more than types."""
+        if not self._star:
             self._types(self._bind(args, kwargs))
 
     def _expanded(self, count: int) -> DerivativeFunction:
@@ -371,6 +385,7 @@ class DerivativeFunction:
         return cls(primal, form, held)
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+        args = _typed_by_text(args)
         if self._star:
             return self._of(self.form.count(args))._inspect(args)
         argument_types = self._types(self._bind(args, {}))
@@ -383,6 +398,7 @@ class DerivativeFunction:
             return kernel.compiled
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
+        args = _typed_by_text(args)
         if self._star:
             return self._of(self.form.count(args))._native(show, args)
         argument_types = self._types(self._bind(args, {}))
@@ -402,6 +418,11 @@ class DerivativeFunction:
     def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
         """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
         return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
+
+
+def _typed_by_text(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is to be inspected, given as one text: the types that it names. Raises ValueError."""
+    return parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
 
 
 class _Generation:

@@ -91,6 +91,7 @@ def jacobian(
     *,
     mode: Literal["auto", "forward", "reverse"] = "auto",
     sparsity: Any = None,
+    has_aux: bool = False,
 ) -> Any:
     """The derivatives of all numbers that a function returns.
 
@@ -102,6 +103,8 @@ def jacobian(
             takes reverse mode where there are many more columns than rows.
         sparsity: "detect", or the places of the entries that may be other than zero: a SciPy sparse array, or an array
             of truth values. Then the answer is a sparse array; see `SparseJacobian`.
+        has_aux: whether `f` returns a pair, of which the first is to be differentiated. Then there is a pair of its
+            derivatives and of the second, for which `f` runs once more.
 
     Returns:
         A function of the same arguments. For a result of shape `m` and an argument of shape `n` it gives an array of
@@ -121,11 +124,12 @@ def jacobian(
     if sparsity is not None:
         if mode != "auto":
             raise DifferentiationError(f"mode={mode!r} with `sparsity`", hint="leave one of them out")
+        _check_no_aux(has_aux)
         return _sparse("SparseJacobian", jacobian, f, wrt, sparsity)
-    return _made(f, jacobian, Jacobian, wrt=wrt, mode=mode)
+    return _made(f, jacobian, Jacobian, wrt=wrt, mode=mode, has_aux=has_aux)
 
 
-def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any = None) -> Any:
+def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any = None, has_aux: bool = False) -> Any:
     """The second derivatives of a function that returns a real number.
 
     Parameters:
@@ -133,6 +137,8 @@ def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any 
         wrt: the parameter or parameters, by name or number.
         sparsity: "detect", or the places of the entries that may be other than zero: a SciPy sparse array, or an array
             of truth values. Then the answer is a sparse array; see `SparseHessian`.
+        has_aux: whether `f` returns a pair, of which the first is to be differentiated. Then there is a pair of the
+            Hessian and of the second, for which `f` runs once more.
 
     Returns:
         A function of the same arguments. For an argument of shape `n` it gives an array of shape `n + n`; for several
@@ -152,8 +158,9 @@ def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any 
     Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
     """
     if sparsity is not None:
+        _check_no_aux(has_aux)
         return _sparse("SparseHessian", hessian, f, wrt, sparsity)
-    return _made(f, hessian, Hessian, wrt=wrt)
+    return _made(f, hessian, Hessian, wrt=wrt, has_aux=has_aux)
 
 
 def hessian_diagonal(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
@@ -201,6 +208,11 @@ def hvp(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
     """
     return _made(f, hvp, Hvp, wrt=wrt)
+
+
+def _check_no_aux(has_aux: bool) -> None:
+    if has_aux:
+        raise DifferentiationError("`has_aux=True` with `sparsity`", hint="let the function return the number alone")
 
 
 def _made(f: Callable[..., Any] | None, function: Any, form: Callable[..., Driver], **options: Any) -> Any:
@@ -253,7 +265,7 @@ for _function in (jvp, pushforward):
     )
 _embed(derivative, Derivative)
 _embed(hvp, Hvp)
-_embed(hessian, Hessian)
+_embed(hessian, Hessian, ("wrt", "has_aux"))
 _embed(hessian_diagonal, Diagonal)
 _embed(value_gradient_hessian, functools.partial(Hessian, with_gradient=True))
-_embed(jacobian, Jacobian, ("wrt", "mode"))
+_embed(jacobian, Jacobian, ("wrt", "mode", "has_aux"))

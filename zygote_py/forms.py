@@ -46,6 +46,10 @@ class Form(Protocol):
         """Its parameters, for those of the function."""
         ...
 
+    def argument_text(self, request: Request, text: str) -> str:
+        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
+        ...
+
     def typed(self, call: DerivedCall) -> TypedFunction:
         """It as a function that is called in one that is differentiated, for the types of the call's arguments."""
         ...
@@ -58,13 +62,18 @@ class GradientForm:
     wrt: Wrt
     with_value: bool
     closure: bool
+    has_aux: bool = False
 
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
+    @property
+    def _options(self) -> dict[str, bool]:
+        return {"with_value": self.with_value, "closure": self.closure, "has_aux": self.has_aux}
+
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for."""
-        return make_request(primal, self.wrt, with_value=self.with_value, closure=self.closure, held=held, inner=inner)
+        return make_request(primal, self.wrt, held=held, inner=inner, **self._options)
 
     def count(self, args: Sequence[Any]) -> int:
         """All are the function's."""
@@ -78,13 +87,17 @@ class GradientForm:
         """The parameters are those of the function."""
         return of
 
+    def argument_text(self, request: Request, text: str) -> str:
+        """The parameters are those of the function."""
+        return f"the argument `{text}`"
+
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The gradient for these types."""
         from zygote_py.compile import typed_gradient
 
         if star_of(call.func) and not self.closure:
             return call.written(self._of_all(call), call.argument_types)
-        request = make_request(call.func, self.wrt, with_value=self.with_value, closure=self.closure)
+        request = make_request(call.func, self.wrt, **self._options)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
 
     def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
@@ -100,7 +113,7 @@ class GradientForm:
             f"def {call.name}_{self}({', '.join((*own, star))}, closure_):\n"
             f"    def {call.name}({', '.join(names)}):\n"
             f"        return closure_({', '.join(names)})\n"
-            f"    return {self}({call.name}, wrt={wrt!r})({', '.join(given)})\n"
+            f"    return {self}({call.name}, wrt={wrt!r}, has_aux={self.has_aux})({', '.join(given)})\n"
         )
         namespace: dict[str, Any] = {"gradient": gradient, "value_and_gradient": value_and_gradient}
         exec(compile(text, f"<zygote_py {call.name}_{self}>", "exec"), namespace)
@@ -137,6 +150,10 @@ class PushForm:
         """The arguments as a tuple, and a tuple of tangents for each direction."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature([inspect.Parameter(name, kind) for name in ("args", "tangents")])
+
+    def argument_text(self, request: Request, text: str) -> str:
+        """It is only called in functions that are compiled."""
+        raise NotImplementedError
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The pushforward for these types."""

@@ -22,10 +22,18 @@ class GradientFunction(DerivativeFunction):
     """
 
     def __init__(
-        self, primal: Callable[..., Any], wrt: Wrt, *, with_value: bool, closure: bool = False, held: int = 0
+        self,
+        primal: Callable[..., Any],
+        wrt: Wrt,
+        *,
+        with_value: bool,
+        closure: bool = False,
+        has_aux: bool = False,
+        held: int = 0,
     ) -> None:
-        super().__init__(primal, GradientForm(hashable(wrt), with_value, closure), held)
+        super().__init__(primal, GradientForm(hashable(wrt), with_value, closure, has_aux), held)
 
     @classmethod
     def _made(cls, primal: Callable[..., Any], form: Any, held: int) -> GradientFunction:
-        return cls(primal, form.wrt, with_value=form.with_value, closure=form.closure, held=held)
+        options = {"with_value": form.with_value, "closure": form.closure, "has_aux": form.has_aux}
+        return cls(primal, form.wrt, held=held, **options)

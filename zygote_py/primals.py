@@ -162,6 +162,8 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
 
 
 def _kind(type: Type) -> str:
+    if isinstance(type, types.PyObject):
+        return "a Python object that Numba has no type for"
     if isinstance(type, types.List | types.ListType):
         return "a list"
     return "a dict" if isinstance(type, types.DictType) else f"of type {type}"
@@ -171,12 +173,13 @@ def check_result(request: Request, type: Type) -> None:
     """Refuse results that a gradient cannot be taken of. Raises DifferentiationError."""
     if is_float(type) or isinstance(type, types.Integer):
         return
+    others = "`jacobian` gives the derivatives of all of it, `pullback` their product with a vector"
     hints = {
-        types.Array: "return one number: add the elements up, with weights for a product with a vector",
-        types.BaseTuple: "return one number, and the others from another function",
-        types.NoneType: "return the number to be differentiated",
+        types.Array: f"return one number, such as the sum; {others}",
+        types.BaseTuple: f"return one number, or with `has_aux=True` a pair of it and the rest; {others}",
+        types.NoneType: "return the number to be differentiated; `pullback` takes what is written to arguments",
         types.Boolean: "return a float, not a comparison",
-        types.Complex: "return a real number, such as the squared absolute value",
+        types.Complex: "return a real number, such as the squared absolute value; `pullback` takes complex results",
     }
     hint = next((hint for kind, hint in hints.items() if isinstance(type, kind)), "return one real number")
     raise refuse(f"the result is of type {type}, not a real number", request.loc, hint=hint)

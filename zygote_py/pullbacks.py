@@ -30,7 +30,7 @@ from zygote_py.given import watch
 from zygote_py.gradient_function import GradientFunction
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, with_components
-from zygote_py.requests import misfit
+from zygote_py.requests import check_fit, misfit
 from zygote_py.seeds import Seed, check_seeds, like
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
@@ -83,6 +83,7 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     """
     function = _function(f)
     if function.star:
+        check_fit(f, args, kwargs)
         function = _function(f, len(args))
     return function(*(function._of._bind(args, kwargs) if kwargs else args))
 
@@ -100,11 +101,13 @@ def _function(f: Callable[..., Any], count: int = -1, held: int = 0) -> _Pullbac
 class Pullback:
     """From the adjoints of a function's results to those of its arguments, as they were when it was called.
 
-    `back(seed)` takes the adjoint of the returned value, `back(name=seed)` that of what the argument `name` holds after
-    the call: an array that the function writes to, or a structure with such an array. A seed has the form, the shapes
-    and the dtypes of what it is for; what is not given, and None in a structure, is zero. What is in a structure and
-    not written to holds what it held before, and its seed is a part of its gradient: pullbacks can be chained. The
-    answer is a tuple with one gradient for each parameter, None for those that can have none.
+    `back()` gives the gradient of a function that returns a real number, whose seed is then 1.0; for any other function
+    it is refused. `back(seed)` takes the adjoint of the returned value, `back(name=seed)` that of what the argument
+    `name` holds after the call: an array that the function writes to, or a structure with such an array. A seed has the
+    form, the shapes and the dtypes of what it is for. As soon as one seed is given, those that are missing are zero,
+    and so is None. What is in a structure and not written to holds what it held before, and its seed is a part of its
+    gradient: pullbacks can be chained. The answer is a tuple with one gradient for each parameter, None for those that
+    can have none.
     """
 
     __slots__ = ("_args", "_captured", "_kept", "_made", "_quick", "_value")
@@ -132,11 +135,20 @@ class Pullback:
         held = self._args, self._captured, self._value, kept
         return _restored, (self._made.of, self._made.argument_types, *held)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The names of the arguments that the function writes to, which seeds may be given for."""
+        return self._made.compiled.written
+
+    def __repr__(self) -> str:
+        primal = self._made.of.primal
+        return f"<pullback of {getattr(primal, '__qualname__', primal)}>"
+
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
         made = self._made
-        if self._quick is not None and not seeds and len(seed) == 1 and type(seed[0]) is float:
-            quick: tuple[Any, ...] = self._quick(self._kept, seed[0])
+        if self._quick is not None and not seeds and (not seed or (len(seed) == 1 and type(seed[0]) is float)):
+            quick: tuple[Any, ...] = self._quick(self._kept, seed[0] if seed else 1.0)
             return quick
         compiled = made.compiled
         given = self._seeds(compiled, seed, seeds)
@@ -149,7 +161,8 @@ class Pullback:
         check_seeds(compiled, len(seed), seeds)
         given: list[Any] = []
         if carries_adjoint(compiled.result_type):
-            given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else None))
+            missing = None if seeds else 1.0  # no seed at all is 1.0; what may do without, `check_seeds` knows
+            given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else missing))
         params = compiled.lowered.function.params
         names = [param.hint for param in params]
         for name in compiled.written:

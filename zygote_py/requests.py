@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.capture import Capture
 from zygote_py.ir.core import Loc
 from zygote_py.ir.python_text import identifier, is_identifier
+from zygote_py.ir.types import components_of
 
 Wrt = str | int | Sequence[str | int] | None
 
@@ -30,7 +32,8 @@ class Request:
 
     Captured variables are asked for by name; the first `held` parameters are such variables too. With `bare`, the
     answer is the one gradient asked for and no tuple; `closure` puts the gradients of all captured variables behind it,
-    `with_value` the value before. If what is to be differentiated is a derivative of the function, that is `inner`.
+    `with_value` the value before. With `has_aux` the function returns a pair, of which the second is passed on. If what
+    is to be differentiated is a derivative of the function, that is `inner`.
     If it is no gradient that is asked for, `form` says what (see `zygote_py.forms`).
     """
 
@@ -46,6 +49,7 @@ class Request:
     inner: Request | None = None
     form: Any = None
     primal: Any = None  # what was given to the form
+    has_aux: bool = False
 
     @property
     def numbers_vary(self) -> bool:
@@ -81,6 +85,7 @@ def make_request(
     closure: bool = False,
     held: int = 0,
     inner: Request | None = None,
+    has_aux: bool = False,
 ) -> Request:
     """What is to be differentiated: a function, or the derivative `inner` of one.
 
@@ -117,6 +122,7 @@ def make_request(
         closure,
         held,
         inner,
+        has_aux=has_aux,
     )
 
 
@@ -143,10 +149,56 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
     return tuple(found)
 
 
-def misfit(request: Request, error: TypeError) -> DifferentiationError:
-    """The error for arguments that do not fit the parameters."""
+def misfit(request: Request, args: Sequence[Any], keywords: Mapping[str, Any]) -> TypeError:
+    """The error for arguments that do not fit the parameters, in the words that Python has for it."""
+    own = request.func.__name__
+    differs = request.form is not None and list(request.signature.parameters) != list(_parameters(request.func))
+    return does_not_take(f"{request.form} of {own}" if differs else own, request.signature, args, keywords)
+
+
+def _parameters(func: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(func).parameters
+
+
+def check_fit(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Raise TypeError for arguments that a function does not take."""
+    func = numba_adapter.py_func_of(func)
+    signature = inspect.signature(func)
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError:
+        raise does_not_take(func.__name__, signature, args, keywords) from None
+
+
+def does_not_take(
+    name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> TypeError:
+    """What Python raises where a function of this signature is called with arguments that it does not take.
+
+    Python is asked for it: a function without a body gets the arguments.
+    """
+    plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    shown = [each if each.default is each.empty else each.replace(default=None) for each in plain]
+    namespace: dict[str, Any] = {}
+    exec(f"def function{inspect.Signature(shown)}: pass", namespace)
+    function = namespace["function"]
+    function.__qualname__ = name
+    try:
+        function(*args, **keywords)
+    except TypeError as error:
+        return TypeError(str(error))
+    return TypeError(f"{name}() does not take these arguments")
+
+
+def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
+    """The error for a function that is said to return a pair and returns something else."""
+    what = (
+        f"a tuple of {len(components_of(result))} items" if isinstance(result, types.BaseTuple) else f"of type {result}"
+    )
     return refuse(
-        f"wrong arguments: {error}", request.loc, hint=f"call it as {request.func.__name__}{request.signature}"
+        f"with `has_aux=True` the function has to return a pair, and its result is {what}",
+        loc,
+        hint="return `loss, aux`, or leave out `has_aux`",
     )
 
 

@@ -24,7 +24,12 @@ from zygote_py.structures import parts, with_parts
 
 
 def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) -> None:
-    """Refuse seeds, `count` for the returned value and the others by name, for what can have none."""
+    """Refuse seeds, `count` for the returned value and the others by name, for what can have none.
+
+    No seed at all stands for 1.0, which only a real number that is returned can take.
+    """
+    if not count and not names and not takes_one(compiled.result_type):
+        raise _forgotten(compiled)
     if count > 1:
         raise DifferentiationError(f"{count} seeds for one returned value", hint="call it as back(seed)")
     if count and not carries_adjoint(compiled.result_type):
@@ -40,6 +45,28 @@ def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) 
             raise DifferentiationError(
                 f"a seed for `{name}`, which {what}", hint=f"it writes to {written or 'none of its arguments'}"
             )
+
+
+def takes_one(result_type: Type) -> bool:
+    """Whether the seed for a result of this type is 1.0 if no seed is given at all."""
+    return isinstance(result_type, types.Float)
+
+
+def _forgotten(compiled: CompiledPullback) -> DifferentiationError:
+    """The error for a call without seeds where one is needed."""
+    result = compiled.result_type
+    ways = [f"back({name}=...)" for name in compiled.written]
+    if carries_adjoint(result):
+        ways.insert(0, "back(seed)")
+    if result == types.none:
+        what = "no seed, and the function returns nothing"
+        what += "" if ways else " and writes to none of its arguments"
+    else:
+        what = f"no seed for a result of type {result}, which is not a real number"
+    if not ways:
+        return DifferentiationError(what, hint="return a number, an array or a structure of these to differentiate it")
+    zero = "; `None` as a seed, or in one, is zero"
+    return DifferentiationError(what, hint=f"say what is differentiated: {' or '.join(ways)}{zero}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.derivative_function import DerivativeFunction
 from zygote_py.drivers.sparse import Dependence, Products, Weighed
 from zygote_py.ir.core import Loc
+from zygote_py.requests import check_fit
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -201,6 +202,7 @@ class _Sparse:
         """The arguments in the order of the parameters, and which is asked for."""
         if any(each.kind is each.VAR_POSITIONAL for each in self._signature.parameters.values()):
             raise self._refused(f"{self} of a function of any number of arguments", "give each of them a name")
+        check_fit(self.primal, args, kwargs)
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         found, names = list(bound.args), list(self._signature.parameters)

@@ -323,9 +323,8 @@ def fingerprint(
     found.add(environment, request.name)
     asked: Request | None = request
     while asked is not None:
-        found.add(
-            asked.wrt, asked.bare, asked.with_value, asked.closure, asked.held, asked.numbers_vary, repr(asked.form)
-        )
+        found.add(asked.wrt, asked.bare, asked.with_value, asked.closure, asked.held, asked.numbers_vary)
+        found.add(asked.has_aux, repr(asked.form))
         asked = asked.inner
     options: Mapping[str, object] = request.options
     found.add(sorted((name, repr(option)) for name, option in options.items()))

@@ -8,6 +8,7 @@ def f_jvp(args, tangents, closure_):
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
+from zygote_py.requests import Request, does_not_take
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
@@ -56,6 +58,16 @@ class Pushforward(Driver):
         *held, given, _ = argument_types
         return (*held, *components_of(given)) if isinstance(given, types.BaseTuple) else (*held, given)
 
+    def argument_text(self, request: Request, text: str) -> str:
+        """What stands in `args` and `tangents` belongs to the function's parameters."""
+        names = list(inspect.signature(request.func).parameters)[self.held :]
+        found = re.fullmatch(r"(args|tangents)(?:\[(\d+)\])?(.*)", text)
+        if found is None or (found[2] is None and len(names) > 1):
+            return super().argument_text(request, text)
+        number = int(found[2] or 0)
+        name = f"{names[number]}{found[3]}" if number < len(names) else text
+        return super().argument_text(request, name) if found[1] == "args" else f"the tangent of `{name}`"
+
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the tangents."""
         names = call.parameters
@@ -68,12 +80,9 @@ class Pushforward(Driver):
         if len(names) == 1 and not _is_plain_tuple(given, 1):
             script.add("args, tangents = (args,), (tangents,)")
             given, changes = types.Tuple((given,)), types.Tuple((changes,))
-        if not _is_plain_tuple(given, len(names)) or not _is_plain_tuple(changes, len(names)):
-            raise refuse(
-                f"`{call.func.__name__}` takes {len(names)} arguments, and `jvp` gets {given} and {changes}",
-                loc,
-                hint="pass a tuple with the arguments, and a tuple with a tangent, or None, for each",
-            )
+        for kind, what in ((given, "arguments"), (changes, "tangents")):
+            if not _is_plain_tuple(kind, len(names)):
+                raise _wrong_number(call.func, len(names), kind, what)
         single = len(names) == 1
         args: list[str] = []
         tangents: list[str] = []
@@ -91,6 +100,17 @@ class Pushforward(Driver):
             f"value, (dy,) = push({FUNCTION})(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy"
         )
         return script.function()
+
+
+def _wrong_number(func: Any, count: int, given: Any, what: str) -> TypeError:
+    """The error for arguments, or tangents, of which there are not as many as the function has parameters."""
+    if not isinstance(given, types.BaseTuple) or hasattr(given, "fields"):
+        return TypeError(f"jvp takes the {what} of {func.__name__}() as a tuple of {count}, not as {given}")
+    number = len(components_of(given))
+    if what == "arguments":
+        return does_not_take(func.__name__, inspect.signature(func), range(number), {})
+    were = "was" if number == 1 else "were"
+    return TypeError(f"jvp of {func.__name__}() takes {count} tangents but {number} {were} given")
 
 
 def _is_plain_tuple(kind: Type, count: int) -> bool:

@@ -66,6 +66,10 @@ class Driver:
         """The parameters, for those of the function."""
         return of
 
+    def argument_text(self, request: Request, text: str) -> str:
+        """How messages call an argument, or a part of one."""
+        return f"the argument `{text}`"
+
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The function for these types."""
         return call.written(self.written(call), call.argument_types)

@@ -23,6 +23,8 @@ from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricF
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.ir.core import Type
+from zygote_py.ir.types import components_of
+from zygote_py.requests import refuse_aux
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
@@ -33,12 +35,17 @@ class Hessian(Driver):
     """`hessian`: the blocks of second derivatives; with the value and the gradient, if `with_gradient`."""
 
     with_gradient: bool = False
+    has_aux: bool = False
 
     def __str__(self) -> str:
         return "value_gradient_hessian" if self.with_gradient else "hessian"
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
+        if self.has_aux:
+            from zygote_py.directions import hessian
+
+            return with_aux(self, call, "{}({}, wrt={})", hessian)
         script, names, asked, bare, gradient = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = SymmetricFilling(script, names, asked, columns, "a", gradient, _kind(asked))
@@ -101,6 +108,7 @@ class Jacobian(Driver):
     """`jacobian`: the derivatives of all that a function returns."""
 
     mode: str = "auto"
+    has_aux: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in ("auto", "forward", "reverse"):
@@ -108,6 +116,10 @@ class Jacobian(Driver):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
+        if self.has_aux:
+            from zygote_py.directions import jacobian
+
+            return with_aux(self, call, f"{{}}({{}}, wrt={{}}, mode={self.mode!r})", jacobian)
         script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
@@ -204,6 +216,30 @@ class Jacobian(Driver):
                     script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
             if leaf.is_array:
                 script.end()
+
+
+def with_aux(driver: Driver, call: DerivedCall, text: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the arguments that gives a matrix of the first that a function returns, and the second.
+
+    The function runs once more for that, on copies.
+    """
+    script = driver.script(call, call.parameters)
+    names = script.parameters
+    asked, bare = driver.asked(call, script)
+    kinds = list(call.argument_types)
+    for each in asked:
+        kinds[each.number] = each.type
+    result = call.typed(tuple(kinds)).return_type
+    if not isinstance(result, types.BaseTuple) or len(components_of(result)) != 2:
+        raise refuse_aux(result, call.loc)
+    copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
+    wrt = repr(asked[0].number if bare else tuple(each.number for each in asked))
+    script.start(f"def component_0({', '.join(names)}):")
+    script.add(f"return {FUNCTION}({', '.join(names)})[0]")
+    script.end()
+    matrix = text.format(script.named(function, str(driver)), "component_0", wrt)
+    script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
+    return script.function()
 
 
 def _kind(asked: Sequence[Asked]) -> Type:

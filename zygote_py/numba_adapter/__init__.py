@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
     from zygote_py.numba_adapter.supported import array_members, supported_callables
+    from zygote_py.numba_adapter.unknown import unsuitable
 
 __all__ = [
     "CLOSURE",
@@ -136,6 +137,7 @@ __all__ = [
     "typed_function",
     "typed_implementation",
     "typeof",
+    "unsuitable",
     "user_cache_folder",
     "with_functions",
 ]
@@ -188,6 +190,7 @@ _LATER = {
     "typed_derivative": "zygote_py.numba_adapter.inference.typed_derivative",
     "typed_function": "zygote_py.numba_adapter.inference.typed_function",
     "typed_implementation": "zygote_py.numba_adapter.inference.typed_implementation",
+    "unsuitable": "zygote_py.numba_adapter.unknown.unsuitable",
     "with_functions": "zygote_py.numba_adapter.functions.with_functions",
 }
 

@@ -36,10 +36,11 @@ from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.derived import derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
-from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
+from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
+from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.same import Same
-from zygote_py.numba_adapter.unknown import unknown
+from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.
 OURS = "__written_by_zygote_py__"
@@ -156,7 +157,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             captures.frozen.setdefault(capture.key, capture)
         if is_key and is_inlined(capture.value):
             return
-        value = as_python(capture.value)
+        value = as_captured_python(capture.value)
         callee: object = given_callee(capture.value, state.session) or stand_in(value)
         callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
         callee = callee or callee_for(value, state.session, loc_of(assign.loc))
@@ -168,6 +169,9 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             raise refuse(what, loc_of(assign.loc), hint, capture.name)
         return
     if capture.key not in captures.hidden:
+        if (found := unsuitable(capture.value, capture.name)) is not None:
+            place, what, hint = found
+            raise refuse(f"`{capture.name}{place}`, {what}, is not supported", loc_of(assign.loc), hint, capture.name)
         name = capture.name
         while name in state.func_ir.arg_names:
             name += "_"
@@ -244,7 +248,7 @@ def _refuse_statement(statement: Any) -> None:
     loc = loc_of(statement.loc)
     match statement:
         case ir.EnterWith():
-            raise refuse("`with` is not supported", loc, "call the function outside of `with`", "with")
+            raise refuse_with(loc)
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:

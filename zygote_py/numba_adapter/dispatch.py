@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,12 +42,12 @@ def make_dispatcher(
     implement: Callable[[tuple[Type, ...]], Callable[..., object]],
     options: Options,
     code: Code | None = None,
-    misfit: Callable[[TypeError], Exception] | None = None,
+    misfit: Callable[[Sequence[Any], Mapping[str, Any]], Exception] | None = None,
 ) -> Any:
     """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
 
     Among the argument types may be `types.Omitted` for a default that was not given. Machine code is kept in `code`.
-    Where compiled code calls it with arguments that do not fit the signature, it raises what `misfit` gives.
+    Where compiled code calls it with arguments that do not fit the signature, it raises what `misfit` gives for them.
     """
     dispatcher: Any = decorated(stub, options)
     if misfit is not None:
@@ -57,8 +57,8 @@ def make_dispatcher(
         def checked(args: tuple[Type, ...], keywords: dict[str, Type]) -> object:
             try:
                 signature.bind(*args, **keywords)
-            except TypeError as error:
-                raise misfit(error) from None
+            except TypeError:
+                raise misfit(args, keywords) from None
             return fold(args, keywords)
 
         dispatcher._compiler.fold_argument_types = checked

@@ -176,6 +176,12 @@ def as_python(value: Any) -> Any:
     return value
 
 
+def as_captured_python(value: Any) -> Any:
+    """The same for what a function captures: one function whenever it is asked, which captures the same variables."""
+    wrapped = isinstance(value, functools.partial | python_types.MethodType)
+    return _representative(value) if wrapped and given_for(value) is None else value
+
+
 def function_of_partial(partial: Any) -> Callable[..., Any]:
     """A Python function that does what a `functools.partial` does."""
     given = [f"given_{number}" for number in range(len(partial.args))]

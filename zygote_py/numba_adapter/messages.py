@@ -84,7 +84,7 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(f"{what} is not supported", place, hint, token)
     if "with (context manager)" in text or "with-context" in text or "context manager" in text:
         place = find_line(func.__code__, r"\s*with\b") or place
-        return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
+        return refuse_with(place)
     for said, (what, hint, line, token) in _OF_EXCEPTIONS.items():
         if said in text:
             return refuse(f"{what} is not supported", find_line(func.__code__, line) or place, hint, token)
@@ -151,6 +151,15 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
     return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
 
 
+def refuse_with(place: Loc) -> DifferentiationError:
+    """The error for a `with` statement."""
+    if "objmode" in linecache.getline(place.file, place.line):
+        rule = "`@zg.adjoint(f)` above `def rule(x): return f(x), lambda dy: (dy * ...,)`"
+        hint = f"put it into a compiled function `f` of its own and give that a rule: {rule}"
+        return refuse("what runs in the interpreter (`objmode`) is not differentiated", place, hint, "with")
+    return refuse("`with` is not supported", place, "call the function outside of `with`", "with")
+
+
 def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
     """Let an error in a called function say which calls lead to it: `f (a.py:3) calls g (a.py:9), which calls ...`."""
     if len(functions) < 2 or getattr(error, "has_calls", False):
@@ -204,7 +213,8 @@ def _first_line(text: str) -> str:
 def _readable(text: str) -> str:
     """Numba's names of types without what only it needs to know."""
     text = _FUNCTION.sub(lambda found: f"the function {found[1] or found[2]}".replace(".<locals>", ""), text)
-    return _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "").strip()
+    text = _LITERAL.sub(r"\1", text).replace("unicode_type", "str").replace("<iv=None>", "")
+    return text.replace("pyobject", "a Python object").strip()
 
 
 # -------------------------------------------------------------------------------------------------- source lines

@@ -1,6 +1,9 @@
-"""What to say of a value that Numba has no type for, and what to use instead.
+"""What to say of a value that no derivative takes, and what to pass instead.
 
-unknown(Open(1.0))      ("`Open`, a dataclass that is not frozen,", "declare it with @dataclass(frozen=True)")
+    unknown(Open(1.0))                ("`Open`, a dataclass that is not frozen,", "declare it with ...")
+    unsuitable((1.0, [2.0]), "x")     ("[1]", "a list", "convert it: `np.array(x[1])`, ...")
+
+Numba has a type for some of them too, such as lists; those are not arguments of what is differentiated either.
 """
 
 from __future__ import annotations
@@ -9,38 +12,168 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 from numba.core import errors
 
 from zygote_py import structures
+from zygote_py.ir.core import Type
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
-STRUCTURE = "pass a tuple, a NamedTuple, a dataclass or an array"
+
+# Types that Numba has and that are no arguments of what is differentiated.
+_DENIED = (
+    types.PyObject,
+    types.List,
+    types.ListType,
+    types.Set,
+    types.DictType,
+    types.Record,
+    types.NPDatetime,
+    types.NPTimedelta,
+    types.CharSeq,
+    types.UnicodeCharSeq,
+    types.RangeType,
+    types.Generator,
+)
+_FINE = frozenset({float, int, bool, complex, str, type(None), np.float64, np.int64, np.bool_})
+
+# How to convert values that know a method for it, by the method's name.
+_CONVERSIONS = {
+    "detach": "`{x}.detach().numpy()`",
+    "to_numpy": "`{x}.to_numpy()`",
+    "toarray": "`{x}.toarray()`",
+    "numpy": "`{x}.numpy()`",
+    "__array__": "`np.asarray({x})`",
+}
+_OF_BUILTINS: dict[type, str] = {
+    numba.typed.List: "`np.array(list({x}))`, or make a tuple, a NamedTuple or a dataclass of its items",
+    list: "`np.array({x})`, or make a tuple, a NamedTuple or a dataclass of its items",
+    set: "`np.array(sorted({x}))`",
+    frozenset: "`np.array(sorted({x}))`",
+    range: "`np.array({x})`",
+    bytes: "`np.frombuffer({x}, dtype)`",
+    bytearray: "`np.frombuffer({x}, dtype)`",
+    memoryview: "`np.asarray({x})`",
+}
 
 
 def has_type(value: object) -> bool:
     """Whether Numba has a type for a value."""
-    try:
-        numba.typeof(value)
-    except (ValueError, errors.NumbaError):
-        return False
-    return True
+    return _type_of(value) is not None
 
 
 def unknown(value: Any) -> tuple[str, str]:
-    """What a value is called, and a hint."""
+    """What a value that Numba has no type for is called, and a hint."""
+    found = unsuitable(value, "x")
+    if found is None:
+        return _described(value), HINT
+    place, what, hint = found
+    if not place:
+        return what, hint
+    first = place.lstrip(".[").partition("[")[0].partition(".")[0].rstrip("]")
+    where = f"component {first} of a tuple" if place[0] == "[" else f"the field `{first}` of `{type(value).__name__}`"
+    return f"{where}, {what},", hint
+
+
+def unsuitable(value: Any, name: str) -> tuple[str, str, str] | None:
+    """What in the value of a variable is not supported: its place in structures, what it is, and what to pass instead.
+
+    None if all of it is supported, as far as the value tells.
+    """
+    found = _found(value)
+    if found is None:
+        return None
+    place, what, hint = found
+    text = "".join(f".{one}" if isinstance(one, str) else f"[{one}]" for one in place)
+    return text, what.removesuffix(","), hint.replace("{x}", name + text)
+
+
+def _found(value: Any) -> tuple[tuple[int | str, ...], str, str] | None:
+    """The place, and the rest with `{x}` for the variable."""
+    if type(value) in _FINE:
+        return None
+    parts = structures.parts(value)
+    if parts is not None:
+        names: Any = getattr(value, "_fields", ()) if isinstance(value, tuple) else structures.field_names(type(value))
+        for name, part in zip(names or range(len(parts)), parts, strict=True):
+            if not callable(part) and (found := _found(part)) is not None:
+                return (name, *found[0]), found[1], found[2]
+        return None
+    if isinstance(value, np.ndarray):
+        objection = _of_array(value)
+        return None if objection is None else ((), *objection)
+    kind = _type_of(value)
+    if kind is not None and not isinstance(kind, _DENIED) and not _is_buffer(kind) and kind != types.float16:
+        return None
+    return (), _described(value), _instead(value)
+
+
+def _type_of(value: object) -> Type | None:
+    try:
+        found: Type = numba.typeof(value)
+    except (ValueError, errors.NumbaError):
+        return None
+    return found
+
+
+def _is_buffer(kind: Type) -> bool:
+    return isinstance(kind, types.Buffer) and not isinstance(kind, types.Array)
+
+
+def _of_array(value: Any) -> tuple[str, str] | None:
+    """What is wrong with an array, and what to pass instead; None if nothing is."""
+    dtype = value.dtype
+    if isinstance(value, np.ma.MaskedArray):
+        return "a masked array", "fill it: `{x}.filled(0.0)`, and pass the mask as another argument if it matters"
+    what = f"an array of dtype {dtype}"
+    if dtype.kind == "O":
+        return "an array of Python objects (dtype object)", "convert it: `{x}.astype(float)`"
+    if dtype.kind in "SU":
+        return f"an array of strings (dtype {dtype})", "convert them to numbers: `{x}.astype(float)`"
+    if dtype.kind in "mM":
+        return what, "convert it to numbers: `({x} - {x}[0]) / np.timedelta64(1, 's')`, say"
+    if dtype.kind == "V":
+        hint = "pass the fields that the function needs, each as an array"
+        return what, f"{hint}: `{{x}}[{dtype.names[0]!r}]`" if dtype.names else hint
+    if dtype == np.float16:
+        return what, "convert it: `{x}.astype(np.float32)`"
+    if not dtype.isnative or (dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16)):
+        wider = {"f": "float64", "c": "complex128"}
+        target = wider[dtype.kind] if dtype.itemsize > 16 - 8 * (dtype.kind == "f") else dtype.newbyteorder("=").name
+        return what, f"convert it: `{{x}}.astype(np.{target})`"
+    return None if has_type(value) else (what, "pass an array of float64, float32, complex128 or complex64")
+
+
+def _described(value: Any) -> str:
+    """What a value is called."""
     cls = value if isinstance(value, type) else type(value)
     if structures.is_open(cls):
-        return f"`{cls.__name__}`, a dataclass that is not frozen,", "declare it with @dataclass(frozen=True)"
-    if type(value) is np.ndarray:
-        return f"an array of dtype {value.dtype}", "pass an array of float64, float32, complex128 or complex64"
-    if isinstance(value, list | dict | set):
-        return f"a {type(value).__name__}", STRUCTURE
-    if isinstance(value, tuple) or structures.is_structure(type(value)):
-        names = getattr(value, "_fields", ()) or (() if isinstance(value, tuple) else structures.field_names(cls))
-        items = [getattr(value, name) for name in names] if names else list(value)
-        for name, item in zip(names or range(len(items)), items, strict=True):
-            if not (callable(item) or has_type(item)):
-                what, hint = unknown(item)
-                where = f"the field `{name}` of `{cls.__name__}`" if names else f"component {name} of a tuple"
-                return f"{where}, {what.removesuffix(',')},", hint
-    return f"a value of type `{cls.__name__ if cls is not value else 'type'}`", HINT
+        return f"`{cls.__name__}`, a dataclass that is not frozen,"
+    if isinstance(value, list | dict | set | range | bytes | numba.typed.List | numba.typed.Dict):
+        return f"a {type(value).__name__.lower()}"
+    return f"a value of type `{cls.__name__ if cls is not value else 'type'}`"
+
+
+def _instead(value: Any) -> str:
+    """What to pass instead of a value."""
+    cls = type(value)
+    if structures.is_open(value if isinstance(value, type) else cls):
+        return "declare it with @dataclass(frozen=True)"
+    if isinstance(value, type):
+        return HINT
+    if isinstance(value, dict | numba.typed.Dict):
+        return "pass a tuple, a NamedTuple or a dataclass of what it holds, or arrays"
+    for kind, conversion in _OF_BUILTINS.items():
+        if isinstance(value, kind):
+            return f"convert it: {conversion}"
+    if isinstance(value, np.generic):
+        names = {"c": "complex({x})", "f": "np.float32({x})" if cls is np.float16 else "float({x})"}
+        return f"convert it: `{names[value.dtype.kind]}`" if value.dtype.kind in names else HINT
+    for method, conversion in _CONVERSIONS.items():
+        if callable(getattr(cls, method, None)):
+            return f"convert it: {conversion}"
+    if hasattr(cls, "__float__"):
+        return "convert it: `float({x})`"
+    if hasattr(cls, "__iter__"):
+        return "convert it: `np.array(list({x}))`"
+    return HINT
