@@ -151,6 +151,12 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
         return
     elif type == types.float16:
         raise refuse(f"the argument `{name}` is of type float16, which is not supported", request.loc, "pass float32")
+    elif isinstance(type, types.Optional):
+        raise refuse(
+            f"the argument `{name}` of a derivative is a value that may be `None`, which is not supported",
+            request.loc,
+            hint=f"call it with `None` in one branch of an `if`, and with {_definite(name, type.type)} in the other",
+        )
     elif not isinstance(type, _ALLOWED):
         raise refuse(
             f"the argument `{name}` is {_kind(type)}, which is not supported",
@@ -159,6 +165,13 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
             if isinstance(type, types.List | types.ListType | types.DictType)
             else "use a number, an array, a tuple, a NamedTuple or a frozen dataclass",
         )
+
+
+def _definite(name: str, type: Type) -> str:
+    """How a variable that may be `None` is written so that Numba knows that it is not."""
+    if isinstance(type, types.Array):
+        return f"`{name}.copy()`"
+    return f"`1 * {name}`" if isinstance(type, types.Number) else "a value"
 
 
 def _kind(type: Type) -> str:

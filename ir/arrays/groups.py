@@ -385,9 +385,7 @@ class _BlockGroups:
                 ):
                     return False
         first, last = self._at(group.position), self._at(other.position)
-        return not any(
-            self.order.writes_between(first, last, operand) for node in group.nodes for operand in node.read
-        )
+        return not any(self.order.writes_between(first, last, operand) for node in group.nodes for operand in node.read)
 
     def _at(self, position: int) -> Instr:
         found = self.block.instrs[position]

@@ -71,7 +71,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
     makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
-    read = at.read_whole if makes else at.read
+    read = at.read_whole if makes or isinstance(callee_type, numba_adapter.GivenType) else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
     if callee in (len, tuple, min, max, sum, enumerate, zip) and args:
         refuse_sequence(at, args[0])
@@ -79,7 +79,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         args += components(at.read(expression.star))
     keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
-        return given.stop(at, [*args, *(at.read(arg) for _, arg in expression.keywords)][0], type_)
+        return given.stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value

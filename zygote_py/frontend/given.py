@@ -90,7 +90,7 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         return
     count = len(_leaves(typed.parameter_types[: typed.argument_count]))
     results = leaves_of(typed.return_type)
-    inputs = [Input("seed", number) for number in range(len(results))]
+    inputs = [Input("seed", number) for number in _values_in(typed.return_type)]
     back = parts.back
     assert back is not None
     if parts.rule is None:
@@ -130,6 +130,18 @@ def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> d
         found[capture.key] = range(place, place + len(leaves_of(type_)))
         place = found[capture.key].stop
     return found
+
+
+def _values_in(kind: Type, start: int = 0) -> Iterator[int]:
+    """The numbers of the leaves of a type that are values, and do not say whether there is one."""
+    if isinstance(kind, types.Optional):
+        yield from _values_in(kind.type, start + 1)
+    elif is_tuple(kind):
+        for part in components_of(kind):
+            yield from _values_in(part, start)
+            start += len(leaves_of(part))
+    else:
+        yield from range(start, start + len(leaves_of(kind)))
 
 
 def _taken(function: st.TypedFunction, program: Program, hidden: dict[object, range]) -> list[int]:
@@ -201,6 +213,10 @@ def _matched(
     item = plain(item)
     if isinstance(item, types.NoneType):
         return
+    if isinstance(kind, types.Optional):
+        kind, parameter = kind.type, parameter + 1
+    if isinstance(item, types.Optional) and isinstance(item.type, types.Number):  # zero where there is none
+        item, leaf = item.type, leaf + 1
     if is_tuple(kind):
         parts = components_of(kind)
         if not is_tuple(item) or len(components_of(item)) != len(parts):
@@ -271,6 +287,12 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
     target = parts.given.target if numba_adapter.jit_is_disabled() else parts.foreign
     op = target if _is_known(target) else Foreign(target, _name(typed))
     result = plain(typed.return_type)
+    if len(list(_values_in(result))) < len(leaves_of(result)):
+        raise refuse(
+            f"`{typed.name}` returns a value on one path and `None` on another, and cannot be read",
+            typed.loc,
+            "call a Python function that returns a value everywhere",
+        )
     value = Instr(op, tuple(args), result, "y", typed.loc)
     block.instrs.append(value)
     leaves = list(_taken_apart(block, value, result)) if leaves_of(result) else []

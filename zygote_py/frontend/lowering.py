@@ -152,7 +152,7 @@ class Lowering:
             endings = [block.ending for block in self.graph.blocks.values()]
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
-        if isinstance(self.result_type, types.Optional):
+        if isinstance(self.result_type, types.Optional) and self._hidden_keys is None:
             self.result_type = optional.result(self, self.graph.blocks.values())
 
     def _make_parameters(self) -> None:
@@ -257,7 +257,7 @@ class Lowering:
 
     def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
         """The call of a routine."""
-        operands = [leaf for arg in expression.args for leaf in self.read(arg).leaves]
+        operands = [leaf for arg in expression.args for leaf in self.read_whole(arg).leaves]
         leaves = leaves_of(type_)
         value = self.emit(self.program.routine(expression.function), operands, packed(leaves))
         if len(leaves) < 2:

@@ -184,8 +184,6 @@ def _no_routine(function: st.TypedFunction) -> str:
             return "an object of a jitclass"
         if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
             return "a list"
-        if isinstance(plain(type_), types.Optional):
-            return "a value that may be `None`"
     return ""
 
 
@@ -199,6 +197,8 @@ def parameters_of(name: str, type: Type, loc: Loc) -> list[Param]:
 
 
 def _names(name: str, type: Type) -> list[str]:
+    if isinstance(type, types.Optional):
+        return [f"has_{name}", *_names(name, type.type)]
     if not is_tuple(type):
         return [name]
     parts = zip(names_of(type), components_of(type), strict=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from zygote_py.checkpoints import Checkpointed
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
+from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.messages import definition_of, note_calls
 from zygote_py.numba_adapter.same import Same
 
@@ -75,6 +77,7 @@ class Session(Same):
         self._active: list[_Key] = []  # those being typed right now
         self._assumed: dict[_Key, Type] = {}
         self._asked: set[_Key] = set()  # those whose result is being looked for
+        self._failed: list[DifferentiationError] = []  # of arguments that are `None`, and may yet not be
 
     def typed(self, func: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """A function for these argument types. Raises DifferentiationError."""
@@ -140,7 +143,12 @@ class Session(Same):
         """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
         key = func, argument_types
         if key not in self._active:
-            return self.typed(func, argument_types).return_type
+            try:
+                return self.typed(func, argument_types).return_type
+            except DifferentiationError as error:
+                if any(map(_is_none, argument_types)):
+                    raise self._not_yet(error) from error
+                raise
         if key not in self._assumed:
             frames = [frame for frame in cpu_target.typing_context.callstack if frame.func_id.func is func]
             found = None
@@ -155,6 +163,26 @@ class Session(Same):
                 )
             self._assumed[key] = found
         return self._assumed[key]
+
+    def _not_yet(self, error: DifferentiationError) -> errors.TypingError:
+        """What to tell Numba of a function that cannot be typed for an argument that is `None`.
+
+        It goes on to type what it can, and may find out that the argument is a value on another path.
+        """
+        self._failed.append(error)
+        return errors.TypingError(f"not for None: failure {len(self._failed)}")
+
+    def failure(self, error: Exception) -> DifferentiationError | None:
+        """What is wrong with a function that is called, if Numba could not type the call because of that."""
+        found = re.search(r"not for None: failure (\d+)", str(error))
+        return self._failed[int(found[1]) - 1] if found else None
+
+
+def _is_none(type_: Type) -> bool:
+    """Whether the value of a type is `None`, or a component of it is."""
+    if isinstance(type_, types.BaseTuple):
+        return any(map(_is_none, components_of(type_)))
+    return isinstance(type_, types.NoneType)
 
 
 def _forget_failures() -> None:

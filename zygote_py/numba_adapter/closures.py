@@ -93,6 +93,14 @@ class MakerType(Same, types.Callable, types.Opaque):
         raise InternalError("a closure is to be compiled before it is inlined")
 
 
+def _with_none(one: Type, other: Type) -> Type | None:
+    """The type of a value that is of one of two types, where these are the same but that it may be `None`."""
+    if one == other:
+        return one
+    kinds = {each.type if isinstance(each, types.Optional) else each for each in (one, other)} - {types.none}
+    return types.Optional(kinds.pop()) if len(kinds) == 1 else None
+
+
 def _held_as(type_: Type) -> Type:
     held: Type = numba_typeof(type_.value) if isinstance(type_, types.Omitted) else types.unliteral(type_)
     return held
@@ -115,7 +123,12 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         return self.maker, self.types
 
     def unify(self, context: object, other: Type) -> Type | None:
-        """Numba asks for a type that holds values of both."""
+        """Numba asks for a type that holds values of both; what is captured may be found out to be no mere `None`."""
+        if isinstance(other, ClosureType) and other.maker is self.maker:
+            held = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
+            known = tuple(each for each in held if each is not None)
+            if len(known) == len(held):
+                return ClosureType(self.maker, known)
         return self.maker.session.united(self, other)
 
     def held(self) -> ClosureType:

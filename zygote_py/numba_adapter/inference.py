@@ -33,6 +33,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.capture import parts_of_function
 from zygote_py.given import is_rule
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import components_of, names_of
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import MADE, Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import OURS, Captures, CapturesToArguments, check_modules
@@ -125,6 +126,8 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
             except Exception as error:
                 if is_ours(error):
                     raise
+                if (of_callee := session.failure(error)) is not None:
+                    raise of_callee from None
                 line = line_to_unroll(error, code)
                 if line is None or line in unrolled:
                     known = isinstance(error, errors.NumbaError | errors.UnsupportedBytecodeError)
@@ -222,6 +225,7 @@ class _PruneTestsOfNone(FunctionPass):
     def run_pass(self, state: Any) -> bool:
         """Change the IR of `state` in place."""
         func_ir = state.func_ir
+        self._write_nones(func_ir, state.args)
         hidden = []
         for block in func_ir.blocks.values():
             if isinstance(block.terminator, ir.Branch):
@@ -243,6 +247,32 @@ class _PruneTestsOfNone(FunctionPass):
             for callee in hidden:
                 callee.value = bool
         return True
+
+    def _write_nones(self, func_ir: Any, args: Sequence[Type]) -> None:
+        """Put None in the place of what reads a component that can be nothing else."""
+        for block in func_ir.blocks.values():
+            for assign in block.find_insts(ir.Assign):
+                if isinstance(assign.value, ir.Expr) and self._type_of(func_ir, args, assign.value) == types.none:
+                    func_ir._definitions[assign.target.name].remove(assign.value)
+                    assign.value = ir.Const(None, assign.value.loc)
+                    func_ir._definitions[assign.target.name].append(assign.value)
+
+    def _type_of(self, func_ir: Any, args: Sequence[Type], made: Any) -> Type | None:
+        """The type of an argument, or of a component of one; None for anything else."""
+        match made:
+            case ir.Arg():
+                return args[made.index]
+            case ir.Expr(op="getattr" | "static_getitem"):
+                whole = self._type_of(func_ir, args, guard(get_definition, func_ir, made.value))
+                if not isinstance(whole, types.BaseTuple):
+                    return None
+                name = made.attr if made.op == "getattr" else made.index
+                if made.op == "getattr":
+                    return dict(zip(names_of(whole), components_of(whole), strict=True)).get(name)
+                is_place = isinstance(name, int) and -len(components_of(whole)) <= name < len(components_of(whole))
+                return components_of(whole)[name] if is_place else None
+            case _:
+                return None
 
     @staticmethod
     def _is_of_none(func_ir: Any, test: Any) -> bool:

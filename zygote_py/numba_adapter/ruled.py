@@ -180,6 +180,13 @@ def _no_pullback(given: Given, returned: Type, loc: Loc) -> DifferentiationError
 
 
 def _check_value(given: Given, value: Type, result: Type) -> None:
+    if isinstance(result, types.Optional) and not isinstance(result.type, types.Number):
+        raise refuse(
+            f"`{given.name}`, which has {given}, returns a value of type {result.type} on one path, `None` on another",
+            place_of(given.target),
+            "let it return such a value everywhere",
+            "def",
+        )
     if not _fits(value, result):
         raise refuse(
             f"{given} gives a value of type {value}, and `{given.name}` one of type {result}",
@@ -204,6 +211,8 @@ def shadow_type(type_: Type) -> Type:
     """The type of the adjoint of a value: of the same form, and it may be written to."""
     if isinstance(type_, types.BaseTuple):
         return with_components(type_, tuple(map(shadow_type, components_of(type_))))
+    if isinstance(type_, types.Optional):  # zero where there is no value
+        return shadow_type(type_.type)
     held: Type = types.unliteral(type_)
     return types.Array(held.dtype, held.ndim, held.layout) if isinstance(held, types.Array) else held
 
