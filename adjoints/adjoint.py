@@ -39,10 +39,11 @@ from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.guards import Guards
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
 from zygote_py.adjoints.leaves import reachable
-from zygote_py.adjoints.left_out import Degrees
+from zygote_py.adjoints.left_out import Degree, Degrees
 from zygote_py.adjoints.packing import packed_type, unpack_all
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
+from zygote_py.adjoints.rules.guarded import guarded
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
@@ -407,7 +408,10 @@ class _Builder:
                     given[name] if other is None else contribution(other)
                     for name, other in zip(adjoint.needs, others, strict=True)
                 ]
-                contributions[number] = self._emit(adjoint.function, tuple(needed), instr.args[number].type)
+                function = adjoint.function
+                if self.prepared.left_out.get(instr) is Degree.LEFT_OUT:
+                    function = guarded(function, getattr(instr.type, "ndim", 0))
+                contributions[number] = self._emit(function, tuple(needed), instr.args[number].type)
             return contributions[number]
 
         if _is_zero(given.get("dy", NONE)):

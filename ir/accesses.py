@@ -152,6 +152,8 @@ class Accesses:
             case Phi() if (loop := self._headers.get(index)) is not None and block in loop:
                 how = self.counts(loop)
                 if how is not None and how.phi is index and how.step == 1 and how.comparison is operator.lt:
+                    if self.origin(how.bound, block).found and not self.origin(how.start, block).found:
+                        return Index(Kind.FOUND)  # so many as memory says
                     return Index(Kind.RANGE, (self.key(how.start), self.key(how.bound)))
         origin = self.origin(index, block)
         if origin.found:
