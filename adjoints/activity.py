@@ -14,11 +14,10 @@ too what cannot be differentiated is refused: an operation that passes derivativ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import numpy as np
 from numba import types
 
 from zygote_py.adjoints.causes import cause
@@ -43,24 +42,18 @@ _STRUCTURAL = frozenset(
 # What puts a number into memory.
 _FILLS = STORES | {ops.push}
 
-_CHOOSING = frozenset({ops.pick, min, max, np.minimum, np.maximum, np.fmin, np.fmax, np.clip, np.nan_to_num, np.where})
-
 
 @dataclass(frozen=True, eq=False)
 class Activity:
     """The active values, and the arrays that need a shadow.
 
-    `nodes` are what derivatives flow through (see `Flows`), `asked` the parameters asked for, and their parts, and
-    `choosable` the values that another one may be taken for, as in `np.where(x > 0.0, np.log(x), 0.0)` the logarithm;
-    `replaceable` are values that go into memory, where another may take their place.
+    `nodes` are what derivatives flow through (see `Flows`), `asked` the parameters asked for, and their parts.
     """
 
     values: frozenset[Value]
     shadowed: frozenset[Value]
     asked: frozenset[Value]
     nodes: frozenset[Value]
-    choosable: frozenset[Value]
-    replaceable: frozenset[Value]
 
     def __contains__(self, operand: Operand) -> bool:
         return isinstance(operand, Value) and operand in self.values
@@ -98,15 +91,7 @@ def find_active(
         if not isinstance(value, Instr):
             _check_type(value, value.hint or "a value")
     shadowed = frozenset(value for value in (*function.values(), *asked) if has_shadow(value.type))
-    instrs = [value for value in function.values() if isinstance(value, Instr)]
-
-    def leading_to(some: Callable[[Instr], tuple[Operand, ...]]) -> frozenset[Value]:
-        ends = [flows.node(arg) for instr in instrs for arg in some(instr)]
-        reached = _reached((node for node in ends if node in nodes and node is not None), backward)
-        return frozenset(value for value in values if flows.node(value) in reached)
-
-    choosable, replaceable = leading_to(_choices), leading_to(_stored)
-    return Activity(values, shadowed & (values | asked), asked, nodes, choosable, replaceable)
+    return Activity(values, shadowed & (values | asked), asked, nodes)
 
 
 def live_at_ends(
@@ -144,20 +129,6 @@ def live_at_ends(
                 at_start[block] |= live - defined[block]
                 changed = True
     return at_end
-
-
-def _choices(instr: Instr) -> tuple[Operand, ...]:
-    """The operands of which an instruction gives one."""
-    if instr.op is ops.select:
-        return instr.args[1:]
-    if instr.op is ops.guarded:
-        return instr.args[:1]
-    return instr.args if instr.op in _CHOOSING else ()
-
-
-def _stored(instr: Instr) -> tuple[Operand, ...]:
-    """The value that an instruction puts into memory."""
-    return instr.args[1:2] if instr.op in (ops.setitem, ops.initialize) else ()
 
 
 def _returned(terminator: object) -> tuple[Operand, ...]:

@@ -36,13 +36,15 @@ from numba import types
 from zygote_py.adjoints.activity import Activity, live_at_ends
 from zygote_py.adjoints.calls import Call
 from zygote_py.adjoints.flows import STORES
+from zygote_py.adjoints.guards import Guards
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
 from zygote_py.adjoints.leaves import reachable
+from zygote_py.adjoints.left_out import Degree, Degrees
 from zygote_py.adjoints.packing import packed_type, unpack_all
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
+from zygote_py.adjoints.rules.guarded import guarded
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
-from zygote_py.adjoints.rules.terms import vanishes
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,
@@ -67,8 +69,7 @@ from zygote_py.ir.ssa import SSABuilder
 from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
-# What stands in the rules of operations with derivatives that are infinite at finite points.
-_SINGULAR = ("/", "**", "power", "log", "gamma")
+_STRUCTURAL: frozenset[ops.Op] = frozenset({ops.getitem, ops.pick, ops.select, ops.guarded})
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,7 @@ class Prepared:
     `shadows` are those of `add_shadows`, `parts` those of `expose_leaves`, `kept` the copies of `keep_contents`. The
     contents of the parameters `seeded` are results too, at the end, and have adjoints of their own. `calls` are those
     of forward functions. The adjoint of a routine takes the adjoints of the numbers that it returns, one by one.
+    `left_out` are the values that need guards.
     """
 
     primal: Function
@@ -88,6 +90,7 @@ class Prepared:
     seeded: tuple[Param, ...] = ()
     calls: Mapping[Instr, Call] = field(default_factory=dict)
     routine: bool = False
+    left_out: Degrees = field(default_factory=dict)
 
 
 def make_adjoint(prepared: Prepared) -> Function:
@@ -128,8 +131,9 @@ class _Builder:
         self.from_phis: dict[Block, list[tuple[Operand, Operand]]] = {}
         # Of the block at work:
         self.block = self.order[0]
-        self.written: set[Value] = set()
+        self.written: dict[Value, None] = {}
         self.origin: Value | None = None
+        self.guards = Guards(prepared.left_out, self._emit)
 
     def build(self) -> Function:
         for value in self.activity.values:
@@ -150,7 +154,8 @@ class _Builder:
         return self.adjoint
 
     def _fill(self, block: Block) -> None:
-        self.block, self.written = block, set()
+        self.block, self.written = block, {}
+        self.guards.begin_block()
         mirror = self.mirror[block]
         if isinstance(block.terminator, Return):
             self._seed(block.terminator.values[:1])
@@ -160,6 +165,8 @@ class _Builder:
             if isinstance(instr, Instr) and self._works(instr):
                 self._pull_back(instr)
         self._pull_back_phis(block)
+        for value in tuple(self.written):
+            self._settle(value)
         match self.back[block]:
             case []:
                 mirror.terminator = Return(tuple(self._gradient(param) for param in self.primal.params))
@@ -279,10 +286,12 @@ class _Builder:
         self.origin = None
 
     def _pull_back_number(self, instr: Instr) -> None:
-        dy = self._current(instr)
+        dy = self._unsettled(instr)
         self._write(instr, zero(instr.type))
         if _is_zero(dy):
             return
+        if instr.op in _STRUCTURAL:
+            dy = self.guards.settled(dy)
         if instr.op is ops.getitem:
             self._accumulate(instr, dy)
         elif instr.op is ops.pick:
@@ -306,18 +315,10 @@ class _Builder:
                 raise InternalError(f"adjoint: {ops.name_of(instr.op)} has no rule")
             for number, argument in enumerate(instr.args):
                 if argument in self.activity and rule.passes(number):
-                    contribution = expand(rule, number, instr, dy, self._emit, _alpha)
-                    self._add(argument, self._guarded(contribution, instr, dy, rule.adjoints[number]))
-
-    def _guarded(self, contribution: Operand, instr: Instr, dy: Operand, rule: str | None) -> Operand:
-        """Nothing, where the adjoint is zero because another value was taken: the derivative may be infinite there."""
-        assert rule is not None
-        if vanishes(rule) or isinstance(contribution, Const):
-            return contribution
-        singular = instr in self.activity.replaceable and any(sign in rule for sign in _SINGULAR)
-        if instr not in self.activity.choosable and not singular:
-            return contribution
-        return self._emit(ops.guarded, (contribution, dy), contribution.type)
+                    adjoint, factor = self.guards.factor(instr, dy, rule, number)
+                    contribution = expand(rule, number, instr, adjoint, self._emit, _alpha)
+                    self.guards.hang(contribution, adjoint, factor)
+                    self._add(argument, contribution)
 
     def _pull_back_guarded(self, instr: Instr, dy: Operand) -> None:
         """The pullback of a product: where its factors are 0, it is not finite if the derivative by them is not.
@@ -407,7 +408,10 @@ class _Builder:
                     given[name] if other is None else contribution(other)
                     for name, other in zip(adjoint.needs, others, strict=True)
                 ]
-                contributions[number] = self._emit(adjoint.function, tuple(needed), instr.args[number].type)
+                function = adjoint.function
+                if self.prepared.left_out.get(instr) is Degree.LEFT_OUT:
+                    function = guarded(function, getattr(instr.type, "ndim", 0))
+                contributions[number] = self._emit(function, tuple(needed), instr.args[number].type)
             return contributions[number]
 
         if _is_zero(given.get("dy", NONE)):
@@ -479,22 +483,32 @@ class _Builder:
         return instr
 
     def _current(self, value: Value) -> Operand:
+        return self.guards.settled(self._unsettled(value))
+
+    def _settle(self, value: Value) -> None:
+        """Put in the guard of the adjoint of a value, if it needs one, as another block may use it."""
+        adjoint = self._unsettled(value)
+        if not self.guards.is_settled(adjoint):
+            self._write(value, self.guards.settled(adjoint))
+
+    def _unsettled(self, value: Value) -> Operand:
+        """The adjoint of a value, which may need a guard yet."""
         if value not in self.written and value not in self.carried[self.block]:
             return zero(value.type)
         return self.ssa.read(value, self.mirror[self.block])
 
     def _write(self, value: Value, adjoint: Operand) -> None:
-        self.written.add(value)
+        self.written[value] = None
         self.ssa.write(value, self.mirror[self.block], adjoint)
 
     def _add(self, operand: Operand, contribution: Operand | None) -> None:
         """Add a contribution to an adjoint; the first is assigned."""
         if not isinstance(operand, Value) or operand not in self.activity or contribution is None:
             return
-        current = self._current(operand)
+        current = self._unsettled(operand)
         total = contribution
         if not _is_zero(current):
-            total = self._emit(operator.add, (current, contribution), operand.type)
+            total = self.guards.sum(current, contribution, operand.type)
         if isinstance(total, Instr) and not total.hint:
             total.hint = f"d{operand.hint or 't'}"
         self._write(operand, total)

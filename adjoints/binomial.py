@@ -36,6 +36,7 @@ from zygote_py.adjoints.checkpoints import (
     writable,
 )
 from zygote_py.adjoints.kinds import can_have_adjoint
+from zygote_py.adjoints.left_out import Summaries
 from zygote_py.adjoints.long_loops import Snapshots
 from zygote_py.adjoints.packing import packed_type, unpack_all
 from zygote_py.adjoints.reversible import Reversible
@@ -101,7 +102,9 @@ def case_of_body(routine: Routine, case: Case) -> Case:
         items = result.args if isinstance(result, Instr) and isinstance(result.type, types.BaseTuple) else (result,)
         found = {number for number, item in enumerate(items) if item in activity and can_have_adjoint(item.type)}
         if found <= active:
-            return plain_case(Case(frozenset(active), case.unstable, False))
+            # The next iteration may leave out what one gives.
+            degree = max(case.left_out, *Summaries().of(body))
+            return plain_case(Case(frozenset(active), case.unstable, False, degree))
         active |= found
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from numba import types
 
 from zygote_py.adjoints.kinds import has_shadow, is_number
+from zygote_py.adjoints.left_out import Degree
 from zygote_py.ir.core import Function, Instr, Param, Return, Routine, Type, Value
 from zygote_py.ir.types import components_of
 
@@ -30,18 +31,20 @@ class Case:
     """What the derivative of a routine depends on, by the numbers of its parameters.
 
     `active` are those that get an adjoint; what the `unstable` ones reach may be written to before the reverse function
-    runs, and what the result reaches too if that is unstable.
+    runs, and what the result reaches too if that is unstable. `left_out` is to what degree the results may be left out.
     """
 
     active: frozenset[int]
     unstable: frozenset[int]
     unstable_result: bool
+    left_out: Degree = Degree.KEPT
 
     def __or__(self, other: Case) -> Case:
         return Case(
             self.active | other.active,
             self.unstable | other.unstable,
             self.unstable_result or other.unstable_result,
+            max(self.left_out, other.left_out),
         )
 
 

@@ -166,7 +166,7 @@ def replay(
 
 def plain_case(case: Case) -> Case:
     """How a routine is differentiated that is reversed as soon as it has run."""
-    return Case(case.active, frozenset(), False)
+    return Case(case.active, frozenset(), False, case.left_out)
 
 
 def check_repeatable(routine: Routine) -> None:

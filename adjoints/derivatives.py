@@ -26,6 +26,7 @@ from zygote_py.adjoints.depth import limit_depth
 from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, has_shadow
 from zygote_py.adjoints.leaves import expose_results
+from zygote_py.adjoints.left_out import Degree, Degrees, Summaries, find_left_out
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.packing import LARGEST, pack_all, packed_type, unpack_all
 from zygote_py.adjoints.reversible import Reversible
@@ -70,6 +71,7 @@ class Derivatives:
         self._cycles = cycles(routines)
         self._made: dict[tuple[Routine, Case], Derivative] = {}
         self._open: dict[Routine, Derivative] = {}  # those of recursive routines that are being made
+        self._summaries = Summaries()
 
     def differentiate(
         self,
@@ -92,7 +94,9 @@ class Derivatives:
         expose_results(primal)
         results = written if derivative is None else _written(derivative.routine, primal)
         activity = find_active(primal, wrt, parts, results)
-        calls = self._link(primal, activity, dict(stacks))
+        degree = Degree.KEPT if derivative is None else derivative.case.left_out
+        left_out = find_left_out(primal, activity, self._summaries, degree, results)
+        calls = self._link(primal, activity, dict(stacks), left_out)
         kept = keep_contents(primal, activity)
         shadows = add_shadows(primal, activity, calls, given=routine)
         for call in calls.values():
@@ -101,7 +105,8 @@ class Derivatives:
                 call.instr.args += (_deeper(primal, call.instr, depth),)
         if derivative is not None:
             _return_shadows(primal, derivative, shadows)
-        adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine))
+        prepared = Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine, left_out)
+        adjoint = make_adjoint(prepared)
         if derivative is None:  # a routine lacks some of its parameters still
             check_after("differentiate", primal, adjoint)
         return Differentiated(activity, adjoint, shadows)
@@ -179,8 +184,10 @@ class Derivatives:
             caller = pending.pop()
             primal = primal_of(caller, found[caller], bool(self._cycles[caller]))
             wrt = [primal.params[number] for number in sorted(found[caller].active)]
-            activity = find_active(primal, wrt, results=_written(caller, primal))
-            for instr, called in calls_with_cases(primal, activity, Memory(primal)):
+            written = _written(caller, primal)
+            activity = find_active(primal, wrt, results=written)
+            left_out = find_left_out(primal, activity, self._summaries, found[caller].left_out, written)
+            for instr, called in calls_with_cases(primal, activity, Memory(primal), left_out):
                 assert isinstance(instr.op, Routine)
                 if instr.op in self._cycles[routine]:
                     before = found.get(instr.op)
@@ -190,13 +197,15 @@ class Derivatives:
                         pending.append(instr.op)
         return found
 
-    def _link(self, primal: Function, activity: Activity, stacks: dict[Derivative, Value]) -> dict[Instr, Call]:
+    def _link(
+        self, primal: Function, activity: Activity, stacks: dict[Derivative, Value], left_out: Degrees
+    ) -> dict[Instr, Call]:
         """Call forward functions where routines are called with something active, and take apart what they return.
 
         What stood for a result goes on to stand for it. Stacks that the primal does not have are made at its start.
         """
         calls: dict[Instr, Call] = {}
-        for instr, case in list(calls_with_cases(primal, activity, Memory(primal))):
+        for instr, case in list(calls_with_cases(primal, activity, Memory(primal), left_out)):
             assert isinstance(instr.op, Routine)
             derivative = self.of(instr.op, case)
             for other in derivative.group:
@@ -299,7 +308,9 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
     return primal
 
 
-def calls_with_cases(primal: Function, activity: Activity, memory: Memory) -> Iterator[tuple[Instr, Case]]:
+def calls_with_cases(
+    primal: Function, activity: Activity, memory: Memory, left_out: Degrees = MappingProxyType({})
+) -> Iterator[tuple[Instr, Case]]:
     """The calls of routines that have something to pull back, and the cases that they are."""
     items: dict[Value, list[Instr]] = {}
     for block in primal.blocks:
@@ -323,7 +334,9 @@ def calls_with_cases(primal: Function, activity: Activity, memory: Memory) -> It
                     if number not in instr.op.writes and memory.may_be_written_after(instr, (arg,))
                 )
                 of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
-                yield instr, Case(active, frozenset(unstable), of_results)
+                # A rule of the user's own is called with whatever the adjoint is.
+                degree = Degree.KEPT if instr.op.rule is not None else left_out.get(instr, Degree.KEPT)
+                yield instr, Case(active, frozenset(unstable), of_results, degree)
 
 
 def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: tuple[Value, ...]) -> Call:

@@ -31,7 +31,7 @@ from zygote_py.adjoints.leaves import expose_leaves, expose_results
 from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.adjoints.rules import push_forward, rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
-from zygote_py.adjoints.rules.terms import vanishes
+from zygote_py.adjoints.rules.terms import is_singular, vanishes
 from zygote_py.adjoints.transposed import Transposed
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
@@ -57,9 +57,6 @@ from zygote_py.ir.routines import cycles, find_effects, routines_of
 from zygote_py.ir.types import components_of, with_components
 
 Tangents = tuple[Operand, ...]  # one for each direction
-
-# What stands in the rules of operations with derivatives that are infinite at finite points.
-_SINGULAR = ("/", "**", "power", "log", "gamma")
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +335,7 @@ class _Builder:
         assert rule is not None
         if isinstance(term, Const) or isinstance(tangent, Const) or vanishes(rule):
             return term
-        if not any(sign in rule for sign in _SINGULAR):
+        if not is_singular(rule):
             return term
         return self._make(ops.guarded, (term, tangent), term.type)
 

@@ -12,6 +12,7 @@ from numba import types
 
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules.guarded import unless_zero
 from zygote_py.adjoints.rules.opaque import is_differentiated, matters, number_matters, opaque_for
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
@@ -38,7 +39,7 @@ def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, 
 def _let_adjoints_matter(function: Function) -> None:
     """Drop the short ways that a helper takes where an adjoint is zero: by that adjoint they have no derivative.
 
-    Let it take the way that is made for this, if it has one.
+    Let it take the way that is made for this, if it has one. Terms that are left out have the derivatives of products.
     """
     asked = [
         instr
@@ -47,6 +48,10 @@ def _let_adjoints_matter(function: Function) -> None:
         if isinstance(instr, Instr) and instr.op in (matters, number_matters, is_differentiated)
     ]
     replace_values(function, {instr: Const(True, types.boolean) for instr in asked})
+    for block in function.blocks:
+        for instr in block.instrs:
+            if isinstance(instr, Instr) and instr.op is unless_zero:
+                instr.op = ops.guarded
 
 
 def take_as_routines(function: Function) -> None:

@@ -124,6 +124,32 @@ def _vanishes(term: Term) -> bool:
             return False
 
 
+# What the expressions of derivatives that are infinite at finite points are written with.
+_SINGULAR = ("/", "**", "power", "log", "gamma")
+
+
+@functools.cache
+def is_singular(text: str) -> bool:
+    """Whether an adjoint's expression may be infinite for finite arguments: it divides, or has poles of its own."""
+    return any(sign in text for sign in _SINGULAR)
+
+
+@functools.cache
+def leaves_out(text: str) -> bool:
+    """Whether an adjoint's expression is a selection that may give 0 for any `dy`: `dy if a > b else 0.0`."""
+    return _leaves_out(parse(text))
+
+
+def _leaves_out(term: Term) -> bool:
+    match term:
+        case Call(operator.neg, (operand,)) | Call(operator.mul, (Number(), operand) | (operand, Number())):
+            return _leaves_out(operand)
+        case Call(ops.select, (_, then, orelse)):
+            return any(each == Number(0) or _leaves_out(each) for each in (then, orelse))
+        case _:
+            return False
+
+
 def names_in(term: Term) -> frozenset[str]:
     """The names that a term reads."""
     match term:

@@ -11,6 +11,7 @@ from zygote_py.adjoints.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.joint import join
 from zygote_py.adjoints.leaves import expose_leaves
+from zygote_py.adjoints.left_out import Summaries, find_left_out
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.frontend import lower
 from zygote_py.ir import ops, passes
@@ -48,10 +49,11 @@ def stages(func, *args, wrt=None) -> Stages:
     asked = [primal.params[number] for number in numbers]
     parts = expose_leaves(primal, asked)
     activity = find_active(primal, asked, parts)
+    left_out = find_left_out(primal, activity, Summaries())
     kept = keep_contents(primal, activity)
     shadows = add_shadows(primal, activity)
     verify(primal)
-    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept))
+    adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, left_out=left_out))
     verify(adjoint)
     joint = join(adjoint, shadows, numbers, bare=False, with_value=False)
     verify(joint)

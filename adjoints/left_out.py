@@ -1,0 +1,362 @@
+"""Which values may be left out: those whose adjoint may be 0 because a selection has taken something else.
+
+    l = np.log(x)                           %l is left out if x is not positive: its adjoint is 0 then, whatever the
+    return l if x > 0 else 0.0              derivative of the logarithm, inf at x = 0
+    e = err * err                           an element of %e is left out if it is NaN, and so is the product
+    for i in range(n):
+        if not np.isnan(e[i]): ...
+
+A value is *kept* if on every way from where it is computed it is used by something that is kept, the result first of
+all. A selection (`np.where`, `max`, `np.clip`) keeps none of its operands. What is stored in memory is kept if on every
+way a read that is kept sees it before something else is stored in its place; a read sees it that goes over the same
+elements, not one by an index that was found in memory (`a[mask]`, `np.max`). A loop is no selection: what is used in
+its body counts as used, though it may run zero times. Everything before a value that may be left out is so too.
+
+Of the elements of memory one cannot always tell. Hence three degrees: `KEPT`; `UNCERTAIN`, where reads may not come to
+all elements (`for i in range(1, n)`); `LEFT_OUT`.
+
+It is a backward dataflow problem with two sets at each point: the definitions that are kept from there on, and those
+that are lost, as others are stored in their place first. What comes first on a way decides; where ways part, all have
+to keep; at the header of a loop the body decides, and the way out if the body does nothing. Each round of sweeps finds
+more that is kept, up to the least fixpoint. Routines are asked which of their parameters they keep (`Summaries`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py.adjoints.activity import Activity, find_active
+from zygote_py.adjoints.flows import EMPTY, STORES
+from zygote_py.adjoints.kinds import can_have_adjoint, is_number
+from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules.opaque import opaque_for
+from zygote_py.adjoints.rules.terms import leaves_out
+from zygote_py.adjoints.visibility import Definition, Read, Visibility
+from zygote_py.ir import ops
+from zygote_py.ir.accesses import Accesses
+from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Param, Phi, Return, Routine, Value
+from zygote_py.ir.dominators import postdominator_tree, reverse_postorder
+from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.memory import Memory, has_memory, is_view
+
+
+class Degree(enum.IntEnum):
+    """How likely it is that a value is left out."""
+
+    KEPT = 0
+    UNCERTAIN = 1
+    LEFT_OUT = 2
+
+
+Degrees = Mapping[Value, Degree]
+
+
+class Summaries:
+    """Which parameters of routines are kept if the results are, each found once."""
+
+    def __init__(self) -> None:
+        self._found: dict[Routine, tuple[Degree, ...]] = {}
+
+    def of(self, routine: Routine) -> tuple[Degree, ...]:
+        """The degree of each parameter; of a routine that calls itself, the least that agrees with itself."""
+        if routine not in self._found:
+            self._found[routine] = (Degree.KEPT,) * len(routine.function.params)
+            while routine.rule is None:
+                found = tuple(map(max, self._parameters(routine), self._found[routine]))
+                if found == self._found[routine]:
+                    break
+                self._found[routine] = found
+        return self._found[routine]
+
+    def _parameters(self, routine: Routine) -> tuple[Degree, ...]:
+        function = routine.function
+        wrt = [param for param in function.params if can_have_adjoint(param.type)]
+        written = [function.params[number] for number in sorted(routine.writes)]
+        found = find_left_out(function, find_active(function, wrt, results=written), self, written=written)
+        return tuple(found.get(param, Degree.KEPT) for param in function.params)
+
+
+def find_left_out(
+    function: Function,
+    activity: Activity,
+    summaries: Summaries,
+    degree: Degree = Degree.KEPT,
+    written: Collection[Param] = (),
+) -> Degrees:
+    """The values of a function in canonical form that may be left out, given that its results are so to a degree.
+
+    `written` are parameters whose contents at the end are results.
+    """
+    problem = _Problem(function, activity, summaries, written)
+    found = dict.fromkeys(problem.bits, Degree.LEFT_OUT)
+    if degree < Degree.LEFT_OUT:
+        found |= dict.fromkeys(problem.kept(Degree.LEFT_OUT), Degree.UNCERTAIN)
+    if degree < Degree.UNCERTAIN:
+        for value in problem.kept(Degree.UNCERTAIN):
+            del found[value]
+    return found
+
+
+@dataclass(eq=False, slots=True)
+class _Event:
+    """What happens at one point: if one of the `results` is kept, then what it `uses` is.
+
+    `defines` are the results that do not exist before it; a store leaves none. `replaces` are the definitions of memory
+    that it stores in the place of. What happens `elsewhere` counts here, though it may not in all iterations.
+    """
+
+    results: int
+    uses: int
+    defines: int = 0
+    replaces: int = 0
+    elsewhere: bool = False
+
+
+class _Problem:
+    """The dataflow problem of one function. A definition is a bit: a number, or what is put into memory."""
+
+    def __init__(
+        self, function: Function, activity: Activity, summaries: Summaries, written: Collection[Param]
+    ) -> None:
+        self._function = function
+        self._activity = activity
+        self._summaries = summaries
+        self._written = tuple(written)
+        self._nest = loop_nest(function)
+        self._accesses = Accesses(function, self._nest)
+        self._postdominators = postdominator_tree(function)
+        self._order = [block for block in reversed(reverse_postorder(function)) if block in self._postdominators]
+        self._home = {value: block for block in function.blocks for value in (*block.phis, *block.instrs)}
+        self._headers: dict[Block, Loop] = {loop.header: loop for loop in self._nest.loops}
+        self._branches: dict[Block, list[tuple[Block, frozenset[Loop]]]] = {}
+        self.bits: dict[Value, int] = {}
+        for value in (*function.params, *(v for block in self._order for v in (*block.phis, *block.instrs))):
+            if self._is_definition(value):
+                self.bits[value] = 1 << len(self.bits)
+        self._visibility = Visibility(Memory(function), self._accesses, self._nest)
+        self._find_accesses()
+
+    def _is_definition(self, value: Value) -> bool:
+        match value:
+            case Instr(op=op) if op in STORES or op is ops.push:
+                return value.args[0] in self._activity
+            case Instr(op=Routine()):
+                return any(arg in self._activity for arg in value.args)
+            case Instr(op=op) if op is ops.pack or op in EMPTY or is_view(value):
+                return False
+            case Phi():
+                return value in self._activity and is_number(value.type)
+            case _:
+                return value in self._activity
+
+    # ------------------------------------------------------------------------------------------------------ memory
+
+    def _find_accesses(self) -> None:
+        """Note what is put into memory, and what is read from it."""
+        function, entry = self._function, self._function.entry
+        for param in function.params:
+            if param in self.bits:
+                self._define(param, param, entry)
+        for block in self._order:
+            for instr in block.instrs:
+                if isinstance(instr, Instr) and instr in self.bits:
+                    self._find_access(instr, block)
+            if isinstance(block.terminator, Return):
+                for operand in self._results(block.terminator):
+                    if has_memory(operand.type):
+                        self._visibility.reads(Read(block.terminator, operand, None, whole=True))
+
+    def _find_access(self, instr: Instr, block: Block) -> None:
+        op, args = instr.op, instr.args
+        if op in STORES:
+            access = self._accesses.of(args[0], args[2:], block) if len(args) > 2 else None
+            self._visibility.defines(
+                Definition(instr, args[0], block, access, args[2:], replaces=op is not ops.accumulate)
+            )
+        elif op is ops.push:
+            self._visibility.defines(Definition(instr, args[0], block, None))
+        elif op in (ops.getitem, ops.pop) and is_number(instr.type):
+            if _is_read(args[0]):
+                self._visibility.reads(Read(instr, args[0], self._accesses.of(args[0], args[1:], block)))
+        else:
+            degrees = self._summaries.of(op) if isinstance(op, Routine) else ()
+            for number, arg in enumerate(args):
+                if arg in self._activity and _is_read(arg):
+                    if isinstance(op, Routine) and number in op.writes:
+                        self._visibility.defines(Definition(instr, arg, block, None))
+                    access = self._accesses.of(arg, (), block)
+                    degree = degrees[number] if degrees else 0
+                    self._visibility.reads(Read(instr, arg, access, degree, whole=access is None))
+            if _is_read(instr):
+                self._define(instr, instr, block)
+
+    def _define(self, value: Value, array: Value, block: Block) -> None:
+        if _is_read(array):
+            self._visibility.defines(Definition(value, array, block, self._accesses.of(array, (), block)))
+
+    # ------------------------------------------------------------------------------------------------------ events
+
+    def _events(self, below: Degree) -> dict[Block, list[_Event]]:
+        """The events of each block, the last first."""
+        lenient = below is Degree.LEFT_OUT
+        seen = {reader: self._bits_of(values) for reader, values in self._visibility.seen(below, lenient).items()}
+        found: dict[Block, list[_Event]] = {block: [] for block in self._order}
+        elsewhere: dict[Block, list[_Event]] = {}
+        for block in self._order:
+            if isinstance(block.terminator, Return):
+                uses = seen.get(block.terminator, 0)
+                for operand in self._results(block.terminator):
+                    uses |= self.bits.get(operand, 0)
+                found[block].append(_Event(0, uses))
+            for instr in reversed(block.instrs):
+                bit = self.bits.get(instr, 0)
+                if not bit or not isinstance(instr, Instr):
+                    continue
+                used = list(self._used(instr, below))
+                uses = self._bits_of(used) | seen.get(instr, 0)
+                is_store = instr.op in STORES or instr.op is ops.push
+                replaced = self._visibility.replaced(instr, lenient) if is_store else ()
+                found[block].append(_Event(bit, uses, 0 if is_store else bit, self._bits_of(replaced)))
+                for above, loops in self._deciding(block) if uses else ():
+                    outside = uses & self._outside(loops)
+                    if outside:
+                        elsewhere.setdefault(above, []).append(_Event(bit, outside, elsewhere=True))
+        for block, events in elsewhere.items():
+            found[block][:0] = events
+        return found
+
+    def _used(self, instr: Instr, below: Degree) -> Iterator[Value]:
+        """The numbers that an instruction passes its adjoint on to, whatever it gives."""
+        op, args = instr.op, instr.args
+        if op in STORES or op is ops.push:
+            keeps: list[Operand] = [args[1]]
+        elif op in (ops.select, ops.pick, ops.guarded):
+            keeps = []
+        elif isinstance(op, Routine):
+            degrees = self._summaries.of(op)
+            passes = range(len(args)) if op.passes is None else op.passes
+            keeps = [args[number] for number in passes if degrees[number] < below]
+        elif op is ops.getitem or opaque_for(instr) is not None or (rule := rule_for(instr)) is None:
+            keeps = list(args)
+        else:
+            texts = zip(args, rule.adjoints, strict=True)
+            keeps = [arg for arg, text in texts if text is not None and not leaves_out(text)]
+        for operand in keeps:
+            if isinstance(operand, Value) and operand in self.bits and not _is_read(operand):
+                yield operand
+
+    def _deciding(self, block: Block) -> list[tuple[Block, frozenset[Loop]]]:
+        """The branches that decide whether control comes to a block, by counters alone: with the loops that count."""
+        if block in self._branches:
+            return self._branches[block]
+        found: list[tuple[Block, frozenset[Loop]]] = []
+        self._branches[block] = found
+        target, above = block, self._nest.tree.idom[block]
+        while above is not None:
+            branch, loop = above.terminator, self._headers.get(above)
+            if isinstance(branch, Branch) and not self._postdominators.dominates(target, above):
+                if loop is None or target not in loop:
+                    origin = self._accesses.origin(branch.condition, above)
+                    bounds = {how.bound for each in origin.loops if (how := self._accesses.counts(each)) is not None}
+                    if origin.found or not origin.loops or not origin.params <= bounds:
+                        break
+                    found.append((above, origin.loops))
+                target = above
+            above = self._nest.tree.idom[above]
+        return found
+
+    def _outside(self, loops: Collection[Loop]) -> int:
+        """What is defined outside of one of these loops, so that more than one iteration may use it."""
+        return self._bits_of(
+            value for value in self.bits if any(self._home.get(value) not in loop.blocks for loop in loops)
+        )
+
+    def _results(self, end: Return) -> Iterator[Value]:
+        pending: list[Operand] = [*end.values, *self._written]
+        while pending:
+            operand = pending.pop()
+            if isinstance(operand, Instr) and operand.op is ops.pack:
+                pending += operand.args
+            elif isinstance(operand, Value):
+                yield operand
+
+    def _bits_of(self, values: Iterator[Value] | Collection[Value]) -> int:
+        found = 0
+        for value in values:
+            found |= self.bits.get(value, 0)
+        return found
+
+    # ---------------------------------------------------------------------------------------------------- solution
+
+    def kept(self, below: Degree) -> list[Value]:
+        """The definitions that are left out to a degree below the given one."""
+        events, edges = self._events(below), self._edges()
+        found, before = 0, -1
+        while found != before:
+            before = found
+            found = self._round(events, edges, found)
+        return [value for value, bit in self.bits.items() if found & bit]
+
+    def _round(
+        self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], found: int
+    ) -> int:
+        """What is kept, given some of that; all of it, if nothing is found. Begins anew: less is lost the more is kept."""
+        kept_at: dict[Block, int] = {}
+        lost_at: dict[Block, int] = {}
+        changed = True
+        while changed:
+            changed = False
+            for block in self._order:
+                kept, lost = self._at_end(block, kept_at, lost_at)
+                for phi, operand in edges.get(block, ()):
+                    if found & phi:
+                        kept, lost = kept | operand, lost & ~operand
+                for event in events[block]:
+                    if kept & event.results and not event.elsewhere:
+                        found |= event.results
+                    kept &= ~(event.defines | event.replaces)
+                    lost |= event.replaces
+                    if not event.results or found & event.results:
+                        kept, lost = kept | event.uses, lost & ~event.uses
+                for phi_value in block.phis:
+                    bit = self.bits.get(phi_value, 0)
+                    found |= kept & bit
+                    kept &= ~bit
+                if kept_at.get(block) != kept or lost_at.get(block) != lost:
+                    kept_at[block], lost_at[block] = kept, lost
+                    changed = True
+        return found | (kept_at.get(self._function.entry, 0) & self._bits_of(self._function.params))
+
+    def _edges(self) -> dict[Block, list[tuple[int, int]]]:
+        """The phis that get a value from a block, and that value."""
+        found: dict[Block, list[tuple[int, int]]] = {}
+        for block in self._order:
+            for phi in block.phis:
+                for pred, operand in phi.incoming.items() if phi in self.bits else ():
+                    if isinstance(operand, Value) and operand in self.bits:
+                        found.setdefault(pred, []).append((self.bits[phi], self.bits[operand]))
+        return found
+
+    def _at_end(self, block: Block, kept_at: Mapping[Block, int], lost_at: Mapping[Block, int]) -> tuple[int, int]:
+        """What is kept and what is lost after a block."""
+        after = [(kept_at.get(b, 0), lost_at.get(b, 0), b) for b in block.successors if b in self._postdominators]
+        if not after:
+            return 0, 0
+        loop = self._headers.get(block)
+        if loop is not None and len(after) == 2 and (after[0][2] in loop) != (after[1][2] in loop):
+            after.sort(key=lambda each: each[2] not in loop)
+            (kept, lost, _), (later, gone, _) = after
+            return kept | (later & ~lost), lost | (gone & ~kept)
+        kept, lost, _ = after[0]
+        for later, gone, _ in after[1:]:
+            kept, lost = kept & later, lost | gone
+        return kept & ~lost, lost
+
+
+def _is_read(operand: Operand) -> bool:
+    """Whether a value stands for memory that is read: an array or a list, not a tuple of them."""
+    return has_memory(operand.type) and not isinstance(operand.type, types.BaseTuple)
