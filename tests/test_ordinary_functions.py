@@ -19,8 +19,6 @@ from numba import njit
 from tests import shared_gradients as shared
 from zygote_py import gradient, pullback, value_and_gradient
 
-pytestmark = pytest.mark.interpreted
-
 D_CURVE = math.sin(1.0) + math.cos(1.0)
 
 

@@ -142,8 +142,8 @@ FAULTS = (
     fault(
         "what is written in later blocks does not count as written after",
         "ir/memory.py",
-        "pending, seen = list(block.successors), set(before)",
-        "pending, seen = list[Block](), set(before)",
+        "following = [each for each in self._successors[block] if each not in seen]",
+        "following = list[Block]()",
         "test_traps",
         "test_arrays_read",
     ),
@@ -174,7 +174,7 @@ FAULTS = (
     fault(
         "a stale mask: it changes between two uses",
         "ir/arrays/masks.py",
-        "if found is None or memory.writes_between(found[0], instr, item):",
+        "if found is None or order.writes_since(found[0], instr, item):",
         "if found is None:",
         "test_traps",
         "test_expand_arrays",
@@ -343,8 +343,8 @@ FAULTS = (
     fault(
         "a read, a sum and a store are joined over a store between them",
         "ir/passes/accumulations.py",
-        "if not inside or memory.writes_between(read, instr, instr.args[0]):",
-        "if not inside:",
+        "if read not in order or total not in order or order.writes_between(read, instr, instr.args[0]):",
+        "if read not in order or total not in order:",
         "test_traps",
         "test_traps_sharing",
         "test_frontend_arrays",
@@ -409,8 +409,8 @@ FAULTS = (
     fault(
         "a captured constant that has changed is not seen",
         "zygote_py/derivative_function.py",
-        "return any(capture.read() is not capture.value for capture in self.frozen.values())",
-        "return any(capture.read() is None for capture in self.frozen.values())",
+        "        if self._readers and not are_unchanged(self._readers, self._values):\n            return self._call",
+        "        if self._readers and not self._values:\n            return self._call",
         "test_captured",
         "test_captured_functions",
     ),
