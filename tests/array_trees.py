@@ -151,5 +151,6 @@ def same(a: Any, b: Any, what: str, exact: bool = True) -> None:
         if exact:
             assert np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes(), f"{what}: {x!r}, {y!r}"
         else:
-            rounding = 1e-4 if one.dtype in (np.float32, np.complex64) else 1e-12
+            single = {np.dtype(np.float32), np.dtype(np.complex64)} & {one.dtype, other.dtype}
+            rounding = 1e-4 if single else 1e-12
             np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding, err_msg=what)

@@ -408,6 +408,7 @@ def test_from_compiled_code():
     assert run(2.0) == 12.0
 
 
+@pytest.mark.long
 def test_where_numba_is_disabled():
     code = (
         "from tests.test_functions_as_values import *\n"

@@ -1,9 +1,6 @@
 """Variables that are `None` on one path and hold a value on another."""
 
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -166,13 +163,3 @@ def test_a_value_that_is_not_there(function):
 def test_none_as_the_result_is_refused():
     with pytest.raises(DifferentiationError, match="returns a value on one path and `None` on another"):
         gradient(found)(1.0)
-
-
-def test_without_compilation():
-    """The same with Numba disabled, where the gradients run in plain Python."""
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
-        pytest.skip("it is disabled")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout

@@ -12,6 +12,7 @@ from tests.library.compiled import check, with_samples
 pytestmark = pytest.mark.interpreted
 
 
+@pytest.mark.compiled
 @with_samples
 def test_diag(samples):
     v, m = samples(1), samples(2)
@@ -51,6 +52,7 @@ def test_vander(samples):
     check(lambda x: np.vander(x), np.vander, (1.0, 2.5))
 
 
+@pytest.mark.compiled
 def test_fill_diagonal():
     for shape in ((3, 3), (2, 4), (7, 3), (0, 2), (3, 3, 3), (2, 2, 2, 2)):
         for wrap in (True, False):
@@ -65,6 +67,7 @@ def test_fill_diagonal():
     check(lambda a, v: np.fill_diagonal(a, v), np.fill_diagonal, np.ones((4, 4)).T[::2, ::2], (1, 2.0))
 
 
+@pytest.mark.compiled
 def test_outer_and_kron():
     x, m = np.arange(3.0), compiled.samples(2)[0]
     check(lambda a, b: np.outer(a, b), np.outer, x, m.T)
@@ -76,6 +79,7 @@ def test_outer_and_kron():
     check(lambda a, b: np.kron(a, b), np.kron, m.astype(np.complex64), x.astype(np.complex64))
 
 
+@pytest.mark.compiled
 def test_cross():
     rng = np.random.default_rng(0)
     a3, b3, a2 = rng.normal(size=3), rng.normal(size=3), rng.normal(size=2)
@@ -107,6 +111,7 @@ def test_creation():
     check(lambda a, b, s: np.arange(a, b, s), np.arange, 1.0, 3.0 + 2j, 0.3 + 0.1j)
 
 
+@pytest.mark.compiled
 @with_samples
 def test_delete_and_insert(samples):
     for x in (*samples(1), *samples(2)):
@@ -128,6 +133,7 @@ def test_delete_and_insert(samples):
             check(lambda x, i, v: np.insert(x, i, v), np.insert, x, places, values)
 
 
+@pytest.mark.compiled
 @with_samples
 def test_extract(samples):
     for x in (*samples(1), *samples(2)):

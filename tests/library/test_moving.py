@@ -74,7 +74,6 @@ MAKING: dict[str, Case] = {
     "cross": (lambda x, y: np.cross(x, y), (W, W[::-1].copy())),
     "cross in a plane": (lambda x, y: np.cross(x, y), (T, W)),
     "cross of many": (lambda x, y: np.cross(x, y), (np.ascontiguousarray(M[:, :3]), W)),
-    "cross2d": (lambda x, y: cross2d(x, y), (C, T)),
     "linspace": (lambda x, y: np.linspace(x, y, 5), (0.3, 2.0)),
     "arange": (lambda x, y: np.arange(x, y, 0.3), (0.3, 2.0)),
     "arange step": (lambda x: np.arange(0.0, 2.0, x), (0.3,)),
@@ -105,6 +104,11 @@ CASES = {**JOINING, **MOVING, **MAKING, **SELECTING}
 def test_gradient(name):
     function, args = CASES[name]
     differentiates(function, *args)
+
+
+@pytest.mark.compiled
+def test_gradient_of_what_only_numba_has():
+    differentiates(lambda x, y: cross2d(x, y), C, T)
 
 
 OFTEN = {"F": ("roll", "tril triu"), "A": ("concatenate", "repeat", "outer")}
@@ -184,7 +188,7 @@ def with_noise(x):
     ("function", "args"),
     [
         (written_through_views, (M,)),
-        (written_through_resize, (V,)),
+        pytest.param(written_through_resize, (V,), marks=pytest.mark.compiled),  # a copy in NumPy
         (written_to_the_diagonal, (M, W)),
         (shuffled, (V,)),
         (permuted_rows, (M,)),

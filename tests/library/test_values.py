@@ -90,6 +90,7 @@ def test_reductions_of_nothing(f):
     agree(lambda x: f(x), EMPTY)
 
 
+@pytest.mark.compiled
 def test_average_with_weights():
     agree(lambda x, w: np.average(x, weights=w), ROW, ROW**2)
     agree(lambda x, w: np.average(x, weights=w), TABLE, TABLE[0] ** 2)
@@ -179,17 +180,20 @@ def test_middle(x):
     agree(middle, x)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("x", [TIES, with_nan(ROW), ROW[:1], ROW[:2], INFINITE], ids=str)
 def test_middle_of_special_rows(x):
     agree(middle, x)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("x", [TIES, with_nan(TIES), with_nan(with_nan(TABLE))], ids=str)
 def test_sorting_of_special_rows(x):
     agree(in_order, x)
     agree(sorted_in_place, x)
 
 
+@pytest.mark.compiled
 def test_median_of_many_orders():
     tried = np.random.default_rng(0)
     for size in range(1, 30):
@@ -207,6 +211,7 @@ def test_sorting_one_row_of_a_table():
     agree(lambda x: x.sort(kind="mergesort"), TABLE)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("q", [101.0, -1.0, np.nan, np.array([0, 12.5, 99.9, 100]), np.array([[5.0], [50.0]])], ids=str)
 def test_percentiles_in_number(q):
     agree(lambda x, q: np.percentile(x, q), ROW, q)
@@ -305,6 +310,7 @@ def test_cov(x):
     agree(lambda x: (np.cov(x, x * x), np.cov(x, x[0]), np.cov(x[1]), np.cov(x[0], x[1])), x, ulps=4)
 
 
+@pytest.mark.compiled
 def test_cov_that_is_refused():
     agree(lambda x: np.cov(x), TABLE[:1])
     agree(lambda x, d: np.cov(x, ddof=d), TABLE, 1.5)
