@@ -34,11 +34,15 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
 
+# Most values are numbers: what is asked of them has to be quick.
+_NUMBERS = frozenset({types.Integer, types.Float, types.Complex, types.Boolean})
 _MEMORY = (types.Array, types.List, types.ListType, types.Set, types.DictType, types.ClassInstanceType)
 
 
 def has_memory(type: Type) -> bool:
     """Whether values of this type stand for memory that can be written to."""
+    if type.__class__ in _NUMBERS:
+        return False
     if isinstance(type, types.BaseTuple):
         return any(map(has_memory, components_of(type)))
     return isinstance(type, _MEMORY)
@@ -67,6 +71,8 @@ def effect(instr: Instr) -> Effect:
     if isinstance(instr.op, Routine):
         return _effect_of_call(instr, instr.op)
     found = ops.effect_of(instr.op)
+    if found is Effect.PURE and all(each.type.__class__ in _NUMBERS for each in (instr, *instr.args)):
+        return found
     if found is Effect.READ and instr.op is ops.getitem:
         source = instr.args[0].type
         if is_view(instr) or isinstance(source, types.BaseTuple):

@@ -18,8 +18,9 @@ A well-formed function:
  7. each value is defined once: a parameter, a phi or an instruction of one block;
  8. a value that is used is defined in the function, and its definition dominates the use; the operand of a phi is used
     at the end of the predecessor;
- 9. a primal returns one value, an adjoint one for each parameter of its primal, and all returns of a function agree
-    in number and types; arrays may differ in their order;
+ 9. a primal returns one value, and may return a second that is passed on and not differentiated; an adjoint returns
+    one for each parameter of its primal; all returns of a function agree in number and types, but that arrays may
+    differ in their order;
 10. an adjoint knows its primal; alphas and `came_from` are in adjoints only, an alpha is of a value of the primal, and
     `came_from` names a block of the primal and one of its predecessors; so does `mirror`, if it is set;
 11. `add`, `sub` and `mul` of scalars: if a float or a complex number takes part, operands and result are of one type
@@ -261,7 +262,7 @@ class _Verifier:
     def _check_instruction(self, instr: Instr) -> None:
         if len(instr.keywords) > len(instr.args):
             self.faults.add(instr, "there are more keywords than arguments")
-        if instr.op not in _ARITHMETIC:
+        if instr.op not in _ARITHMETIC or all(arg.type is instr.type for arg in instr.args):
             return
         taking_part = [operand.type for operand in instr.args] + [instr.type]
         if not all(isinstance(t, types.Number | types.Boolean) for t in taking_part):
@@ -292,8 +293,8 @@ class _Verifier:
                     returned = [operand.type for operand in values]
                 case _:
                     continue
-            if function.kind == "primal" and len(returned) != 1:
-                self.faults.add(block.terminator, f"a primal returns one value, not {len(returned)}")
+            if function.kind == "primal" and len(returned) not in (1, 2):
+                self.faults.add(block.terminator, f"a primal returns one value or two, not {len(returned)}")
             if function.kind == "adjoint" and primal is not None and len(returned) != len(primal.params):
                 expected = f"{len(primal.params)} value{'s' if len(primal.params) != 1 else ''}"
                 self.faults.add(block.terminator, f"this adjoint returns {expected}, not {len(returned)}")

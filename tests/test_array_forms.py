@@ -40,6 +40,7 @@ def test_rounded_values(x):
     agree(rounded, x * 9)
 
 
+@pytest.mark.compiled
 def test_rounding_into_an_array():
     def f(x, y):
         np.round(x, 1, y)
@@ -137,18 +138,21 @@ def clipped(x, low, high):
     )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("x", EACH)
 def test_values_of_clip(x):
     agree(clipped, x, -0.2, 0.6)
     agree(lambda x, y: (np.clip(x, a_min=y, a_max=0.6), x.clip(a_max=y), x.clip(y, y + y)), x, x * x)
 
 
+@pytest.mark.compiled
 def test_clip_into_an_array():
     agree(lambda x, y: (np.clip(x, 0.0, 1.0, y), x.clip(0.1, 0.7, out=y[::-1])), ROW, np.zeros(4))
     agree(lambda x, y: x.clip(0.1, 0.7, y), ROW.astype(np.float32), np.zeros(4, np.float32))
     agree(lambda x, y: x[:1].clip(0.0, 1.0, out=y), ROW, np.zeros(4))
 
 
+@pytest.mark.compiled
 def test_clip():
     def f(x, low, high):
         y = np.clip(x, a_min=low, a_max=high) * x + x.clip(a_max=high) * 2.0 + x.clip(low)
@@ -160,6 +164,7 @@ def test_clip():
     holds(f, numba.njit(f), TABLE, TABLE - 0.1, 0.5)
 
 
+@pytest.mark.compiled
 def test_where_by_keywords():
     def f(x, y):
         a = np.where(condition=x > 0, x=x, y=y) * np.where(x > y, y=x, x=y)

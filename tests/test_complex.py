@@ -79,6 +79,7 @@ def slopes(function: Callable[..., float], point: tuple[Any, ...], index: int) -
     return along(1.0)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("group", EXPRESSIONS)
 def test_expressions(group: str) -> None:
     expressions = [each.strip() for line in EXPRESSIONS[group].splitlines() for each in line.split(";") if each.strip()]
@@ -263,6 +264,7 @@ def test_captured_and_constant() -> None:
     assert gradient(f)(z) == pytest.approx(want)
 
 
+@pytest.mark.compiled
 def test_single_precision_stays() -> None:
     def f(z: np.complex64, x: np.float32) -> np.float32:
         w = z

@@ -305,6 +305,7 @@ def test_nothing_is_computed_later_than_what_it_reads_is_overwritten() -> None:
     assert source.index("s += x[i] * 2.0") < source.index("x[0] = 5.0")
 
 
+@pytest.mark.optimised
 def test_loops_over_float64_are_vectorised() -> None:
     def combined(x, y):
         return x * y + 2.0

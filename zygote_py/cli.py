@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 STAGES = ("primal", "adjoint", "python", "llvm", "asm")
 
@@ -106,12 +107,23 @@ def _show(options: argparse.Namespace) -> int:
             "llvm": derivative.inspect_llvm,
             "asm": derivative.inspect_asm,
         }
+        _check_number(derivative, types)
         wanted = ("primal", "adjoint") if options.stage is None else (options.stage,)
         print("\n\n".join(str(stages[stage](*types)).strip("\n") for stage in wanted))
     except DifferentiationError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def _check_number(derivative: Any, types: Sequence[Any]) -> None:
+    """Refuse types that are not one for each parameter."""
+    from zygote_py.adjoints.errors import refuse
+
+    try:
+        derivative._bind(tuple(types), {})
+    except TypeError as error:
+        raise refuse(str(error), derivative._request.loc, "name a type for each parameter in --types") from None
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -181,8 +181,8 @@ def test_a_value_in_the_wrong_place():
 def test_arity_of_a_primal():
     primal, _ = pow_primal()
     (r1, n1) = primal.blocks[1].phis
-    primal.blocks[3].terminator = Return((r1, n1))
-    assert only_fault(primal) == ("return %r1, %n1", "a primal returns one value, not 2")
+    primal.blocks[3].terminator = Return((r1, n1, n1))
+    assert only_fault(primal) == ("return %r1, %n1, %n1", "a primal returns one value or two, not 3")
 
 
 def test_arity_of_an_adjoint():
