@@ -24,7 +24,7 @@ def test_what_is_written_between_two_instructions():
     (function,) = parse(STORES)
     memory = Memory(function)
     x, z, _ = function.params
-    a, into_z, b, into_x, c = instructions(function)
+    a, _, b, into_x, c = instructions(function)
     with memory.order_of(function.entry) as order:
         assert not order.writes_between(a, b, x)
         assert order.writes_between(a, b, z)
