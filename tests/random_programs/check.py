@@ -74,18 +74,18 @@ Run = Callable[[tuple[Any, ...], Reference], None]
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop what runs inside after some seconds, if it runs Python code at all."""
+    """Stop what runs inside after some seconds of the processor's time, if it runs Python code at all."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise _Timeout(f"no end after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def check(program: Program, compiled: bool, order: int = 1) -> Outcome:

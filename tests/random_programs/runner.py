@@ -34,7 +34,7 @@ BATCH = 125  # programs a process runs before a fresh one takes over: compiled c
 # functions of NumPy, which takes it twice as long as all else that is done for a program.
 WARM = range(10**9, 10**9 + 16)
 SHRUNK = 3  # failures shrunk for each kind of failure
-DEADLINE = 180.0  # seconds without an answer after which a process is given up
+DEADLINE = 1800.0  # seconds without an answer after which a process is given up; a program has less, of processor time
 BAD = (Kind.WRONG, Kind.CRASH, Kind.INVALID)
 
 
