@@ -46,13 +46,23 @@ def table(scalars: dict[str, Function], number: Function) -> dict[str, Function]
         return made
 
     def like(value: float) -> Function:
-        return lambda a: filled(np.shape(a), number(value))
+        return lambda a: np.full_like(a, value) if a.dtype.kind in "bi" else filled(np.shape(a), number(value))
+
+    elementwise = {name: _elementwise(function) for name, function in scalars.items()}
+    kinds = {elementwise["int64"]: np.int64, elementwise["bool_"]: np.bool_}  # what a program's `np.int64` is here
 
     def of(value: float) -> Function:
-        return lambda shape, dtype=None: filled(shape, number(value) if _is_float(dtype) else int(value))
+        def made(shape: Any, dtype: Any = None) -> Any:
+            dtype = kinds.get(dtype, dtype)
+            return filled(shape, number(value)) if _is_float(dtype) else np.full(shape, value, dtype)
+
+        return made
 
     def array(items: Any, dtype: Any = None) -> Any:
-        return np.array(items, object if _is_float(dtype) else dtype)
+        found = np.array(items)
+        if dtype is None and found.dtype.kind in "bi":
+            return found
+        return np.array(items, object if _is_float(dtype) else kinds.get(dtype, dtype))
 
     def reduced(function: Function) -> Function:
         return lambda a: functools.reduce(function, list(np.ravel(a)))
@@ -61,7 +71,7 @@ def table(scalars: dict[str, Function], number: Function) -> dict[str, Function]
         return sum(np.ravel(a)) / np.size(a)
 
     return {
-        **{name: _elementwise(function) for name, function in scalars.items()},
+        **elementwise,
         "zeros": of(0.0),
         "ones": of(1.0),
         "empty": of(float("nan")),
@@ -77,6 +87,7 @@ def table(scalars: dict[str, Function], number: Function) -> dict[str, Function]
         "max": reduced(scalars["maximum"]),
         "min": reduced(scalars["minimum"]),
         "dot": np.dot,
+        "arange": np.arange,
     }
 
 

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.array_trees import copied
 from tests.plain import plain
+from tests.random_programs.callees import FEATURES, OPTIONAL, SIGNATURES, STEERING, STENCIL, VECTORIZE
 from tests.random_programs.check import Kind, check
 from tests.random_programs.families import Families
-from tests.random_programs.generator import Program, generate, load
-from tests.random_programs.runner import program_of
+from tests.random_programs.generator import Program, compiled, generate, load
+from tests.random_programs.runner import features_of, program_of
 from tests.random_programs.shrink import shrink
 from tests.reference import central, complex_step, distance, precise
 
@@ -124,6 +126,67 @@ def test_programs_that_write_have_what_they_are_to_have():
     swap = r"([abuw]\d*), ([abuw]\d*) = \(\2, \1\)"
     for form in (swap, r"for u\w+ in \w+:", r"(\w+)\[\1 <", r"h\w+ \+= ", r"h\w+\[.*\] \+= "):
         assert re.search(form, text), form
+
+
+def test_each_feature_is_in_one_program_of_fifteen_at_least():
+    drawn = [features_of(seed, FEATURES) for seed in range(20000)]
+    for feature in FEATURES:
+        assert sum(feature in each for each in drawn) > 20000 / 15
+    assert [features_of(seed, (STEERING,)) for seed in range(50)] == [
+        tuple(each for each in drawn[seed] if each == STEERING) for seed in range(50)
+    ]
+    assert STEERING in program_of(next(s for s in range(50) if STEERING in drawn[s])).features
+
+
+def test_programs_that_are_steered_have_what_they_are_to_have():
+    programs = [generate(random.Random(seed), True, writes=True, features=(STEERING,)).text for seed in range(300)]
+    text = "".join(program.partition("def f(")[2] for program in programs)
+    forms = (
+        "[mk]|[mk] = |[mk] *= |mk[:] = |[ix]|[ix] = |[ix] += |ix[:] = (ix + |flip(mk, |exchange(ix, |np.where(mk, |"
+        "np.bool_)|np.zeros(2, np.int64)|np.arange(|[1] += 1| = ~mk[|np.sum(q"
+    )
+    for form in forms.split("|"):
+        assert form in text, form
+    for pattern in (
+        r"(k\d+|mk)\[[^=\n]+\] = not \1\[",
+        r"(k\d+|mk)\[\1\] = ",
+        r"k\d+ = (k\d+|mk)\[::?-?\d*\]",
+        r"(p\d+|ix)\[(p\d+|ix)\[",
+        r"range\([^\n]*(p\d+|ix|ct)\[",
+        r"if [^\n]*(k\d+|mk)\[",
+        r"(q\d+) = (\w+)\[(k\d+|mk)\]\n(?s:.*)\3\[.*\] = .*\n(?s:.*)np.sum\(\1\)",
+    ):
+        assert re.search(pattern, text), pattern
+
+
+@pytest.mark.parametrize(
+    ("feature", "forms"),
+    [
+        (SIGNATURES, '@numba.njit("f8(f8|@numba.njit(["f8(i8)", "f8(f8)"])|f8[:])|float(x)|i8)'),
+        (
+            VECTORIZE,
+            "@numba.vectorize\n|@numba.vectorize(['f8(f8, f8)'])|np.sum(ve1(|elementwise(ve1_of_numbers, x, y)",
+        ),
+        (STENCIL, "@numba.stencil\n|cval=0.75|neighborhood=((|np.sum(st1(|out=w|a[-1, |for j in range("),
+        (OPTIONAL, "q is None|q is not None|q=None|op1(x|, None)|= None\n| q)"),
+    ],
+)
+def test_programs_with_decorated_callees_have_what_they_are_to_have(feature, forms):
+    programs = [generate(random.Random(seed), True, writes=True, features=(feature,)) for seed in range(100)]
+    text = "".join(program.stand_in + program.text for program in programs)
+    for form in forms.split("|"):
+        assert form in text, form
+    for program in programs:
+        assert program.features == (feature,)
+        assert "@" not in program.ordinary.replace(" @ ", "").replace("@zg.adjoint", "")
+
+
+@pytest.mark.parametrize("feature", [SIGNATURES, VECTORIZE, STENCIL])
+def test_what_stands_in_for_a_decorated_callee_computes_what_numba_computes(feature):
+    for seed in range(4):
+        program = generate(random.Random(seed), True, writes=seed % 2 == 0, features=(feature,))
+        found = compiled(program.text)(*copied(program.inputs[0]))
+        assert load(program.ordinary)(*copied(program.inputs[0])) == pytest.approx(float(found), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(

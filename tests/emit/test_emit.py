@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import random
 import sys
 import textwrap
 import traceback
@@ -14,6 +15,8 @@ import programs
 import pytest
 from pow_example import pow_primal
 
+from tests.plain import plain
+from zygote_py import gradient
 from zygote_py.emit import emit, load
 from zygote_py.emit.source import _print_nodes
 from zygote_py.ir.core import Instr
@@ -253,3 +256,17 @@ def test_what_astor_prints_reads_back():
 def plain_dump(node):
     """The tree without contexts, which only a parser sets."""
     return ast.dump(node).replace(", ctx=Load()", "").replace(", ctx=Store()", "").replace(", keywords=[]", "")
+
+
+def test_draws_are_called_by_their_modules():
+    """So that the emitted source runs where only NumPy and Numba are known."""
+
+    def f(x):
+        np.random.seed(5)
+        random.seed(5)
+        return x * np.random.random() * random.random()
+
+    derivative = plain(gradient(f).source(2.0))(2.0)
+    np.random.seed(5)
+    random.seed(5)
+    assert derivative == np.random.random() * random.random()

@@ -4,6 +4,8 @@
     arrays.py        the same of arrays, and writes      sharing.py  a program whose arrays share memory
     generator.py     whole programs and their inputs     shrink.py   a failing program made small
     second.py        second derivatives of a program     nested.py   derivatives that a program takes itself
+    steering.py      masks, arrays of indices and counters that change
+    callees.py       what Numba's decorators make of functions, and functions that stand in for that
     runner.py        many programs on several processes, and the report
 
 The programs cover scalars, control flow, and arrays that are read, made, viewed, swapped and written to.

@@ -149,7 +149,7 @@ class ArrayExpressions(Expressions):
 
     def part(self, shape: Shape) -> Real:
         """A name or a view, or something made of a number if there is none of this shape."""
-        found = [*self.views(shape)]
+        found = [*self.views(shape), *((text, "C") for text in self._gathered(shape))]
         heaps = [name for name, other in self.scope.heaps.items() if other == shape]
         if heaps and self.rng.random() < 0.2:
             return Real(f"np.tanh(0.01 * {self.rng.choice(heaps)})", 1.0)
@@ -159,6 +159,13 @@ class ArrayExpressions(Expressions):
             return Real(f"{self.rng.choice(('np.zeros', 'np.ones'))}({dimensions(shape)})", 1.0)
         x = self.flat(self.real(1), NARROW)
         return Real(f"np.full({dimensions(shape)}, float({x.text}))", x.bound)
+
+    def _gathered(self, shape: Shape) -> Iterator[str]:
+        """What arrays of indices take out of arrays."""
+        for name, (size, range_) in self.scope.places.items():
+            for source, whole in self.scope.arrays.items():
+                if (size, *whole[1:]) == shape and range_.within(Interval(-whole[0], whole[0] - 1)):
+                    yield f"{source}[{name}]"
 
     def views(self, shape: Shape) -> Iterator[tuple[str, str]]:
         """All names and views of a shape, with the layout that the compiler knows of each."""

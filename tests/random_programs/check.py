@@ -74,18 +74,18 @@ Run = Callable[[tuple[Any, ...], Reference], None]
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Stop what runs inside after some seconds, if it runs Python code at all."""
+    """Stop what runs inside after some seconds of the processor's time, if it runs Python code at all."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         raise _Timeout(f"no end after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
@@ -95,7 +95,7 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            function = load(program.text)
+            function = load(program.ordinary)
             with time_limit(STEPS * len(program.inputs)):
                 primal = exact(function) if takes_derivatives(program.text) else function
                 references = [_reference(program, primal, args, order) for args in program.inputs]
@@ -107,12 +107,14 @@ def check(program: Program, compiled: bool, order: int = 1) -> Outcome:
         position = trusted[0]
         try:
             with time_limit(
-                SECONDS * (LONGER if program.writes or takes_derivatives(program.text) else 1.0) * order**2
+                SECONDS
+                * (LONGER if program.writes or program.features or takes_derivatives(program.text) else 1.0)
+                * order**2
             ):
                 if order == 2:
                     run = _second(program, primal, program.inputs[position], compiled)
                 elif takes_derivatives(program.text):
-                    run = _nested(function, primal, program.inputs[position], compiled)
+                    run = _nested(_differentiated(program, function), primal, program.inputs[position], compiled)
                 elif compiled:
                     run = _compiled(program, function)
                 else:
@@ -197,10 +199,15 @@ def _left(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, tup
     return function(*given), given
 
 
+def _differentiated(program: Program, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that is to be differentiated, given that in which all callees are ordinary functions."""
+    return load(program.text) if program.stand_in else function
+
+
 def _plain(program: Program, function: Callable[..., Any], args: tuple[Any, ...]) -> Run:
     from zygote_py import value_and_gradient
 
-    emitted = plain(value_and_gradient(function).source(*args))
+    emitted = plain(value_and_gradient(_differentiated(program, function)).source(*args))
 
     def run(args: tuple[Any, ...], reference: Reference) -> None:
         given = copied(args)
@@ -219,7 +226,7 @@ def _plain(program: Program, function: Callable[..., Any], args: tuple[Any, ...]
 def _compiled(program: Program, function: Callable[..., Any]) -> Run:
     from zygote_py import value_and_gradient
 
-    derivative = value_and_gradient(function)
+    derivative = value_and_gradient(_differentiated(program, function))
     primal = function if program.passes_functions else compiled_by_numba(program.text)
     alike = _alike if program.passes_functions else same_bits
 

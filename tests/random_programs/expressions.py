@@ -62,6 +62,11 @@ class Scope:
     arrays: dict[str, tuple[int, ...]] = field(default_factory=dict)
     heaps: dict[str, tuple[int, ...]] = field(default_factory=dict)  # arrays that only sum up
     layouts: dict[str, str] = field(default_factory=dict)  # "C" for arrays of this layout
+    masks: dict[str, int] = field(default_factory=dict)  # arrays of truth values, with their lengths
+    places: dict[str, tuple[int, Interval]] = field(default_factory=dict)  # of integers, with the range of these
+    selected: dict[str, int] = field(default_factory=dict)  # what a mask selected, with the most elements it may have
+    strided: set[str] = field(default_factory=set)  # masks that are not contiguous
+    options: list[str] = field(default_factory=list)  # None or a float
     reach: float = 2.0  # the bound of the elements of arrays
     fixed: set[str] = field(default_factory=set)  # not to be assigned to
 
@@ -77,6 +82,11 @@ class Scope:
             arrays=dict(self.arrays),
             heaps=dict(self.heaps),
             layouts=dict(self.layouts),
+            masks=dict(self.masks),
+            places=dict(self.places),
+            selected=dict(self.selected),
+            strided=set(self.strided),
+            options=list(self.options),
             fixed=set(self.fixed),
         )
 
@@ -383,6 +393,9 @@ class Expressions:
     def _whole(self, depth: int) -> Whole:
         rng, scope = self.rng, self.scope
         if depth <= 0 or rng.random() < 0.4:
+            if scope.places and rng.random() < 0.35:
+                name = rng.choice(list(scope.places))
+                return Whole(*self._one_of(name, *scope.places[name]))
             if scope.ints and rng.random() < 0.85:
                 name = rng.choice(list(scope.ints))
                 return Whole(name, scope.ints[name])
@@ -439,6 +452,15 @@ class Expressions:
                     f"({a.text} if {self.truth(0)} else 1)", Interval(min(1, a.range.low), max(1, a.range.high))
                 )
 
+    def _one_of(self, name: str, size: int, range_: Interval) -> tuple[str, Interval]:
+        """An element of an array of integers or truth values."""
+        at = (
+            str(self.rng.randrange(-size, size))
+            if self.rng.random() < 0.5
+            else self.whole(0, Interval(0, size - 1)).text
+        )
+        return f"{name}[{at}]", range_
+
     # Truth
 
     def truth(self, depth: int) -> str:
@@ -455,6 +477,9 @@ class Expressions:
                 case _:
                     divisor = self.leaf().text
                     return f"({divisor} != 0 and {self.real(1).text} / ({divisor}) < {self.real(0).text})"
+        if scope.masks and rng.random() < 0.2:
+            name = rng.choice(list(scope.masks))
+            return self._one_of(name, scope.masks[name], Interval(0, 1))[0]
         if scope.bools and rng.random() < 0.25:
             return rng.choice(scope.bools)
         if scope.ints and rng.random() < 0.4:

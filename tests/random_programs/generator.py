@@ -19,7 +19,7 @@ import inspect
 import linecache
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,24 +27,36 @@ import numba
 import numpy as np
 
 from tests.array_trees import in_layout
+from tests.random_programs import callees, steering
 from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
+from tests.random_programs.callees import Callings, Decorated
 from tests.random_programs.expressions import NARROW, Expressions, Interval, Real, Scope
 from tests.random_programs.functions import Calls, Place, Signature
 from tests.random_programs.inner import HELPERS, Inner
+from tests.random_programs.loops import Loops
 from tests.random_programs.nested import IMPORTS, Nested
 
 HEADER = "import math\n\nimport numpy as np\n\n\n"
-STEPS = 200  # the most iterations of the innermost loop
 INT = Interval(-9, 9)
 
 
 @dataclass(frozen=True)
 class Program:
-    """The text of a module that defines `f`, the arguments to call it with, and whether it works on whole arrays."""
+    """The text of a module that defines `f`, the arguments to call it with, and whether it works on whole arrays.
+
+    The `stand_in` is the text up to `f` in which decorated callees are ordinary functions, if there are any.
+    """
 
     text: str
     inputs: tuple[tuple[Any, ...], ...]
     writes: bool = False
+    features: tuple[str, ...] = ()
+    stand_in: str = ""
+
+    @property
+    def ordinary(self) -> str:
+        """The text in which all that `f` calls are ordinary Python functions."""
+        return self.stand_in + self.text[self.text.index("def f(") :] if self.stand_in else self.text
 
     @property
     def passes_functions(self) -> bool:
@@ -76,15 +88,16 @@ def generate(
     writes: bool = False,
     functions: bool = False,
     nested: bool = False,
+    features: Collection[str] = (),
 ) -> Program:
     """A random program, the same for the same state of `rng`; `writes` adds to `arrays` that they are written to.
 
-    With `functions` it calls others, with `nested` it takes derivatives of them besides.
+    With `functions` it calls others, with `nested` it takes derivatives of them besides; it has each of the `features`.
     """
-    return _Generator(rng, arrays, writes, functions, nested=nested).program(inputs)
+    return _Generator(rng, arrays, writes, functions, nested=nested, features=features).program(inputs)
 
 
-class _Generator(Calls, Inner, Nested):
+class _Generator(Calls, Inner, Nested, Callings, Loops):
     def __init__(
         self,
         rng: random.Random,
@@ -94,6 +107,7 @@ class _Generator(Calls, Inner, Nested):
         known: Sequence[Signature] = (),
         own: Signature | None = None,
         nested: bool = False,
+        features: Collection[str] = (),
     ) -> None:
         """`known` are functions that may be called, `own` is the one that is drawn, if it is not `f`."""
         self.rng = rng
@@ -105,6 +119,9 @@ class _Generator(Calls, Inner, Nested):
         self.arrays = arrays or writes
         self.writes = writes
         self.on_arrays = ArrayStatements(self)
+        self.on_steering = steering.Steering(self, self.on_arrays) if callees.STEERING in features else None
+        self.decorations = [each for each in callees.FEATURES if each in features and each != callees.STEERING]
+        self.decorated = Decorated(rng)
         self.names = 0
         self.lines: list[str] = []
         self.indent = 1
@@ -122,17 +139,36 @@ class _Generator(Calls, Inner, Nested):
             kinds["a"] = (rng.choice((0, 1, 2, 3, 4, 5)),) if rng.random() < 0.8 else self._matrix()
             if rng.random() < 0.5:
                 kinds["b"] = (rng.choice((1, 2, 3, 4)),) if rng.random() < 0.5 else self._matrix()
+        if self.on_steering is not None:
+            shapes = [kind for kind in kinds.values() if isinstance(kind, tuple) and not isinstance(kind, Interval)]
+            kinds |= steering.parameters(rng, [shape[0] for shape in shapes])
+        if callees.OPTIONAL in self.decorations and rng.random() < 0.6:
+            kinds["q"] = rng.choice((None, "float"))
+        for feature in self.decorations:
+            for number in range(1, rng.choice((1, 1, 2)) + 1):
+                self.decorated.draw(feature, number, self._of_callee)
         for name, kind in kinds.items():
-            if kind == "float":
+            if name == "q":
+                scope.options.append(name)
+            elif kind == "float":
                 scope.floats.append(name)
             elif isinstance(kind, Interval):
                 scope.ints[name] = kind
+            elif isinstance(kind, steering.Mask):
+                scope.masks[name] = kind.size
+            elif isinstance(kind, steering.Places):
+                scope.places[name] = kind.size, kind.range
             else:
                 scope.arrays[name] = kind
         if self.writes:
             layouts = {name: "A" if rng.random() < 0.15 else "C" for name in scope.arrays}
             scope.layouts |= layouts
         self.block(scope, Place(depth=rng.choice((1, 2, 3, 3))), rng.choice((1, 2, 3, 4, 5, 6, 8)))
+        for feature in self.decorations:
+            if feature not in self.decorated.used:
+                self.decorated_call(scope, feature)
+        while self.on_steering is not None and self.on_steering.count < 6:
+            self.on_steering.statement(scope)
         self.finish(scope)
         text = ast.unparse(ast.parse(f"def f({', '.join(kinds)}):\n" + "\n".join(self.lines)))
         drawn = tuple(tuple(self.argument(kind) for kind in kinds.values()) for _ in range(inputs))
@@ -141,7 +177,18 @@ class _Generator(Calls, Inner, Nested):
             pairs = (zip(args, order, strict=True) for args in drawn)
             drawn = tuple(tuple(in_layout(arg, layout) if layout else arg for arg, layout in each) for each in pairs)
         header = HEADER.rstrip("\n") + "\n" + self.nested * IMPORTS + HELPERS if self.functions else HEADER
-        return Program(header + "".join(f"{other}\n\n\n" for other in others) + text + "\n", drawn, self.writes)
+        if self.on_steering is not None:
+            header += steering.HELPERS
+        between = "".join(f"{other}\n\n\n" for other in others)
+        stand_in = ""
+        if self.decorations:
+            stand_in = callees.STAND_IN_IMPORTS + header + self.decorated.stand_ins + between
+            header = callees.IMPORTS + header + self.decorated.text
+        features = (*[callees.STEERING] * (self.on_steering is not None), *self.decorations)
+        return Program(header + between + text + "\n", drawn, self.writes, features, stand_in)
+
+    def _of_callee(self, own: Signature) -> _Generator:
+        return _Generator(self.rng, self.arrays, self.writes, own=own)
 
     def _matrix(self) -> tuple[int, int]:
         return self.rng.randint(1, 3), self.rng.randint(1, 3)
@@ -152,6 +199,10 @@ class _Generator(Calls, Inner, Nested):
             return rng.uniform(-2.0, 2.0)
         if isinstance(kind, Interval):
             return rng.randint(kind.low, kind.high)
+        if kind is None:
+            return None
+        if isinstance(kind, steering.Mask | steering.Places):
+            return kind.drawn(rng)
         count = math.prod(kind)
         values = [0.0 if rng.random() < 0.03 else rng.uniform(-1.5, 1.5) for _ in range(count)]
         return np.array(values, np.float64).reshape(kind)
@@ -185,6 +236,8 @@ class _Generator(Calls, Inner, Nested):
             terms += [
                 f"{0.5 + rng.random():.2f} * np.sum({name} * {name})" for name in scope.arrays if rng.random() < 0.5
             ]
+        if self.on_steering is not None:
+            terms += self.on_steering.sums(scope)
         self.put(f"return {' + '.join(f'({term})' for term in terms)}")
 
     # Statements
@@ -216,6 +269,10 @@ class _Generator(Calls, Inner, Nested):
             simple += ((self.call, 12), (self.inner, 10))
         if self.nested:
             simple += ((self.derived, 20),)
+        if self.on_steering is not None:
+            simple += ((self.steer, 40),)
+        if self.decorations:
+            simple += ((self.decorated_one, 16),)
         compound = ((self.branch, 7), (self.loop, 8), (self.guarded, 1)) if place.depth > 0 else ()
         choices = [choice for choice in simple + compound if choice[1]]
         chosen = self.rng.choices([c[0] for c in choices], [c[1] for c in choices])[0]
@@ -223,6 +280,13 @@ class _Generator(Calls, Inner, Nested):
 
     def array_statement(self, scope: Scope, place: Place) -> None:
         self.on_arrays.statement(scope)
+
+    def steer(self, scope: Scope, place: Place) -> None:
+        assert self.on_steering is not None
+        self.on_steering.statement(scope)
+
+    def decorated_one(self, scope: Scope, place: Place) -> None:
+        self.decorated_call(scope, self.rng.choice(self.decorations))
 
     def assign(self, scope: Scope, place: Place) -> None:
         name = self.fresh("v")
@@ -415,136 +479,3 @@ class _Generator(Calls, Inner, Nested):
         self.overwrite(inside, place)
         self.indent -= 1
         scope.bools.append(flag)
-
-    def loop(self, scope: Scope, place: Place) -> None:
-        rng = self.rng
-        form = rng.choice((self.over_range, self.over_range, self.counted_while, self.over_things))
-        if not place.in_loop and not scope.wides and rng.random() < 0.7:
-            self.accumulate(scope, place)
-        form(scope, place)
-
-    def body(self, scope: Scope, outer: Scope, place: Place, trips: int, step: str = "", last: str = "") -> None:
-        """The body of a loop, in `scope`, and perhaps its `else`, in `outer`."""
-        rng = self.rng
-        self.indent += 1
-        inside = Place(place.depth - 1 if place.trips * trips < STEPS else 0, place.trips * trips, True, step)
-        local = scope.inner()
-        self.block(local, inside, rng.randint(1, 4))
-        if last:
-            self.put(last)
-        self.indent -= 1
-        if rng.random() < 0.15:
-            self.put("else:")
-            self.indent += 1
-            self.block(outer.inner(), Place(0, place.trips, place.in_loop, place.step), rng.randint(1, 2))
-            self.indent -= 1
-
-    def over_range(self, scope: Scope, place: Place) -> None:
-        rng = self.rng
-        stop = self.at(scope).whole(1, Interval(-1, 5)).text
-        index = self.fresh("i")
-        interval = Interval(0, 4)
-        match rng.randrange(7):
-            case 0:
-                start = self.at(scope).whole(1, Interval(-2, 3)).text
-                bounds, interval = f"{start}, {stop}", Interval(-2, 4)
-            case 1:
-                step = rng.choice((2, 3, 1))
-                start = self.at(scope).whole(1, Interval(-3, 3)).text
-                bounds, interval = f"{start}, {stop}, {step}", Interval(-3, 4)
-            case 2:
-                bounds, interval = f"{stop}, -1, {rng.choice((-1, -2))}", Interval(0, 5)
-            case 3:
-                step = self.at(scope).whole(1, Interval(1, 3)).text
-                low = self.at(scope).whole(0, Interval(-2, 1)).text
-                bounds, interval = f"{low}, {stop}, {step}", Interval(-2, 4)
-            case 4:
-                step = self.at(scope).whole(1, Interval(-3, -1)).text
-                bounds, interval = f"{stop}, {rng.choice((-2, 0))}, {step}", Interval(-1, 5)
-            case 5 if scope.arrays:
-                name, shape = rng.choice(list(scope.arrays.items()))
-                bounds, interval = f"len({name})", Interval(0, max(shape[0] - 1, 0))
-            case _:
-                bounds = stop
-        after = rng.random() < 0.15
-        if after:
-            self.put(f"{index} = {rng.choice((-1, 7))}")
-        self.put(f"for {index} in range({bounds}):")
-        inner = scope.inner()
-        if not ("len(" in bounds and interval == Interval(0, 0)):
-            inner.ints[index] = interval
-        inner.fixed.add(index)
-        self.body(inner, scope, place, 6)
-        if after:
-            scope.ints[index] = Interval(-3, 7)
-
-    def counted_while(self, scope: Scope, place: Place) -> None:
-        """A `while` that a counter ends at the latest."""
-        rng = self.rng
-        counter = self.fresh("k")
-        limit = self.at(scope).whole(1, Interval(0, 5)).text
-        extra = rng.choice(("", "", f" and {self.at(scope).truth(1)}"))
-        name = self.fresh("v")
-        self.put(f"{counter} = 0")
-        inner = scope.inner()
-        inner.fixed.add(counter)
-        scope.ints[counter] = Interval(0, 6)
-        scope.fixed.add(counter)
-        match rng.randrange(4):
-            case 0:
-                inner.ints[counter] = Interval(1, 6)
-                bound = self.fresh("k")
-                self.put(f"{bound} = {limit}")
-                self.put("while True:")
-                self.put(f"    {counter} += 1")
-                self.put(f"    if {counter} > {bound}{extra.replace(' and', ' or')}:")
-                if inner.floats and rng.random() < 0.5:
-                    target = rng.choice([n for n in inner.floats if n not in inner.fixed] or [name])
-                    self.put(f"        {target} = {self.narrow(scope, 1)}")
-                self.put("        break")
-                self.body(inner, scope, place, 6)
-            case 1:
-                inner.ints[counter] = Interval(0, 5)
-                step = f"{counter} += 1"
-                self.put(f"while {counter} < min(5, {limit}){extra}:")
-                self.body(inner, scope, place, 6, step, step)
-            case _:
-                inner.ints[counter] = Interval(1, 6)
-                self.put(f"while {counter} < min(5, {limit}){extra}:")
-                self.put(f"    {counter} += {rng.choice((1, 1, 2))}")
-                self.body(inner, scope, place, 6)
-
-    def over_things(self, scope: Scope, place: Place) -> None:
-        """A loop over an array, a tuple, `zip` or `enumerate`."""
-        rng = self.rng
-        lines = [name for name, shape in scope.arrays.items() if len(shape) == 1]
-        inner = scope.inner()
-        v, w, i = self.fresh("v"), self.fresh("w"), self.fresh("i")
-        sequences = lines + list(scope.tuples)
-        trips = 5
-        choice = rng.randrange(5)
-        if choice == 0 or not sequences:
-            items = ", ".join(f"float({self.narrow(scope, 1)})" for _ in range(rng.choice((2, 3, 4))))
-            self.put(f"for {v} in ({items}):")
-            inner.floats.append(v)
-        elif choice == 1:
-            start = rng.choice(("", "", f", {rng.randrange(3)}"))
-            self.put(f"for {i}, {v} in enumerate({rng.choice(sequences)}{start}):")
-            inner.floats.append(v)
-            inner.ints[i] = Interval(0, 7)
-            inner.fixed.add(i)
-        elif choice == 2:
-            other = rng.choice([*sequences, "range(n)"]) if "n" in scope.ints else rng.choice(sequences)
-            self.put(f"for {v}, {w} in zip({rng.choice(sequences)}, {other}):")
-            inner.floats.append(v)
-            if other == "range(n)":
-                inner.ints[w] = Interval(0, 5)
-                inner.fixed.add(w)
-            else:
-                inner.floats.append(w)
-        else:
-            self.put(f"for {v} in {rng.choice(sequences)}:")
-            inner.floats.append(v)
-        if rng.random() < 0.7:
-            inner.fixed.add(v)
-        self.body(inner, scope, place, trips)

@@ -2,10 +2,13 @@
 
 Seed `s` is one program: of four in a row one has no arrays, one reads them, and two write to them (`--arrays` draws
 others); every second four call functions. One in `--every` is run compiled and the others in plain Python
-(`--compiled` and `--plain` run all in one mode). With `--order 2` second derivatives are checked, in every way there is
-of computing them, and with `--nested` the programs take derivatives themselves. `--show SEED` prints a program and what
-comes of it. A process that dies is a crash of the seed it was working on. Exit code 1 if any gradient was wrong or
-anything crashed.
+(`--compiled` and `--plain` run all in one mode). One in four is steered by arrays that it changes, and one in eight has
+callees of each kind of `tests.random_programs.callees` that `--features` names; how often each was right, refused or
+wrong is counted. With `--order 2` second derivatives are checked, in every way there is of computing them, and with
+`--nested` the programs take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba
+optimises nothing (`NUMBA_OPT=0`) and nothing is cached, unless the environment says otherwise. The processes are forked
+from one that has run some programs. One that dies is a crash of the seed it was working on. Exit code 1 if any gradient
+was wrong or anything crashed.
 """
 
 from __future__ import annotations
@@ -13,18 +16,25 @@ from __future__ import annotations
 import argparse
 import collections
 import multiprocessing as mp
+import os
 import random
+import resource
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
+from tests.random_programs.callees import FEATURES, STEERING
 from tests.random_programs.check import Kind, Outcome, check
 from tests.random_programs.generator import Program, generate
 from tests.random_programs.shrink import shrink
 
-BATCH = 250  # programs a process runs before a fresh one takes over: compiled code is never freed
+BATCH = 125  # programs a process runs before a fresh one takes over: compiled code is never freed
+# Programs run in plain Python before the processes are forked, so that all have what Numba compiles only to type the
+# functions of NumPy, which takes it twice as long as all else that is done for a program.
+WARM = range(10**9, 10**9 + 16)
 SHRUNK = 3  # failures shrunk for each kind of failure
-DEADLINE = 180.0  # seconds without an answer after which a process is given up
+DEADLINE = 1800.0  # seconds without an answer after which a process is given up; a program has less, of processor time
 BAD = (Kind.WRONG, Kind.CRASH, Kind.INVALID)
 
 
@@ -37,17 +47,40 @@ class Settings:
     arrays: str = "mixed"
     order: int = 1
     nested: bool = False
+    features: tuple[str, ...] = ()
+    always: bool = False
 
 
+SUPPORTED = (STEERING,)  # the features that are not refused
+RATES = {STEERING: 4}  # one program in so many has a feature
+RATE = 8
 KINDS = ("none", "read", "written")  # what programs do with arrays
 
 
-def program_of(seed: int, arrays: str = "mixed", nested: bool = False) -> Program:
-    """The program of a seed, of one of KINDS."""
+def features_of(seed: int, features: Sequence[str] = SUPPORTED, always: bool = False) -> tuple[str, ...]:
+    """Which of some features the program of a seed has, whichever others there are; `always` one, these in turn."""
+    if always and features:
+        return (features[seed // 8 % len(features)],)
+    rng = random.Random(f"features of {seed}")
+    drawn = [feature for feature in FEATURES if rng.random() < 1 / RATES.get(feature, RATE)]
+    return tuple(feature for feature in drawn if feature in features)
+
+
+def program_of(
+    seed: int,
+    arrays: str = "mixed",
+    nested: bool = False,
+    features: Sequence[str] = SUPPORTED,
+    always: bool = False,
+) -> Program:
+    """The program of a seed, of one of KINDS; what is steered writes to arrays."""
+    has = () if nested else features_of(seed, features, always)
     kind = ("none", "read", "written", "written")[seed % 4] if arrays == "mixed" else arrays
+    if STEERING in has:
+        kind = "written"
     calls = nested or seed // 4 % 2 == 1
     rng = random.Random(seed)
-    return generate(rng, arrays=kind == "read", writes=kind == "written", functions=calls, nested=nested)
+    return generate(rng, arrays=kind == "read", writes=kind == "written", functions=calls, nested=nested, features=has)
 
 
 def is_compiled(seed: int, every: int) -> bool:
@@ -57,7 +90,12 @@ def is_compiled(seed: int, every: int) -> bool:
 
 def run_seed(seed: int, settings: Settings) -> Outcome:
     """Run the program of a seed."""
-    return check(program_of(seed, settings.arrays, settings.nested), is_compiled(seed, settings.every), settings.order)
+    return check(_program(seed, settings), is_compiled(seed, settings.every), settings.order)
+
+
+def _program(seed: int, settings: Settings) -> Program:
+    features = settings.features if settings.order == 1 else ()
+    return program_of(seed, settings.arrays, settings.nested, features, settings.always)
 
 
 def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
@@ -68,7 +106,7 @@ def shrunk(seed: int, outcome: Outcome, settings: Settings) -> Program:
         found = check(candidate, compiled, settings.order)
         return found.signature == outcome.signature
 
-    return shrink(program_of(seed, settings.arrays, settings.nested), fails, settings.shrink)
+    return shrink(_program(seed, settings), fails, settings.shrink)
 
 
 def _work(connection: Connection, seeds: range, settings: Settings) -> None:
@@ -89,10 +127,11 @@ class _Run:
         self.todo = [range(s, min(s + BATCH, first + count)) for s in range(first, first + count, BATCH)][::-1]
         self.settings = settings
         self.jobs = jobs
-        self.context = mp.get_context("spawn")
+        self.context = mp.get_context("fork")
         self.active: dict[Connection, tuple[mp.process.BaseProcess, range, float]] = {}
         self.shrinking: dict[Connection, tuple[int, Outcome]] = {}
         self.counts: collections.Counter[Kind] = collections.Counter()
+        self.by_feature = {feature: collections.Counter[Kind]() for feature in settings.features}
         self.reasons: collections.Counter[str] = collections.Counter()
         self.failures: list[tuple[int, Outcome, Program]] = []
 
@@ -111,6 +150,8 @@ class _Run:
                 shown = time.monotonic()
                 counts = ", ".join(f"{n} {kind}" for kind, n in self.counts.most_common())
                 print(f"{shown - started:6.0f} s  {sum(self.counts.values())} programs: {counts}", flush=True)
+        self.seconds = time.monotonic() - started
+        self.cpu = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
     def start(self, seeds: range) -> None:
         ours, theirs = self.context.Pipe()
@@ -137,7 +178,7 @@ class _Run:
         if small is not None:
             self.report(seed, outcome, small)
             return
-        self.counts[outcome.kind] += 1
+        self.note(seed, outcome.kind)
         if outcome.kind is Kind.OK:
             return
         self.reasons[outcome.signature] += 1
@@ -147,20 +188,27 @@ class _Run:
                 self.shrinking[connection] = seed, outcome
             connection.send(small_wanted)
 
+    def note(self, seed: int, kind: Kind) -> None:
+        self.counts[kind] += 1
+        for feature in features_of(
+            seed, () if self.settings.nested or self.settings.order > 1 else self.settings.features
+        ):
+            self.by_feature[feature][kind] += 1
+
     def died(self, connection: Connection, seeds: range, why: str) -> None:
         """The program that a process died of is the first of what it had still to do, or it was shrinking one."""
         process = self.active.pop(connection)[0]
         process.kill()
         if connection in self.shrinking:
             seed, outcome = self.shrinking.pop(connection)
-            self.report(seed, outcome, program_of(seed, self.settings.arrays, self.settings.nested))
+            self.report(seed, outcome, _program(seed, self.settings))
             if seeds:
                 self.todo.append(seeds)
         elif seeds:
             outcome = Outcome(Kind.CRASH, why)
-            self.counts[Kind.CRASH] += 1
+            self.note(seeds.start, Kind.CRASH)
             self.reasons[outcome.signature] += 1
-            self.report(seeds.start, outcome, program_of(seeds.start, self.settings.arrays, self.settings.nested))
+            self.report(seeds.start, outcome, _program(seeds.start, self.settings))
             if seeds[1:]:
                 self.todo.append(seeds[1:])
 
@@ -176,9 +224,8 @@ def describe(seed: int, outcome: Outcome, program: Program, compiled: bool) -> s
         f"---- seed {seed} ({mode}): {outcome.kind}",
         outcome.detail.rstrip(),
         "",
-        program.text.partition("\ndef ")[2],
+        program.text.partition("\n\n\n")[2].rstrip(),
     ]
-    lines[-1] = "def " + lines[-1].rstrip()
     lines += [f"f(*{args!r})" for args in program.inputs]
     return "\n".join(lines) + "\n"
 
@@ -196,14 +243,32 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds for shrinking a failure, 0 for none")
     parser.add_argument("--order", type=int, choices=(1, 2), default=1, help="check gradients, or second derivatives")
     parser.add_argument("--nested", action="store_true", help="let the programs take derivatives themselves")
+    parser.add_argument(
+        "--features",
+        default=",".join(SUPPORTED),
+        help=f"what programs may have, of {', '.join(FEATURES)}; 'all' or 'none' (default: %(default)s)",
+    )
+    parser.add_argument("--always", action="store_true", help="let each program have one of the features, in turn")
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and what comes of it")
     options = parser.parse_args()
-    settings = Settings(options.every, options.shrink, options.arrays, options.order, options.nested)
+    named = {"all": FEATURES, "none": ()}
+    features = named.get(options.features, tuple(options.features.split(",")))
+    if not set(features) <= set(FEATURES):
+        parser.error(f"no such feature: {', '.join(sorted(set(features) - set(FEATURES)))}")
+    settings = Settings(
+        options.every, options.shrink, options.arrays, options.order, options.nested, features, options.always
+    )
+    for name in ("NUMBA_OPT", "ZYGOTE_PY_CACHE"):
+        os.environ.setdefault(name, "0")
     if options.show is not None:
         outcome = run_seed(options.show, settings)
-        program = program_of(options.show, options.arrays, options.nested)
-        print(describe(options.show, outcome, program, is_compiled(options.show, options.every)))
+        print(
+            describe(options.show, outcome, _program(options.show, settings), is_compiled(options.show, options.every))
+        )
         return int(outcome.kind in BAD)
+    if options.count > BATCH:
+        for seed in WARM:
+            check(_program(seed, settings), compiled=False, order=settings.order)
     run = _Run(options.seed, options.count, options.jobs, settings)
     run.run()
     print(f"\n{sum(run.counts.values())} programs")
@@ -211,4 +276,9 @@ def main() -> int:
         print(f"{number:7d}  {kind}")
     for signature, number in run.reasons.most_common():
         print(f"{number:7d}  {signature}")
+    for feature, counts in run.by_feature.items():
+        found = ", ".join(f"{number} {kind}" for kind, number in counts.most_common())
+        print(f"{sum(counts.values()):7d}  with {feature}: {found}")
+    each = run.cpu / max(sum(run.counts.values()), 1)
+    print(f"{run.seconds:.0f} s on {options.jobs} processes, {each:.2f} CPU seconds a program")
     return int(any(run.counts[kind] for kind in BAD))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tests.array_trees import copied
-from tests.reference import distance, precise
+from tests.reference import distance, is_float, precise
 
 
 class Failure(Exception):
@@ -25,7 +25,8 @@ class Failure(Exception):
 
 def check_shared(function: Callable[..., Any], derivative: Callable[..., Any], args: tuple[Any, ...]) -> None:
     """Call the derivative with the first two arrays that can share memory; raises Failure."""
-    arrays = [k for k, arg in enumerate(args) if isinstance(arg, np.ndarray) and arg.size and arg.flags.c_contiguous]
+    arrays = [k for k, arg in enumerate(args) if is_float(arg) and np.size(arg) and np.asarray(arg).flags.c_contiguous]
+    arrays = [k for k in arrays if isinstance(args[k], np.ndarray)]
     pairs = ((i, k) for i, k in itertools.combinations(arrays, 2) if args[i].ndim == args[k].ndim)
     for i, k in pairs:
         if args[i].shape == args[k].shape or args[i].ndim == 1:

@@ -11,6 +11,7 @@ import builtins
 import cmath
 import keyword
 import math
+import random
 import re
 from collections.abc import Callable, Iterable
 from types import MethodDescriptorType
@@ -112,11 +113,12 @@ class Module:
         if isinstance(op, Foreign):
             return (self.value(op.function, op.__name__),)
         name = getattr(op, "__name__", "function")
-        for prefix, namespace in (("math", math), ("cmath", cmath), ("np", np)):
+        for prefix, namespace in (("math", math), ("cmath", cmath), ("random", random), ("np", np)):
             if getattr(namespace, name, None) is op:
                 return (self.alias(prefix), name)
-        if getattr(np.linalg, name, None) is op:
-            return (self.alias("np"), "linalg", name)
+        for part in ("linalg", "random"):
+            if getattr(getattr(np, part), name, None) is op:
+                return (self.alias("np"), part, name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
         if helpers.is_helper(op):
@@ -149,7 +151,7 @@ class Module:
         """The lines that make the aliases."""
         aliases = {name: alias for name, alias in self._aliases.items() if name in self._used}
         lines = []
-        modules = ("cmath", "math")
+        modules = ("cmath", "math", "random")
         renamed = [(name, alias) for name, alias in aliases.items() if name not in (*modules, "np") and name != alias]
         for name, alias in sorted(renamed):
             lines.append(f"from builtins import {name} as {alias}")
