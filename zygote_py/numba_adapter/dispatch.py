@@ -88,6 +88,27 @@ def _compiled_for(compile_for: Callable[..., object], *args: Any, **kwargs: Any)
     return compile_for(*args, **kwargs)
 
 
+def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callable[[], None]]) -> None:
+    """Let what `make` gives for a signature go with its machine code, into what Numba keeps on disk for callers.
+
+    It is pickled with the code of a caller, and called when that has been read. `make` is told whether the code can be
+    read at all: Numba links functions that call one another when they are compiled, and not when they are read.
+    """
+    if not is_dispatcher(dispatcher):
+        return
+    add = dispatcher.add_overload
+
+    def adding(compiled: Any) -> None:
+        if not compiled.objectmode:
+            module = compiled.library._final_module
+            names = (each.name for each in (*module.functions, *module.global_variables))
+            is_whole = not any(name.startswith(".numba.unresolved") for name in names)
+            compiled.library._reload_init.add(make(tuple(compiled.signature.args), is_whole))
+        add(compiled)
+
+    vars(dispatcher)["add_overload"] = adding
+
+
 def is_from_cache(dispatcher: Any, signature: tuple[Type, ...]) -> bool:
     """Whether the machine code for a signature was read and not compiled: then there is no LLVM IR of it."""
     return bool(dispatcher._cache_hits[signature])
