@@ -18,7 +18,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from numba import types
 
@@ -37,11 +37,16 @@ if TYPE_CHECKING:
     from zygote_py.compile import Compiled
 
 
-class DerivativeFunction:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class DerivativeFunction(Generic[P, R]):
     """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
 
-    What it takes and returns, the function says that made it: `jacobian`, `hessian`, ... It is a function like any
-    other: it can be called from compiled code and by several threads at once, copied, pickled, and differentiated.
+    What it takes and returns, the function says that made it: `jacobian`, `hessian`, ... For type checkers it is
+    generic in its parameters and in what it returns. It is a function like any other: it can be called from compiled
+    code and by several threads at once, copied, pickled, and differentiated.
 
     Attributes:
         primal: the function that was differentiated, as it was given.
@@ -71,16 +76,16 @@ class DerivativeFunction:
         self._now = _Generation((), {})
         self._quick = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The derivative at these arguments."""
         quick = self._quick
         if quick is None or kwargs or any(map(callable, args)):  # functions are wrapped first
-            return self._call(args, kwargs)
+            return cast(R, self._call(args, kwargs))
         try:
-            return quick(*args)
+            return cast(R, quick(*args))
         except Exception as error:
             if any(map(numba_adapter.holds_functions, args)):
-                return self._call(args, kwargs)
+                return cast(R, self._call(args, kwargs))
             self._diagnose(args, kwargs, error)
             raise
 
@@ -89,12 +94,12 @@ class DerivativeFunction:
         return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(cast(Any, self), instance)
 
-    def __copy__(self) -> DerivativeFunction:
+    def __copy__(self) -> Self:
         return self  # as a function is its own copy
 
-    def __deepcopy__(self, memo: object) -> DerivativeFunction:
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -339,7 +344,7 @@ class DerivativeFunction:
         if not self._star:
             self._types(self._bind(args, kwargs))
 
-    def _expanded(self, count: int) -> DerivativeFunction:
+    def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """The gradient function for so many arguments of a function that takes `*args`."""
         return type(self)._made(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
 
@@ -423,12 +428,12 @@ def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
 
 
 _OWN = "._under_own_name"
-_named: weakref.WeakKeyDictionary[Any, DerivativeFunction] = weakref.WeakKeyDictionary()
+_named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.WeakKeyDictionary()
 
 
 def _restored(
-    cls: type[DerivativeFunction], primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
-) -> DerivativeFunction:
+    cls: type[DerivativeFunction[..., Any]], primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
+) -> DerivativeFunction[..., Any]:
     """The derivative that was pickled; the one of the module if that is it."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
     if named is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -34,8 +34,11 @@ from zygote_py.seeds import Seed, check_seeds, like
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Pullback]:
+
+def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
     Parameters:
@@ -175,7 +178,7 @@ class _Made:
 
     def __init__(
         self,
-        of: GradientFunction,
+        of: GradientFunction[..., Any],
         argument_types: tuple[Type, ...],
         compiled: CompiledPullback,
         options: Mapping[str, object],
@@ -239,7 +242,7 @@ class _PullbackFunction:
 
     def __init__(self, primal: Callable[..., Any], held: int = 0) -> None:
         """The first `held` parameters are captured variables: they get no gradient."""
-        self._of = GradientFunction(primal, None, with_value=False, held=held)
+        self._of: GradientFunction[..., Any] = GradientFunction(primal, None, with_value=False, held=held)
         self._held = held
         self._entry: Any = None  # for calls from compiled code
         self._kept: list[Any] = []
@@ -381,7 +384,7 @@ def _writable(type: Type) -> Type:
 
 
 def _restored(
-    of: GradientFunction,
+    of: GradientFunction[..., Any],
     argument_types: tuple[Type, ...],
     args: tuple[Any, ...],
     captured: tuple[Any, ...],
