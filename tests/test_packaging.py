@@ -76,7 +76,9 @@ def test_the_source_distribution_is_asked_to_hold_the_checkout():
     """Each folder and each file at the top of the checkout is a package or named in MANIFEST.in."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
     manifest = (ROOT / "MANIFEST.in").read_text("utf-8").splitlines()
     grafted = {line.split()[1] for line in manifest if line.startswith("graft ")}
     assert {name.split("/")[0] for name in listed if "/" in name} == grafted | set(FOLDERS)
@@ -93,5 +95,7 @@ def test_source_distribution(tmp_path):
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
     assert {name for name in listed if name} <= names
