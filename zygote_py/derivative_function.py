@@ -32,6 +32,7 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.types import parse_types
 from zygote_py.requests import MoreCaptured, Request, check_fit, misfit, named_in_module
 from zygote_py.starred import expanded, star_of, starred_dispatcher
+from zygote_py.tracebacks import is_of_the_user, shortened
 
 if TYPE_CHECKING:
     from zygote_py.compile import Compiled
@@ -79,14 +80,19 @@ class DerivativeFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The derivative at these arguments."""
         quick = self._quick
-        if quick is None or kwargs or any(map(callable, args)):  # functions are wrapped first
-            return cast(R, self._call(args, kwargs))
         try:
-            return cast(R, quick(*args))
-        except Exception as error:
-            if any(map(numba_adapter.holds_functions, args)):
+            if quick is None or kwargs or any(map(callable, args)):  # functions are wrapped first
                 return cast(R, self._call(args, kwargs))
-            self._diagnose(args, kwargs, error)
+            try:
+                return cast(R, quick(*args))
+            except Exception as error:
+                if any(map(numba_adapter.holds_functions, args)):
+                    return cast(R, self._call(args, kwargs))
+                self._diagnose(args, kwargs, error)
+                raise
+        except Exception as error:
+            if is_of_the_user(error):
+                raise shortened(error) from None
             raise
 
     def __repr__(self) -> str:

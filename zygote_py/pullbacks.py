@@ -33,6 +33,7 @@ from zygote_py.requests import check_fit, misfit
 from zygote_py.seeds import Seed, check_seeds, like
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
+from zygote_py.tracebacks import is_of_the_user, shortened
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,11 +84,16 @@ def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    function = _function(f)
-    if function.star:
-        check_fit(f, args, kwargs)
-        function = _function(f, len(args))
-    return function(*(function._of._bind(args, kwargs) if kwargs else args))
+    try:
+        function = _function(f)
+        if function.star:
+            check_fit(f, args, kwargs)
+            function = _function(f, len(args))
+        return function(*(function._of._bind(args, kwargs) if kwargs else args))
+    except Exception as error:
+        if is_of_the_user(error):
+            raise shortened(error) from None
+        raise
 
 
 @functools.lru_cache(maxsize=256)
