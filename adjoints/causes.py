@@ -19,6 +19,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Type
 
 _OURS = ("math", "cmath", "operator", "builtins", "_operator", "random")
+_INTRINSIC: type = vars(extending)["_Intrinsic"]
 _NO_SOURCE = "there is no Python source to differentiate"
 
 
@@ -42,7 +43,7 @@ def _reason(op: object) -> str:
         return f"a C function: {_NO_SOURCE}"
     if isinstance(op, types.ExternalFunction):
         return f"an external function, machine code that is linked: {_NO_SOURCE}"
-    if isinstance(op, extending._Intrinsic):
+    if isinstance(op, _INTRINSIC):
         return f"an intrinsic of Numba, written for LLVM: {_NO_SOURCE}"
     if hasattr(op, "native_name") and hasattr(op, "address"):
         return f"a C callback (`cfunc`), called by its address: {_NO_SOURCE}"
@@ -74,7 +75,7 @@ def _name_of(op: object) -> str:
     if callable(op) and hasattr(op, "__name__"):
         if _is_library(op) or isinstance(op, python_types.MethodDescriptorType):
             return ops.name_of(op)
-        return op.__name__
+        return str(op.__name__)
     return getattr(op, "symbol", None) or type(op).__name__
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -69,3 +70,32 @@ def test_wheel(tmp_path):
     data = {"zygote_py/py.typed", "zygote_py/data/hudson_bay_lynx_hare.csv"}
     assert {name for name in names if ".dist-info/" not in name} == python_files | data
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_source_distribution_is_asked_to_hold_the_checkout():
+    """Each folder and each file at the top of the checkout is a package or named in MANIFEST.in."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    manifest = (ROOT / "MANIFEST.in").read_text("utf-8").splitlines()
+    grafted = {line.split()[1] for line in manifest if line.startswith("graft ")}
+    assert {name.split("/")[0] for name in listed if "/" in name} == grafted | set(FOLDERS)
+    files = {name for name in listed if name and "/" not in name and not name.endswith(".md")}
+    assert files == {".gitignore", "LICENSE", "MANIFEST.in", "pyproject.toml"}
+
+
+@pytest.mark.long  # it builds a source distribution, for which pip fetches setuptools
+def test_source_distribution(tmp_path):
+    unwanted = shutil.ignore_patterns(".git", ".venv", "build", "dist", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, tmp_path / "source", ignore=unwanted)
+    command = [sys.executable, "-m", "build", "--sdist", "--outdir", tmp_path, tmp_path / "source"]
+    subprocess.run(command, check=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    assert {name for name in listed if name} <= names

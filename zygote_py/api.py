@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
@@ -24,15 +24,41 @@ from zygote_py.requests import Wrt
 
 __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+
+
+class _Decorator(Protocol):
+    def __call__(self, f: Callable[P, Any], /) -> GradientFunction[P, Any]: ...
+
+
+class _ValueDecorator(Protocol):
+    def __call__(self, f: Callable[P, R], /) -> GradientFunction[P, tuple[R, Any]]: ...
+
+
+class _AuxDecorator(Protocol):
+    def __call__(self, f: Callable[P, tuple[R, A]], /) -> GradientFunction[P, tuple[Any, A]]: ...
+
+
+class _ValueAuxDecorator(Protocol):
+    def __call__(self, f: Callable[P, tuple[R, A]], /) -> GradientFunction[P, tuple[tuple[R, A], Any]]: ...
+
 
 @overload
 def gradient(
-    f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
-) -> GradientFunction: ...
+    f: Callable[P, tuple[Any, A]], *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]
+) -> GradientFunction[P, tuple[Any, A]]: ...
 @overload
 def gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
-) -> Callable[[Callable[..., Any]], GradientFunction]: ...
+    f: Callable[P, Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+) -> GradientFunction[P, Any]: ...
+@overload
+def gradient(f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]) -> _AuxDecorator: ...
+@overload
+def gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[False] = False
+) -> _Decorator: ...
 def gradient(
     f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
 ) -> Any:
@@ -100,12 +126,20 @@ def gradient(
 
 @overload
 def value_and_gradient(
-    f: Callable[..., Any], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
-) -> GradientFunction: ...
+    f: Callable[P, tuple[R, A]], *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]
+) -> GradientFunction[P, tuple[tuple[R, A], Any]]: ...
 @overload
 def value_and_gradient(
-    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
-) -> Callable[[Callable[..., Any]], GradientFunction]: ...
+    f: Callable[P, R], *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
+) -> GradientFunction[P, tuple[R, Any]]: ...
+@overload
+def value_and_gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[True]
+) -> _ValueAuxDecorator: ...
+@overload
+def value_and_gradient(
+    f: None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: Literal[False] = False
+) -> _ValueDecorator: ...
 def value_and_gradient(
     f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
 ) -> Any:
@@ -130,7 +164,7 @@ def value_and_gradient(
 @functools.cache
 def _in_code(
     f: Callable[..., Any], with_value: bool, wrt: Wrt, closure: bool, has_aux: bool, held: int
-) -> GradientFunction:
+) -> GradientFunction[..., Any]:
     """What compiled code calls for the gradient of a function; it is kept, as Numba does not."""
     if closure and held:
         raise DifferentiationError(
@@ -141,7 +175,7 @@ def _in_code(
 
 
 def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
-    def make(f: Any, options: Mapping[str, Any]) -> GradientFunction:
+    def make(f: Any, options: Mapping[str, Any]) -> GradientFunction[..., Any]:
         given = {"wrt": None, "closure": False, "has_aux": False, "held": 0} | dict(options)
         return _in_code(f, with_value, **given)
 

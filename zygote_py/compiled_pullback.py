@@ -98,10 +98,9 @@ def _back(compiled: CompiledPullback, request: Request, captured: Sequence[objec
         items = (f"{like}[{number}]" for number in itertools.count())
         none_given = all(isinstance(kind, types.Omitted) for kind in given[2:])
         for seed, name, kind in zip(seeds, names, given[2:], strict=True):
+            held = types.none if isinstance(kind, types.Omitted) else types.unliteral(kind)
             if none_given and not seed.name and takes_one(seed.type):
-                held, name = types.float64, "1.0"
-            else:
-                held = types.none if isinstance(kind, types.Omitted) else types.unliteral(kind)
+                held, name = types.unliteral(types.float64), "1.0"
             args.append(_Fitted(source, items).text(seed, held, name))
         return source.function(stub.__name__, (kept, like, *names), [f"return {called}({', '.join(args)})"], defaults)
 

@@ -19,7 +19,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from numba import types
 
@@ -33,16 +33,22 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.types import parse_types
 from zygote_py.requests import MoreCaptured, Request, check_fit, misfit, named_in_module
 from zygote_py.starred import expanded, star_of, starred_dispatcher
+from zygote_py.tracebacks import is_of_the_user, shortened
 
 if TYPE_CHECKING:
     from zygote_py.compile import Compiled
 
 
-class DerivativeFunction:
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class DerivativeFunction(Generic[P, R]):
     """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
 
-    What it takes and returns, the function says that made it: `jacobian`, `hessian`, ... It is a function like any
-    other: it can be called from compiled code and by several threads at once, copied, pickled, and differentiated.
+    What it takes and returns, the function says that made it: `jacobian`, `hessian`, ... For type checkers it is
+    generic in its parameters and in what it returns. It is a function like any other: it can be called from compiled
+    code and by several threads at once, copied, pickled, and differentiated.
 
     Attributes:
         primal: the function that was differentiated, as it was given.
@@ -91,22 +97,26 @@ class DerivativeFunction:
             self._values = tuple(capture.value for capture in others)
             self._quick = _passing(now, len(self._request.signature.parameters)) if now.hidden else now.dispatcher
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The derivative at these arguments."""
         quick = self._quick
-        if quick is None or kwargs or self._root.__code__ is not self._code:
-            return self._call(args, kwargs)
-        if self._readers and not are_unchanged(self._readers, self._values):
-            return self._call(args, kwargs)
         try:
-            return quick(*args)
+            if quick is None or kwargs or self._root.__code__ is not self._code:
+                return self._call(args, kwargs)  # type: ignore[no-any-return]
+            if self._readers and not are_unchanged(self._readers, self._values):
+                return self._call(args, kwargs)  # type: ignore[no-any-return]
+            try:
+                return quick(*args)  # type: ignore[no-any-return]
+            except Exception as error:
+                # Functions are wrapped first; and a function that has changed may have other parameters.
+                again = isinstance(error, MoreCaptured | _Outdated | _Fewer) or self._is_outdated()
+                if again or any(map(numba_adapter.holds_functions, args)):
+                    return self._call(args, kwargs)  # type: ignore[no-any-return]
+                self._diagnose(args, kwargs, error)
+                raise
         except Exception as error:
-            # Functions are wrapped first; and a function that has changed may have other parameters.
-            if any(map(numba_adapter.holds_functions, args)) or self._is_outdated():
-                return self._call(args, kwargs)
-            if isinstance(error, MoreCaptured | _Outdated | _Fewer):
-                return self._call(args, kwargs)
-            self._diagnose(args, kwargs, error)
+            if is_of_the_user(error):
+                raise shortened(error) from None
             raise
 
     def __repr__(self) -> str:
@@ -114,12 +124,12 @@ class DerivativeFunction:
         return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(cast(Any, self), instance)
 
-    def __copy__(self) -> DerivativeFunction:
+    def __copy__(self) -> Self:
         return self  # as a function is its own copy
 
-    def __deepcopy__(self, memo: object) -> DerivativeFunction:
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -386,7 +396,7 @@ class DerivativeFunction:
         if not self._star:
             self._types(self._bind(args, kwargs))
 
-    def _expanded(self, count: int) -> DerivativeFunction:
+    def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """The gradient function for so many arguments of a function that takes `*args`."""
         return type(self)._made(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
 
@@ -493,12 +503,12 @@ def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
 
 
 _OWN = "._under_own_name"
-_named: weakref.WeakKeyDictionary[Any, DerivativeFunction] = weakref.WeakKeyDictionary()
+_named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.WeakKeyDictionary()
 
 
 def _restored(
-    cls: type[DerivativeFunction], primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
-) -> DerivativeFunction:
+    cls: type[DerivativeFunction[..., Any]], primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
+) -> DerivativeFunction[..., Any]:
     """The derivative that was pickled; the one of the module if that is it."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
     if named is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
@@ -22,8 +22,25 @@ from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
 from zygote_py.forms import hashable
 from zygote_py.requests import Wrt
 
+if TYPE_CHECKING:
+    from zygote_py.sparse import SparseHessian, SparseJacobian
 
-def jvp(f: Callable[..., Any], args: Any, tangents: Any) -> tuple[Any, Any]:
+
+P = ParamSpec("P")
+R = TypeVar("R")
+A = TypeVar("A")
+_Mode = Literal["auto", "forward", "reverse"]
+
+
+class _Decorator(Protocol):
+    def __call__(self, f: Callable[P, Any], /) -> DerivativeFunction[P, Any]: ...
+
+
+class _TripleDecorator(Protocol):
+    def __call__(self, f: Callable[P, R], /) -> DerivativeFunction[P, tuple[R, Any, Any]]: ...
+
+
+def jvp(f: Callable[..., R], args: Any, tangents: Any) -> tuple[R, R]:
     """The value of a function, and how it changes when its arguments change in a given direction, in forward mode.
 
     Parameters:
@@ -48,11 +65,11 @@ def jvp(f: Callable[..., Any], args: Any, tangents: Any) -> tuple[Any, Any]:
 
     It may be called in functions that `numba.njit` compiles, and in those that are differentiated.
     """
-    found: tuple[Any, Any] = _pushforward_of(f, 0)(_as_tuple(args), _as_tuple(tangents))
+    found: tuple[R, R] = _pushforward_of(f, 0)(_as_tuple(args), _as_tuple(tangents))
     return found
 
 
-def pushforward(f: Callable[..., Any]) -> DerivativeFunction:
+def pushforward(f: Callable[..., R]) -> DerivativeFunction[[Any, Any], tuple[R, R]]:
     """The function that takes arguments and tangents, and gives the value and its tangent: see `jvp`.
 
     Example:
@@ -63,6 +80,10 @@ def pushforward(f: Callable[..., Any]) -> DerivativeFunction:
     return DerivativeFunction(f, Pushforward())
 
 
+@overload
+def derivative(f: Callable[P, Any], wrt: Wrt = 0) -> DerivativeFunction[P, Any]: ...
+@overload
+def derivative(f: None = None, wrt: Wrt = 0) -> _Decorator: ...
 def derivative(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     """The derivative of a function of a number, which may return anything: numbers, arrays, structures of these.
 
@@ -85,11 +106,31 @@ def derivative(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     return _made(f, derivative, Derivative, wrt=wrt)
 
 
+@overload
+def jacobian(
+    f: Callable[P, tuple[Any, A]], wrt: Wrt = 0, *, mode: _Mode = "auto", sparsity: None = None, has_aux: Literal[True]
+) -> DerivativeFunction[P, tuple[Any, A]]: ...
+@overload
+def jacobian(
+    f: Callable[P, Any], wrt: Wrt = 0, *, mode: _Mode = "auto", sparsity: None = None, has_aux: bool = False
+) -> DerivativeFunction[P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[..., Any], wrt: Wrt = 0, *, mode: _Mode = "auto", sparsity: Any, has_aux: bool = False
+) -> SparseJacobian: ...
+@overload
+def jacobian(
+    f: None = None, wrt: Wrt = 0, *, mode: _Mode = "auto", sparsity: None = None, has_aux: bool = False
+) -> _Decorator: ...
+@overload
+def jacobian(
+    f: None = None, wrt: Wrt = 0, *, mode: _Mode = "auto", sparsity: Any, has_aux: bool = False
+) -> Callable[[Callable[..., Any]], SparseJacobian]: ...
 def jacobian(
     f: Callable[..., Any] | None = None,
     wrt: Wrt = 0,
     *,
-    mode: Literal["auto", "forward", "reverse"] = "auto",
+    mode: _Mode = "auto",
     sparsity: Any = None,
     has_aux: bool = False,
 ) -> Any:
@@ -129,6 +170,22 @@ def jacobian(
     return _made(f, jacobian, Jacobian, wrt=wrt, mode=mode, has_aux=has_aux)
 
 
+@overload
+def hessian(
+    f: Callable[P, tuple[Any, A]], wrt: Wrt = 0, *, sparsity: None = None, has_aux: Literal[True]
+) -> DerivativeFunction[P, tuple[Any, A]]: ...
+@overload
+def hessian(
+    f: Callable[P, Any], wrt: Wrt = 0, *, sparsity: None = None, has_aux: bool = False
+) -> DerivativeFunction[P, Any]: ...
+@overload
+def hessian(f: Callable[..., Any], wrt: Wrt = 0, *, sparsity: Any, has_aux: bool = False) -> SparseHessian: ...
+@overload
+def hessian(f: None = None, wrt: Wrt = 0, *, sparsity: None = None, has_aux: bool = False) -> _Decorator: ...
+@overload
+def hessian(
+    f: None = None, wrt: Wrt = 0, *, sparsity: Any, has_aux: bool = False
+) -> Callable[[Callable[..., Any]], SparseHessian]: ...
 def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any = None, has_aux: bool = False) -> Any:
     """The second derivatives of a function that returns a real number.
 
@@ -163,6 +220,10 @@ def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any 
     return _made(f, hessian, Hessian, wrt=wrt, has_aux=has_aux)
 
 
+@overload
+def hessian_diagonal(f: Callable[P, Any], wrt: Wrt = 0) -> DerivativeFunction[P, Any]: ...
+@overload
+def hessian_diagonal(f: None = None, wrt: Wrt = 0) -> _Decorator: ...
 def hessian_diagonal(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     """The second derivatives of a function with respect to each number alone, in the form of the arguments.
 
@@ -177,6 +238,10 @@ def hessian_diagonal(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     return _made(f, hessian_diagonal, Diagonal, wrt=wrt)
 
 
+@overload
+def value_gradient_hessian(f: Callable[P, R], wrt: Wrt = 0) -> DerivativeFunction[P, tuple[R, Any, Any]]: ...
+@overload
+def value_gradient_hessian(f: None = None, wrt: Wrt = 0) -> _TripleDecorator: ...
 def value_gradient_hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     """The value, the gradient and the Hessian of a function that returns a real number; see `hessian`.
 
@@ -188,6 +253,10 @@ def value_gradient_hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) ->
     return _made(f, value_gradient_hessian, functools.partial(Hessian, with_gradient=True), wrt=wrt)
 
 
+@overload
+def hvp(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction[..., Any]: ...
+@overload
+def hvp(f: None = None, wrt: Wrt = 0) -> Callable[[Callable[..., Any]], DerivativeFunction[..., Any]]: ...
 def hvp(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     """The product of the Hessian of a function and a vector, which costs a few gradients, whatever their size.
 
@@ -235,7 +304,7 @@ def _as_tuple(values: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=512)
-def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction:
+def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction[..., Any]:
     """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
     return DerivativeFunction(f, Pushforward(held=held), held)
 
@@ -247,7 +316,7 @@ def _embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tu
     """Let a function that makes derivatives be called in compiled code."""
 
     @functools.cache
-    def made(f: Any, form: Driver) -> DerivativeFunction:
+    def made(f: Any, form: Driver) -> DerivativeFunction[..., Any]:
         return DerivativeFunction(f, form, form.held)
 
     def form(given: Mapping[str, Any]) -> Driver:

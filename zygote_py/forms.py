@@ -67,13 +67,15 @@ class GradientForm:
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
-    @property
-    def _options(self) -> dict[str, bool]:
-        return {"with_value": self.with_value, "closure": self.closure, "has_aux": self.has_aux}
+    def _request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
+        with_value, closure, has_aux = self.with_value, self.closure, self.has_aux
+        return make_request(
+            primal, self.wrt, with_value=with_value, closure=closure, held=held, inner=inner, has_aux=has_aux
+        )
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for."""
-        return make_request(primal, self.wrt, held=held, inner=inner, **self._options)
+        return self._request(primal, held, inner)
 
     def count(self, args: Sequence[Any]) -> int:
         """All are the function's."""
@@ -97,7 +99,7 @@ class GradientForm:
 
         if star_of(call.func) and not self.closure:
             return call.written(self._of_all(call), call.argument_types)
-        request = make_request(call.func, self.wrt, **self._options)
+        request = self._request(call.func)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
 
     def _of_all(self, call: DerivedCall) -> Callable[..., Any]:

@@ -7,14 +7,17 @@ df(3.0)                                 # 6.0
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, Self, TypeVar
 
 from zygote_py.derivative_function import DerivativeFunction
 from zygote_py.forms import GradientForm, hashable
 from zygote_py.requests import Wrt
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class GradientFunction(DerivativeFunction):
+
+class GradientFunction(DerivativeFunction[P, R]):
     """The gradient of a function of real numbers and arrays, compiled for each signature that it is called with.
 
     It takes the arguments of the function. What it returns, `gradient` and `value_and_gradient` say. It is a function
@@ -34,6 +37,6 @@ class GradientFunction(DerivativeFunction):
         super().__init__(primal, GradientForm(hashable(wrt), with_value, closure, has_aux), held)
 
     @classmethod
-    def _made(cls, primal: Callable[..., Any], form: Any, held: int) -> GradientFunction:
+    def _made(cls, primal: Callable[..., Any], form: Any, held: int) -> Self:
         options = {"with_value": form.with_value, "closure": form.closure, "has_aux": form.has_aux}
         return cls(primal, form.wrt, held=held, **options)

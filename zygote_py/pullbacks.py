@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
@@ -34,9 +34,13 @@ from zygote_py.requests import check_fit, misfit
 from zygote_py.seeds import Seed, check_seeds, like
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.structures import parts, with_parts
+from zygote_py.tracebacks import is_of_the_user, shortened
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, Pullback]:
+def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
     Parameters:
@@ -81,11 +85,16 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    function = _function(f)
-    if function.star:
-        check_fit(f, args, kwargs)
-        function = _function(f, len(args))
-    return function(*(function._of._bind(args, kwargs) if kwargs else args))
+    try:
+        function = _function(f)
+        if function.star:
+            check_fit(f, args, kwargs)
+            function = _function(f, len(args))
+        return function(*(function._of._bind(args, kwargs) if kwargs else args))
+    except Exception as error:
+        if is_of_the_user(error):
+            raise shortened(error) from None
+        raise
 
 
 @functools.lru_cache(maxsize=256)
@@ -176,7 +185,7 @@ class _Made:
 
     def __init__(
         self,
-        of: GradientFunction,
+        of: GradientFunction[..., Any],
         argument_types: tuple[Type, ...],
         compiled: CompiledPullback,
         options: Mapping[str, object],
@@ -240,7 +249,7 @@ class _PullbackFunction:
 
     def __init__(self, primal: Callable[..., Any], held: int = 0) -> None:
         """The first `held` parameters are captured variables: they get no gradient."""
-        self._of = GradientFunction(primal, None, with_value=False, held=held)
+        self._of: GradientFunction[..., Any] = GradientFunction(primal, None, with_value=False, held=held)
         self._held = held
         self._entry: Any = None  # for calls from compiled code
         self._kept: list[Any] = []
@@ -415,7 +424,7 @@ def _writable(type: Type) -> Type:
 
 
 def _restored(
-    of: GradientFunction,
+    of: GradientFunction[..., Any],
     argument_types: tuple[Type, ...],
     args: tuple[Any, ...],
     captured: tuple[Any, ...],

@@ -186,8 +186,15 @@ def does_not_take(
     try:
         function(*args, **keywords)
     except TypeError as error:
-        return TypeError(str(error))
-    return TypeError(f"{name}() does not take these arguments")
+        return wrong_arguments(str(error))
+    return wrong_arguments(f"{name}() does not take these arguments")
+
+
+def wrong_arguments(message: str) -> TypeError:
+    """A TypeError that says what is wrong with the user's call (see `zygote_py.tracebacks`)."""
+    error = TypeError(message)
+    error.is_misfit = True  # type: ignore[attr-defined]
+    return error
 
 
 def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:

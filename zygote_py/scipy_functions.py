@@ -192,7 +192,7 @@ class _Function:
         self._is_vector = start is None or (
             isinstance(start, np.ndarray) and start.ndim == 1 and start.dtype == np.float64
         )
-        self._made: dict[tuple[str, int], DerivativeFunction] = {}
+        self._made: dict[tuple[str, int], DerivativeFunction[..., Any]] = {}
 
     def __reduce__(self) -> Any:
         return type(self), (self._f, self._structure, self._wrt, self._constants)
@@ -241,7 +241,7 @@ class _Function:
         others.insert(self._arguments.numbers[0], vector)
         return others
 
-    def _derived(self, kind: str, arguments: list[Any]) -> DerivativeFunction:
+    def _derived(self, kind: str, arguments: list[Any]) -> DerivativeFunction[..., Any]:
         """A derivative of the function for so many arguments, with respect to the vector."""
         made = self._made.get((kind, len(arguments)))
         if made is None:
@@ -255,11 +255,11 @@ class _Function:
         return made
 
 
-def _flat(f: Callable[..., Any]) -> DerivativeFunction:
+def _flat(f: Callable[..., Any]) -> DerivativeFunction[..., Any]:
     return DerivativeFunction(f, Flat())
 
 
-_MAKE: dict[str, Callable[[Any, Any], DerivativeFunction]] = {
+_MAKE: dict[str, Callable[[Any, Any], DerivativeFunction[..., Any]]] = {
     "value": lambda f, wrt: value_and_gradient(f, wrt=()),
     "value and gradient": lambda f, wrt: value_and_gradient(f, wrt=wrt),
     "Hessian": hessian,

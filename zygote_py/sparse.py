@@ -81,8 +81,8 @@ class _Sparse:
             raise self._refused(f"{self} with respect to {wrt!r}", "name one argument, an array")
         self.sparsity = sparsity
         self._given = _given(sparsity)
-        self._dependence = DerivativeFunction(f, Dependence(wrt, order=self._order))
-        self._products = DerivativeFunction(f, Products(wrt, order=self._order))
+        self._dependence: DerivativeFunction[..., Any] = DerivativeFunction(f, Dependence(wrt, order=self._order))
+        self._products: DerivativeFunction[..., Any] = DerivativeFunction(f, Products(wrt, order=self._order))
         self._last: _Plan | None = None
 
     def __str__(self) -> str:
@@ -253,7 +253,7 @@ class SparseJacobian(_Sparse):
 
     def __init__(self, f: Callable[..., Any], wrt: int | str = 0, sparsity: Any = "detect") -> None:
         super().__init__(f, wrt, sparsity)
-        self._weighed = DerivativeFunction(f, Weighed(wrt))
+        self._weighed: DerivativeFunction[..., Any] = DerivativeFunction(f, Weighed(wrt))
 
     def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
         from zygote_py.sparsity import colour_columns, dense_rows

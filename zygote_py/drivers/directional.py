@@ -22,7 +22,7 @@ from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
-from zygote_py.requests import Request, does_not_take
+from zygote_py.requests import Request, does_not_take, wrong_arguments
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
@@ -105,12 +105,12 @@ class Pushforward(Driver):
 def _wrong_number(func: Any, count: int, given: Any, what: str) -> TypeError:
     """The error for arguments, or tangents, of which there are not as many as the function has parameters."""
     if not isinstance(given, types.BaseTuple) or hasattr(given, "fields"):
-        return TypeError(f"jvp takes the {what} of {func.__name__}() as a tuple of {count}, not as {given}")
+        return wrong_arguments(f"jvp takes the {what} of {func.__name__}() as a tuple of {count}, not as {given}")
     number = len(components_of(given))
     if what == "arguments":
         return does_not_take(func.__name__, inspect.signature(func), range(number), {})
     were = "was" if number == 1 else "were"
-    return TypeError(f"jvp of {func.__name__}() takes {count} tangents but {number} {were} given")
+    return wrong_arguments(f"jvp of {func.__name__}() takes {count} tangents but {number} {were} given")
 
 
 def _is_plain_tuple(kind: Type, count: int) -> bool:

@@ -28,6 +28,7 @@ from numba.extending import typeof_impl
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter import late  # noqa: F401 (makes dataclasses known)
+from zygote_py.numba_adapter.entries import hide_warnings_of_emitted
 from zygote_py.numba_adapter.stored import Code, Stored
 from zygote_py.numba_adapter.unknown import unknown
 
@@ -64,7 +65,9 @@ def make_dispatcher(
         dispatcher._compiler.fold_argument_types = checked
 
     def implementation(args: tuple[Type, ...], keywords: object) -> Callable[..., object]:
-        return implement(tuple(args))
+        found = implement(tuple(args))
+        hide_warnings_of_emitted()
+        return found
 
     dispatcher._compiler._get_implementation = implementation
     if code is not None and isinstance(dispatcher, Dispatcher):

@@ -8,15 +8,18 @@ back. For a function of some arrays that takes longer to compile than the functi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from numba.core import errors
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
 
 def entry_of(loaded: Any) -> Callable[..., object]:
     """The Python function of what a module of emitted functions has for its last one."""
+    hide_warnings_of_emitted()
     if not isinstance(loaded, Dispatcher):  # Numba is disabled
         return loaded  # type: ignore[no-any-return]
     entry: Callable[..., object] = loaded.py_func
@@ -25,6 +28,16 @@ def entry_of(loaded: Any) -> Callable[..., object]:
         if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
             module[name] = _CalledFromCode(each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS)
     return entry
+
+
+def hide_warnings_of_emitted() -> None:
+    """Hide Numba's remarks on the performance of emitted functions: the user has no such file, and cannot change it.
+
+    Said anew before each compilation, as who catches warnings may have forgotten it.
+    """
+    kind = errors.NumbaPerformanceWarning
+    warnings.filterwarnings("ignore", "(?s).*<zygote_py ", kind)  # which say where in their text
+    warnings.filterwarnings("ignore", "", kind, "<zygote_py ")
 
 
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -117,7 +117,7 @@ def _type_of(value: object) -> Type | None:
 
 
 def _is_buffer(kind: Type) -> bool:
-    return isinstance(kind, types.Buffer) and not isinstance(kind, types.Array)
+    return isinstance(kind, vars(types)["Buffer"]) and not isinstance(kind, types.Array)
 
 
 def _of_array(value: Any) -> tuple[str, str] | None:

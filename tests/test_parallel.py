@@ -1,0 +1,35 @@
+"""`parallel=True`: loops over `prange` run in order, and Numba says nothing about files that the user does not have."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numba import njit, prange
+
+import zygote_py as zg
+
+
+@njit(parallel=True)
+def total(x):
+    s = 0.0
+    for i in prange(len(x)):
+        s += np.sin(x[i]) * x[i]
+    return s
+
+
+def test_no_warning_about_emitted_files():
+    x = np.array([0.5, 1.0, 1.5])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = zg.gradient(total)(x)
+        _, back = zg.pullback(total, x)
+        again = back()
+        zg.gradient(lambda a, b: np.sum(a @ b))(np.ones((4, 4))[::2, ::2], np.ones((2, 2)))
+    np.testing.assert_allclose(found, np.sin(x) + x * np.cos(x), rtol=1e-15)
+    np.testing.assert_allclose(again[0], found, rtol=1e-15)
+    assert not [each for each in caught if "<zygote_py" in f"{each.filename} {each.message}"]
+
+
+def test_a_parallel_loop_runs_in_order():
+    assert "prange" not in zg.gradient(total).source("f64[:]")

@@ -1,0 +1,52 @@
+"""Tracebacks of what users did wrong: without the frames of the compiler, and ending in the user's line.
+
+    File "fit.py", line 9, in <module>              the call of the derivative
+    File ".../derivative_function.py", in __call__
+    File "fit.py", line 4, in loss                  what cannot be differentiated
+        x[1:] += x[:-1]
+
+`ZYGOTE_PY_TRACEBACK=full` keeps all frames. Only errors that say what the user did wrong are shortened.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import re
+from types import CodeType
+
+from zygote_py.adjoints.errors import DifferentiationError
+
+_DEF = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
+
+
+def shortened(error: Exception) -> Exception:
+    """The same error to be raised with `from None`: what it has to be raised with is its traceback."""
+    if os.environ.get("ZYGOTE_PY_TRACEBACK") == "full":
+        return error
+    if isinstance(error, DifferentiationError) and error.file is not None and error.line:
+        try:
+            exec(_raising(error.file, error.line), {"error": error.with_traceback(None)})
+        except DifferentiationError as raised:
+            own = raised.__traceback__
+            return error.with_traceback(own and own.tb_next)
+    return error.with_traceback(None)
+
+
+def is_of_the_user(error: Exception) -> bool:
+    """Whether an error says what the user did wrong."""
+    return isinstance(error, DifferentiationError) or getattr(error, "is_misfit", False)
+
+
+def _raising(file: str, line: int) -> CodeType:
+    """Code that raises `error` in a line of a file, in the function whose `def` is above it."""
+    tree = ast.parse("raise error")
+    indent = len(text := linecache.getline(file, line)) - len(text.lstrip())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno, node.end_lineno = line, line + 1  # all of the line, so that nothing in it is underlined
+            node.col_offset, node.end_col_offset = indent, 0
+    lines = (linecache.getline(file, number) for number in range(line, max(line - 200, 0), -1))
+    name = next((found[1] for each in lines if (found := _DEF.match(each))), "<lambda>")
+    return compile(tree, file, "exec").replace(co_name=name, co_qualname=name)
