@@ -68,7 +68,7 @@ from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
 # What stands in the rules of operations with derivatives that are infinite at finite points.
-_SINGULAR = ("/", "**", "power", "log", "gamma")
+_SINGULAR = ("/", "**", "power", "log", "gamma", "special.", "_density")
 
 
 @dataclass(frozen=True, eq=False)

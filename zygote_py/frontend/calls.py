@@ -41,8 +41,9 @@ from zygote_py.frontend.iteration import (
 )
 from zygote_py.frontend.keywords import by_position
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
-from zygote_py.ir import ops
+from zygote_py.ir import ops, special
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.special import Special
 from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
         return Bundle(type_, ())
+    if not keywords and (function := _of_scipy(callee, args, expression.types, type_)) is not None:
+        return _call_special(at, function, args, type_)
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
     if isinstance(callee, Method) and lists.is_list(callee.value.type):
@@ -125,6 +128,20 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         args, keywords = by_position(callee, args, keywords)
     new = creation.call(at, callee, args, keywords, type_)
     return new if new is not None else _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
+    """The function of SciPy that is called, by a pointer or by its name."""
+    found = special.of_pointer(callee)
+    if found is None and all(values.is_scalar(plain(arg.type)) for arg in args):
+        found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
+    return found
+
+
+def _call_special(at: Lowering, function: Special, args: list[Bundle], type_: Type) -> Bundle:
+    """The call of a function of SciPy; a last argument that these functions do not look at is left out."""
+    operands = [at.cast(arg.leaves[0], kind) for arg, kind in zip(args, function.argument_types, strict=False)]
+    return Bundle(plain(type_), (at.emit(function, operands, function.result_type),))
 
 
 def _simple(
