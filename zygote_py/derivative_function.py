@@ -163,6 +163,7 @@ class DerivativeFunction:
         """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
         if self._star:
             return self._of(self.form.count(args))(*args, **kwargs)
+        self._request.check_positional(len(args))
         if kwargs or len(args) != len(self._request.signature.parameters):
             args = self._bind(args, kwargs)
         if not all(map(numba_adapter.is_plain, args)):
@@ -241,7 +242,7 @@ class DerivativeFunction:
                 else:
                     now.dispatcher = self._entry_of(now)
             if not now.hidden and not now.frozen and now is self._now and not any(map(_takes_functions, now.compiled)):
-                self._quick = now.dispatcher
+                self._quick = None if self._request.keyword_only else now.dispatcher
             return now.dispatcher
 
     def _implement(

@@ -83,6 +83,7 @@ def pullback(f: Callable[..., Any], /, *args: Any, **kwargs: Any) -> tuple[Any, 
     function = _function(f)
     if function.star:
         function = _function(f, len(args))
+    function._of._request.check_positional(len(args))
     return function(*(function._of._bind(args, kwargs) if kwargs else args))
 
 
