@@ -36,6 +36,7 @@ _TYPES: dict[str, Type] = {
     "long": types.int64 if ctypes.sizeof(ctypes.c_long) == 8 else types.int32,
     "Py_ssize_t": types.intp,
 }
+_POINTER: Any = vars(ctypes)["_CFuncPtr"]  # the class of functions that ctypes calls
 _SKIP = "int __pyx_skip_dispatch"  # the last parameter of each, which it does not look at
 
 
@@ -92,7 +93,7 @@ def special(name: str, *parameters: str, result: str = "double") -> Special:
 @functools.cache
 def _symbols() -> dict[str, Special]:
     """All functions that SciPy has, by their symbols."""
-    import scipy.special.cython_special as module  # type: ignore[import-untyped]
+    import scipy.special.cython_special as module
 
     name_of: Any = ctypes.pythonapi.PyCapsule_GetName
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
@@ -117,7 +118,7 @@ def _addresses() -> dict[int, Special]:
 
 def of_pointer(value: Any) -> Special | None:
     """The function that a pointer of `ctypes` points to; None for any other value, and if it has other types."""
-    if not isinstance(value, ctypes._CFuncPtr) or MODULE not in sys.modules:
+    if not isinstance(value, _POINTER) or MODULE not in sys.modules:
         return None
     found = _addresses().get(ctypes.cast(value, ctypes.c_void_p).value or 0)
     if found is None or value.argtypes is None or value.restype is None:

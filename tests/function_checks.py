@@ -40,7 +40,7 @@ def check_functions(
         compiled = derivative(*_copies(args))
         _compare(compiled, expected, places, len(args), tolerance, "compiled")
     emitted = plain(derivative.source(*args))
-    captured = captured_of(derivative) if is_compiled else []
+    captured = captured_of(derivative)
     _compare(emitted(*_copies(args), *captured), expected, places, len(args), tolerance, "in plain Python")
 
 

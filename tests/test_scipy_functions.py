@@ -68,7 +68,8 @@ def test_second_derivatives():
 def test_the_emitted_source_needs_only_scipy_besides():
     text = gradient(many, wrt="x").source(1.3, KS, 0.7)
     assert 'get_cython_function_address("scipy.special.cython_special", "gammaln")' in text
-    script = f"{text}\nimport sys\nprint(float(many_gradient(1.3, np.array([1.0, 3.0, 2.5]), 0.7)), 'zygote_py' in sys.modules)"
+    call = "many_gradient(1.3, np.array([1.0, 3.0, 2.5]), 0.7)"
+    script = f"{text}\nimport sys\nprint(float({call}), 'zygote_py' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     number, is_there = done.stdout.split()
@@ -153,7 +154,8 @@ from tests.function_checks import check_functions
 from zygote_py import DifferentiationError, gradient
 
 def pointer(symbol, *kinds):
-    return ctypes.CFUNCTYPE(ctypes.c_double, *kinds)(get_cython_function_address("scipy.special.cython_special", symbol))
+    address = get_cython_function_address("scipy.special.cython_special", symbol)
+    return ctypes.CFUNCTYPE(ctypes.c_double, *kinds)(address)
 
 log_gamma = pointer("gammaln", ctypes.c_double)
 bessel = pointer("__pyx_fuse_1jv", ctypes.c_double, ctypes.c_double)

@@ -10,6 +10,7 @@ which an `ast` knows nothing, are put around them here. The same function always
 from __future__ import annotations
 
 import ast
+import enum
 import hashlib
 import linecache
 import os
@@ -193,7 +194,9 @@ def _signature(params: Sequence[str], defaults: Mapping[str, object], module: Mo
     for param in params:
         if param not in defaults:
             written.append(param)
-        elif isinstance(value := defaults[param], bool | int | str | None) or _is_finite(value):
+        elif isinstance(value := defaults[param], enum.Enum):
+            written.append(f"{param}={'.'.join(module.callable(type(value)))}.{value.name}")
+        elif isinstance(value, bool | int | str | None) or _is_finite(value):
             written.append(f"{param}={value!r}")
         else:
             written.append(f"{param}={module.value(value, f'default_{param}')}")
