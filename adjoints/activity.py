@@ -172,8 +172,25 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         _check_index(instr)
     elif instr.op not in _STRUCTURAL and not is_view(instr) and rule_for(instr) is None and opaque_for(instr) is None:
         _refuse(instr)
+    else:
+        _check_unknown(instr, flows, nodes)
     if flows.node(instr) in nodes:
         _check_type(instr, f"the result of {ops.name_of(instr.op)}")
+
+
+def _check_unknown(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
+    """Refuse an argument that carries a derivative where the derivative in it cannot be computed."""
+    rule = rule_for(instr)
+    for number, argument in enumerate(instr.args if rule is not None else ()):
+        assert rule is not None
+        if rule.is_unknown(number) and flows.node(argument) in nodes:
+            name, parameter = instr.op.__name__, rule.names[number]
+            raise refuse(
+                f"`{name}` is not differentiated in its argument `{parameter}`: no formula for that is known",
+                instr.loc,
+                hint=f"leave what it depends on out of `wrt`, or pass it as `stop_gradient({parameter})`",
+                token=name,
+            )
 
 
 def _has_parts(whole: Operand) -> bool:

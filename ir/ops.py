@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from zygote_py.ir.core import Routine
+from zygote_py.ir.special import Special
 
 Op = Callable[..., Any]
 
@@ -229,6 +230,8 @@ def name_of(op: Op) -> str:
     name = op.__name__
     if isinstance(op, Routine):
         return name
+    if isinstance(op, Special):
+        return f"special.{name}"
     if getattr(math, name, None) is op:
         return f"math.{name}"
     if getattr(np, name, None) is op:
@@ -267,6 +270,8 @@ def effect_of(op: Op) -> Effect:
     """What `op` may do; a callable that is not known here may do anything (`WRITE`)."""
     if op in _EFFECTS:
         return _EFFECTS[op]
+    if isinstance(op, Special):
+        return Effect.PURE
     name = getattr(op, "__name__", "")
     if op in _NAMES or op in _PURE_NUMPY or op in (getattr(math, name, None), getattr(cmath, name, None)):
         return Effect.PURE

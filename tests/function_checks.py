@@ -43,7 +43,7 @@ def check_functions(
         if is_interpreted():
             return
     emitted = plain(derivative.source(*args))
-    captured = captured_of(derivative) if is_compiled else []
+    captured = captured_of(derivative)
     _compare(emitted(*_copies(args), *captured), expected, places, len(args), tolerance, "in plain Python")
 
 

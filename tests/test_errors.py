@@ -199,9 +199,9 @@ def global_assignment(x):
     return x
 
 
-@refused(F8, says=r"unpacking with `\*`", hint="slice", at="*rest, last")
+@refused(F8, says=r"unpacking a value of type `list\(float64\).*` with `\*`", hint="write `a, b", at="*rest, last")
 def starred_target(x):
-    first, *rest, last = x, x, x, x
+    first, *rest, last = [x, x, x, x]
     return first + last + len(rest)
 
 

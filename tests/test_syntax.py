@@ -186,7 +186,7 @@ def of_sequence(t, x):
 
 
 def starred_target(x):
-    a, *b = (x, x, x)
+    a, *b = [x, x, x]
     return a * b[0]
 
 
@@ -202,7 +202,7 @@ def calls_with_keywords(x):
     ("f", "args", "message"),
     [
         (of_sequence, ((1.0, 2.0), 3.0), "a pattern of a sequence in `match` is not supported"),
-        (starred_target, (1.0,), r"unpacking with `\*` is not supported"),
+        (starred_target, (1.0,), r"unpacking a value of type `list.* with `\*` is not supported"),
         (calls_with_keywords, (1.0,), r"`\*\*kwargs` is not supported"),
     ],
 )

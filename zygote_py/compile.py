@@ -30,6 +30,7 @@ from zygote_py.captured import captured_type, fields_of
 from zygote_py.closures import put_fields_back, with_fields
 from zygote_py.emit import Emitted, emit, load
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
+from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
@@ -47,6 +48,7 @@ from zygote_py.ir.memory import Memory
 from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.text import text
+from zygote_py.ir.types import components_of
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.requests import MoreCaptured, Request
 from zygote_py.statements import TypedFunction
@@ -143,6 +145,7 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
         raise MoreCaptured((*hidden, *new))
     _take_captured(made.joint, made.lowered, hidden)
+    _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
@@ -265,10 +268,12 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
         return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names, True)
     forward = clone(primal).function
     _take_integers(forward, given)
+    _take_members(forward, given)
     finish(forward)
     emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
+    _take_members(joint, given)
     finish(joint)
     emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
@@ -301,6 +306,7 @@ def _repeatable_halves(
         if isinstance(block.terminator, Return):
             block.terminator.values = (pack_all(block, block.terminator.values),)
     _take_integers(found.forward, given)
+    _take_members(found.forward, given)
     for half in (found.forward, reverse):
         finish(half)
     return found.forward, reverse
@@ -324,6 +330,30 @@ def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
             cast = Instr(float, (new,), param.type, param.hint)
             replace_values(joint, {param: cast})
             joint.entry.instrs.insert(0, cast)
+
+
+def _take_members(function: Function, given: tuple[Type, ...]) -> None:
+    """Let an emitted function take members of enumerations, of which it needs what stands for them."""
+    for number, param in enumerate(list(function.params)):
+        type = given[number] if number < len(given) else param.type
+        type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
+        if isinstance(type, types.EnumMember):
+            function.params[number] = new = Param(type, param.hint, param.loc)
+            value = Instr(enum_value, (new,), param.type, param.hint)
+            replace_values(function, {param: value})
+            function.entry.instrs.insert(0, value)
+        elif _holds_member(type):
+            raise refuse(
+                f"the tuple `{param.hint}` holds a member of an enumeration, which is not supported",
+                param.loc,
+                hint="pass the member as an argument of its own, or its `value`",
+            )
+
+
+def _holds_member(type: Type) -> bool:
+    if isinstance(type, types.BaseTuple):
+        return any(map(_holds_member, components_of(type)))
+    return isinstance(type, types.EnumMember)
 
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:

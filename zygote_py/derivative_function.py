@@ -86,7 +86,8 @@ class DerivativeFunction(Generic[P, R]):
         """Note which dispatcher calls from Python may call at once, and what has to be as it was for that."""
         now = self._now
         self._quick: Any = None
-        if now.dispatcher is not None and not any(map(_takes_functions, now.compiled)):
+        passed = now.dispatcher is not None and not self._request.keyword_only
+        if passed and not any(map(_takes_functions, now.compiled)):
             # The code of the function is looked at anyway, defaults only where it has some.
             others = [
                 capture
@@ -217,6 +218,7 @@ class DerivativeFunction(Generic[P, R]):
             if self.form.count(args) == len(args):  # they are the function's
                 check_fit(self.primal, args, kwargs)
             return self._of(self.form.count(args))(*args, **kwargs)
+        self._request.check_positional(len(args))
         if kwargs or len(args) != len(self._request.signature.parameters):
             args = self._bind(args, kwargs)
         if not all(map(numba_adapter.is_plain, args)):

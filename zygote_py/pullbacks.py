@@ -90,6 +90,7 @@ def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R
         if function.star:
             check_fit(f, args, kwargs)
             function = _function(f, len(args))
+        function._of._request.check_positional(len(args))
         return function(*(function._of._bind(args, kwargs) if kwargs else args))
     except Exception as error:
         if is_of_the_user(error):

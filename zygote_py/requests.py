@@ -50,6 +50,14 @@ class Request:
     form: Any = None
     primal: Any = None  # what was given to the form
     has_aux: bool = False
+    keyword_only: int = 0  # how many of the parameters, the last of the function's own, are passed by keyword only
+
+    def check_positional(self, count: int) -> None:
+        """Refuse arguments without a keyword for parameters that are passed by keyword only, as Python does."""
+        most = len(self.signature.parameters) - self.keyword_only
+        if self.keyword_only and count > most:
+            taken = f"{most} positional argument{'' if most == 1 else 's'}"
+            raise TypeError(f"{self.func.__name__}() takes {taken} but {count} were given")
 
     @property
     def numbers_vary(self) -> bool:
@@ -102,10 +110,13 @@ def make_request(
     signature = inspect.signature(func) if inner is None else inner.signature
     parameters = signature.parameters
     for parameter in parameters.values():
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise refuse(
                 f"the parameter `{parameter}` is not supported", loc, hint="give each parameter a place of its own"
             )
+    by_name = [each for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
+    if by_name:
+        signature = _with_places(signature, loc)
     numbers = None if wrt is None else _numbers(wrt, list(parameters), held, loc)
     bare = len(parameters) - held == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
     name = identifier(func.__name__, "function")
@@ -123,7 +134,28 @@ def make_request(
         held,
         inner,
         has_aux=has_aux,
+        keyword_only=len(by_name) if inner is None else inner.keyword_only,
     )
+
+
+def _with_places(signature: inspect.Signature, loc: Loc) -> inspect.Signature:
+    """The same parameters, those that are passed by keyword only behind the others, in the same order."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    made = [
+        each.replace(kind=kind) if each.kind is each.KEYWORD_ONLY else each for each in signature.parameters.values()
+    ]
+    with_default = ""
+    for each in made:
+        if each.default is not each.empty:
+            with_default = each.name
+        elif with_default:
+            raise refuse(
+                f"the parameter `{each.name}` has no default and stands behind `{with_default}`, which has one",
+                loc,
+                hint=f"write `{each.name}` before the parameters that have defaults, or give it one",
+                token=each.name,
+            )
+    return signature.replace(parameters=made)
 
 
 def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str, ...]:

@@ -205,7 +205,7 @@ class _Sparse:
         check_fit(self.primal, args, kwargs)
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        found, names = list(bound.args), list(self._signature.parameters)
+        found, names = list(bound.arguments.values()), list(self._signature.parameters)
         if isinstance(self.wrt, str) and self.wrt not in names:
             raise self._refused(f"{self} with respect to `{self.wrt}`, which is no parameter", "name a parameter")
         place = names.index(self.wrt) if isinstance(self.wrt, str) else int(self.wrt)

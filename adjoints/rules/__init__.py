@@ -18,7 +18,9 @@ from zygote_py.adjoints.rules.arithmetic import is_number
 from zygote_py.adjoints.rules.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.expand import expand, push_forward
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
+from zygote_py.adjoints.rules.scipy_special import rule_of
 from zygote_py.ir.core import Instr
+from zygote_py.ir.special import Special
 
 __all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]
 
@@ -48,6 +50,9 @@ def _row(instr: Instr) -> Rule | None:
         return complex_row(instr)
     if instr.op in STRUCTURAL:
         return STRUCTURAL[instr.op](instr)
+    if isinstance(instr.op, Special):
+        found = rule_of(instr.op.__name__)
+        return found if found is not None and len(found.names) == len(instr.args) else None
     rows = ROWS.get(instr.op, [])
     return next((row for row in rows if len(row.names) == len(instr.args)), None)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules import rule_for, scipy_special
 from zygote_py.adjoints.rules.refused import REFUSED
-from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Op, Rule
-from zygote_py.adjoints.rules.special import HELPERS
+from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, UNKNOWN, Op, Rule
+from zygote_py.adjoints.rules.terms import HELPERS
 from zygote_py.ir import ops
 from zygote_py.ir.core import Instr, Param
 
@@ -27,6 +27,17 @@ all this is at kinks, ties and poles, [complex.md](complex.md) what it is for co
 """
 FLAT = """
 Without derivative by nature (zero wherever it exists, or not a number at all):
+"""
+OF_SCIPY = """
+## Functions of SciPy
+
+Compiled code reaches the functions of `scipy.special` by the pointers that `scipy.special.cython_special` gives away,
+called through `ctypes`, for any of the types that SciPy has them for, or by their names where Numba has been told what
+they mean (`numba.extending.overload`, numba-scipy). Both are differentiated. The emitted source calls pointers as well,
+and needs SciPy. Functions that are not in this table, and those of complex numbers, are refused.
+
+| function | adjoints | refused in |
+|---|---|---|
 """
 REFUSALS = """
 Refused:
@@ -52,8 +63,17 @@ def _rules() -> Iterator[tuple[Op, Rule]]:
 
 def _shown(rule: Rule) -> str:
     pairs = zip(rule.names, rule.adjoints, strict=True)
-    texts = (f"`d{name} = {text.replace('|', chr(92) + '|')}`" for name, text in pairs if text is not None)
+    given = ((name, text) for name, text in pairs if text is not None and text != UNKNOWN)
+    texts = (f"`d{name} = {text.replace('|', chr(92) + '|')}`" for name, text in given)
     return "<br>".join(text if len(text) < 200 else text.split("=")[0] + "= ...` (a series)" for text in texts)
+
+
+def _of_scipy() -> Iterator[str]:
+    for name in scipy_special.names():
+        rule = scipy_special.rule_of(name)
+        assert rule is not None
+        unknown = ", ".join(f"`{each}`" for n, each in enumerate(rule.names) if rule.is_unknown(n))
+        yield f"| `{name}({', '.join(rule.names)})` | {_shown(rule) or 'none: it is a step function'} | {unknown} |"
 
 
 def text() -> str:
@@ -65,7 +85,8 @@ def text() -> str:
     rows = [f"| {', '.join(dict.fromkeys(names))} | {_shown(rule)} |" for rule, names in groups.items() if _shown(rule)]
     flat = dict.fromkeys(name for rule, names in groups.items() if not _shown(rule) for name in names)
     refusals = [f"| `{ops.name_of(op)}` | {why} | {instead} |" for op, (why, instead) in REFUSED.items()]
-    return HEAD + "\n".join(rows) + "\n" + FLAT + ", ".join(flat) + ".\n" + REFUSALS + "\n".join(refusals) + "\n"
+    found = HEAD + "\n".join(rows) + "\n" + FLAT + ", ".join(flat) + ".\n" + REFUSALS + "\n".join(refusals) + "\n"
+    return found + OF_SCIPY + "\n".join(_of_scipy()) + "\n"
 
 
 if __name__ == "__main__":

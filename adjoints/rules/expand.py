@@ -27,10 +27,10 @@ from collections.abc import Callable
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules import special
 from zygote_py.adjoints.rules.rule import Rule
 from zygote_py.adjoints.rules.terms import (
     COMPARISONS,
+    HELPERS,
     LOGIC,
     PARTS,
     PREDICATES,
@@ -42,6 +42,7 @@ from zygote_py.adjoints.rules.terms import (
 )
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type, Value
+from zygote_py.ir.special import Special
 
 Op = Callable[..., object]
 Emit = Callable[[Op, tuple[Operand, ...], Type], Value]
@@ -155,7 +156,10 @@ class _Expansion:
                 return self.emit(op, args, self.type)
             case Call(op, (number, exponent)) if op is np.ldexp:
                 return self.emit(op, (self.number(number), self.integer(exponent)), self.type)
-            case Call(op, args) if op in special.HELPERS.values():
+            case Call(op, args) if isinstance(op, Special):
+                taken = [self.cast(self.own(arg), kind) for arg, kind in zip(args, op.argument_types, strict=True)]
+                return self.cast(self.emit(op, tuple(taken), op.result_type), self.type)
+            case Call(op, args) if op in _HELPERS:
                 return self.cast(self.emit(op, tuple(map(self.double, args)), types.float64), self.type)
             case Call(op, args) if op in COMPARISONS or op in LOGIC or op in PREDICATES:
                 return self.cast(self.truth(term), self.type)
@@ -345,6 +349,7 @@ def is_imaginary(term: Term) -> bool:
     return isinstance(term, Number) and isinstance(term.value, complex) and term.value.real == 0.0
 
 
+_HELPERS = frozenset(HELPERS.values())
 # The type of the real and the imaginary part.
 _PARTS_OF: dict[Type, Type] = {types.complex128: types.float64, types.complex64: types.float32}
 CASTS: dict[Type, Op] = {

@@ -41,6 +41,13 @@ class Rule:
         """Whether a gradient flows to argument `index`."""
         return self.adjoints[index] is not None
 
+    def is_unknown(self, index: int) -> bool:
+        """Whether the derivative in argument `index` is not known."""
+        return self.adjoints[index] == UNKNOWN
+
+
+# The adjoint of an argument in which the derivative cannot be computed: it must not carry one.
+UNKNOWN = "unknown"
 
 Structural = Callable[[Instr], Rule | None]
 

@@ -1,7 +1,7 @@
 """The expressions of the rules, parsed once from text into terms.
 
 The text is Python: numbers, `1j`, names, `+ - * / **`, unary `-`, comparisons, `&`, `|`, `not`, `a if c else b`, and
-calls of NumPy functions, of `complex` and of the helpers of `special` by their bare name.
+calls of NumPy functions, of `complex` and of helpers by their bare name; `special.jv` is SciPy's function for doubles.
 
     parse("cos(x) * dy")   Call(operator.mul, (Call(numpy.cos, ("x",)), "dy"))
     transposed("...")      Call(operator.mul, (Call(numpy.cos, (Call(numpy.conjugate, ("x",)),)), "dy"))
@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zygote_py.adjoints.rules import special
+from zygote_py.adjoints.rules import scipy_helpers, special
 from zygote_py.ir import ops
+from zygote_py.ir.special import special as function_of_scipy
 
 Op = Callable[..., object]
 
@@ -62,6 +63,7 @@ _COMPARE: dict[type[ast.cmpop], Op] = {
 COMPARISONS: frozenset[Op] = frozenset(_COMPARE.values())
 LOGIC: frozenset[Op] = frozenset({operator.and_, operator.or_, operator.not_})
 PREDICATES: frozenset[Op] = frozenset({np.isnan, np.isfinite, np.isinf, np.signbit, np.less, np.greater})
+HELPERS = special.HELPERS | scipy_helpers.HELPERS
 # Functions of complex numbers whose value is real.
 PARTS: frozenset[Op] = frozenset({np.real, np.imag, np.abs, np.angle, np.hypot})
 
@@ -92,6 +94,8 @@ def _term(node: ast.expr) -> Term:
             return Call(ops.select, (_term(test), _term(body), _term(orelse)))
         case ast.Call(ast.Name(name), args, []):
             return Call(_function(name), tuple(map(_term, args)))
+        case ast.Call(ast.Attribute(ast.Name("special"), name), args, []):
+            return Call(function_of_scipy(name, *("double",) * len(args)), tuple(map(_term, args)))
         case _:
             raise ValueError(f"not an expression of a rule: {ast.unparse(node)}")
 
@@ -99,7 +103,7 @@ def _term(node: ast.expr) -> Term:
 def _function(name: str) -> Op:
     if name == "complex":
         return complex
-    function: Op = special.HELPERS[name] if name in special.HELPERS else getattr(np, name)
+    function: Op = HELPERS[name] if name in HELPERS else getattr(np, name)
     return function
 
 
@@ -125,7 +129,7 @@ def _vanishes(term: Term) -> bool:
 
 
 # What the expressions of derivatives that are infinite at finite points are written with.
-_SINGULAR = ("/", "**", "power", "log", "gamma")
+_SINGULAR = ("/", "**", "power", "log", "gamma", "special.", "_density")
 
 
 @functools.cache

@@ -38,6 +38,7 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.capture import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function
 from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import Ignored
+from zygote_py.ir import special
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request
@@ -227,6 +228,8 @@ class Fingerprint:
             self._structure(value)
         elif (name := _known(value)) is not None:
             self.add("known", name)
+        elif (pointed_to := special.of_pointer(value)) is not None:
+            self.add("pointer", repr(pointed_to), repr(value.argtypes))
         elif kind is FunctionType:
             self.function(value)
         elif isinstance(value, type) and issubclass(value, BaseException) and structures.is_importable(value):

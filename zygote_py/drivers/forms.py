@@ -52,7 +52,7 @@ class Driver:
         made = make_request(primal, self.wrt, with_value=False, held=held, inner=inner)
         signature = self.signature(made.signature)
         name = f"{made.name.removesuffix('_gradient')}_{self}"
-        return replace(made, form=self, primal=primal, signature=signature, name=name)
+        return replace(made, form=self, primal=primal, signature=signature, name=name, keyword_only=0)
 
     def count(self, args: Sequence[Any]) -> int:
         """How many arguments the function gets where it is called with these."""

@@ -24,6 +24,7 @@ from zygote_py.captured import captured_type, is_captured_type
 from zygote_py.ir import helpers
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, module_of
+from zygote_py.ir.special import C_TYPES, MODULE, Special
 
 
 class Names:
@@ -67,6 +68,8 @@ class Module:
         self.has_dataclasses = False
         self._made: dict[Any, str] = {}  # the classes `Captured`
         self._imports: dict[tuple[str, str], str] = {}  # of classes and the like, by module and name
+        self._pointers: dict[Special, str] = {}  # functions of SciPy, which are called by pointers
+        self._used_pointers: set[Special] = set()
 
     def alias(self, name: str) -> str:
         """The name under which `math`, `cmath`, `np` or the builtin `name` is known."""
@@ -85,7 +88,10 @@ class Module:
                 self.callable(value.op)
         for name in ("math", "np", "range", "len"):
             self._reserved(name)
+        for name in _OF_POINTERS if self._used_pointers else ():
+            self._reserved(name)
         self._used.clear()
+        self._used_pointers.clear()
         self.helpers.clear()
 
     def names_inside(self, params: Iterable[str]) -> Names:
@@ -112,6 +118,9 @@ class Module:
             return (self.routine(op),)
         if isinstance(op, Foreign):
             return (self.value(op.function, op.__name__),)
+        if isinstance(op, Special):
+            self._used_pointers.add(op)
+            return (self._pointers.setdefault(op, self._names.fresh(op.__name__)),)
         name = getattr(op, "__name__", "function")
         for prefix, namespace in (("math", math), ("cmath", cmath), ("random", random), ("np", np)):
             if getattr(namespace, name, None) is op:
@@ -153,6 +162,8 @@ class Module:
         lines = []
         modules = ("cmath", "math", "random")
         renamed = [(name, alias) for name, alias in aliases.items() if name not in (*modules, "np") and name != alias]
+        if self._used_pointers:
+            lines.append("import ctypes" + _renamed("ctypes", self._reserved("ctypes")))
         for name, alias in sorted(renamed):
             lines.append(f"from builtins import {name} as {alias}")
         for name in modules:
@@ -160,18 +171,36 @@ class Module:
                 lines.append(f"import {name}" if aliases[name] == name else f"import {name} as {aliases[name]}")
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
+        if self._used_pointers:
+            name = "get_cython_function_address"
+            lines += ["", f"from numba.extending import {name}" + _renamed(name, self._reserved(name))]
         if self._imports:
             lines.append("")
         for (module, name), alias in sorted(self._imports.items()):
-            lines.append(f"from {module} import {name}" + ("" if name == alias else f" as {alias}"))
+            lines.append(f"from {module} import {name}" + _renamed(name, alias))
         return lines
 
     def definitions(self) -> list[str]:
-        """The lines that make the classes that are called."""
-        return [
+        """The lines that make the classes and the pointers that are called."""
+        lines = [
             f"{alias} = {captured_type.__name__}({', '.join(map(repr, cls._fields))})"
             for cls, alias in self._made.items()
         ]
+        for op, alias in self._pointers.items():
+            if op in self._used_pointers:
+                ctypes_, find = map(self._reserved, _OF_POINTERS)
+                kinds = [f"{ctypes_}.{C_TYPES[kind].__name__}" for kind in (op.result, *op.parameters)]
+                lines.append(f"{alias} = {ctypes_}.CFUNCTYPE({', '.join(kinds)})(")
+                lines.append(f'    {find}("{MODULE}", "{op.symbol}")')
+                lines.append(")")
+        return lines
+
+
+_OF_POINTERS = ("ctypes", "get_cython_function_address")
+
+
+def _renamed(name: str, alias: str) -> str:
+    return "" if name == alias else f" as {alias}"
 
 
 def _has_syntax(op: Op) -> bool:

@@ -10,6 +10,7 @@ which an `ast` knows nothing, are put around them here. The same function always
 from __future__ import annotations
 
 import ast
+import enum
 import hashlib
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -203,7 +204,9 @@ def _signature(params: Sequence[str], defaults: Mapping[str, object], module: Mo
     for param in params:
         if param not in defaults:
             written.append(param)
-        elif type(value := defaults[param]) in _LITERAL or _is_finite(value):
+        elif isinstance(value := defaults[param], enum.Enum):
+            written.append(f"{param}={'.'.join(module.callable(type(value)))}.{value.name}")
+        elif type(value) in _LITERAL or _is_finite(value):
             written.append(f"{param}={value!r}")
         else:
             written.append(f"{param}={module.value(value, f'default_{param}')}")

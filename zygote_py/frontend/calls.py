@@ -41,8 +41,9 @@ from zygote_py.frontend.iteration import (
 )
 from zygote_py.frontend.keywords import by_position
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
-from zygote_py.ir import ops
+from zygote_py.ir import ops, special
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.special import Special
 from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
         return Bundle(type_, ())
+    if not keywords and (function := _of_scipy(callee, args, expression.types, type_)) is not None:
+        return _call_special(at, function, args, type_)
+    if callee is type and len(args) == 1 and not leaves_of(type_):
+        return Bundle(type_, (), numba_adapter.object_of(type_))
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
     if isinstance(callee, Method) and lists.is_list(callee.value.type):
@@ -114,6 +119,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is np.ndindex or callee is np.ndenumerate:
         at.iterations[target] = _over_indices(at, callee, args, type_), None
         return Bundle(type_, ())
+    if isinstance(callee, Method) and callee.name == "view" and plain(type_) == plain(callee.value.type):
+        return Bundle(plain(type_), callee.value.leaves)
     args, keywords = by_position(callee, args, keywords)
     if not keywords:
         simple = _simple(at, callee, args, expression.types, type_)
@@ -125,6 +132,20 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         args, keywords = by_position(callee, args, keywords)
     new = creation.call(at, callee, args, keywords, type_)
     return new if new is not None else _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
+    """The function of SciPy that is called, by a pointer or by its name."""
+    found = special.of_pointer(callee)
+    if found is None and all(values.is_scalar(plain(arg.type)) for arg in args):
+        found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
+    return found
+
+
+def _call_special(at: Lowering, function: Special, args: list[Bundle], type_: Type) -> Bundle:
+    """The call of a function of SciPy; a last argument that these functions do not look at is left out."""
+    operands = [at.cast(arg.leaves[0], kind) for arg, kind in zip(args, function.argument_types, strict=False)]
+    return Bundle(plain(type_), (at.emit(function, operands, function.result_type),))
 
 
 def _simple(
@@ -276,7 +297,11 @@ def _method(at: Lowering, method: Method) -> Callable[..., object]:
     if isinstance(own, types.Number) and method.name == "conjugate":
         return np.conjugate
     if isinstance(own, types.Array) and method.name == "view":
-        raise at.refuse("`view` with another type is not supported", "convert the elements: `x.astype(t)`", "view")
+        raise at.refuse(
+            "`view` with another type is not supported: what a number's bytes say otherwise has no derivative",
+            "convert the elements: `x.astype(t)`, `z.real`, `x[0::2] + 1j * x[1::2]`",
+            "view",
+        )
     if isinstance(own, types.Array) and method.name not in _IN_PLACE and hasattr(np, method.name):
         function: Callable[..., object] = getattr(np, method.name)
         return function

@@ -38,6 +38,12 @@ def check_present(present: bool, kind: str) -> None:
         raise TypeError("expected " + kind + ", got None")
 
 
+def enum_value(member):  # type: ignore[no-untyped-def]
+    """What stands for a member of an enumeration."""
+    return member.value
+
+
+helper(enum_value)
 helper(check_count, Effect.WRITE)
 helper(check_positive, Effect.WRITE)
 helper(check_present, Effect.WRITE)

@@ -94,8 +94,7 @@ def act(at: Lowering, statement: st.Act) -> None:
     """A statement without a result."""
     match statement.kind:
         case "print":
-            leaves = [leaf for arg in statement.args for leaf in at.read(arg).leaves]
-            at.emit(print, leaves, types.none)
+            at.emit(print, [calls.whole(at, at.read(arg), print) for arg in statement.args], types.none)
         case "delitem":
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
         case kind:
@@ -117,6 +116,11 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
         return Bundle(type_, (_contains(at, args[0], args[1]),))
     if any(values.is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
+    if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
+        if args[0].type != args[1].type:  # an enumeration's members are nobody else's, though numbers may be equal
+            return Bundle(type_, (Const(expression.op is operator.is_not, types.boolean),))
+        same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
+        return Bundle(type_, (same if expression.op is operator.is_ else _not(at, same),))
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
@@ -216,6 +220,10 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
+    if isinstance(type_, types.EnumMember):  # of its class
+        return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
+    if isinstance(value.type, types.EnumMember) and name == "value":
+        return Bundle(type_, value.leaves)
     if isinstance(value.static, ModuleType):
         return values.constant_of(getattr(value.static, name), type_, at.loc)
     if values.is_tuple(value.type) and name in values.fields_of(value.type):
@@ -263,6 +271,8 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
         return literal_value
     if values.is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
+    if isinstance(type_, types.EnumMember):
+        return values.constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
         return Bundle(type_, values.undefined(type_))
     if lists.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):

@@ -8,6 +8,7 @@ A `Bundle` is a value of any type with its operands. Casts between numbers are h
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ def plain(type: Type) -> Type:
         return numba_adapter.typeof(type.value)
     if isinstance(type, types.BaseTuple):
         return type
-    found: Type = types.unliteral(type)
+    found: Type = types.unliteral(type.dtype if isinstance(type, types.EnumMember) else type)
     return found
 
 
@@ -193,6 +194,9 @@ def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
     if not leaves:
         return Bundle(type_, (), value)
     own = plain(type_)
+    if isinstance(type_, types.EnumMember):
+        assert isinstance(value, enum.Enum)
+        return Bundle(type_, constant_of(value.value, own, loc).leaves)
     if not isinstance(own, types.Number | types.Boolean | types.UnicodeType | types.NoneType | types.EllipsisType):
         kind = type(value).__name__
         raise refuse(f"a constant of type `{kind}` is not supported", loc, "use a number, an array or a tuple")

@@ -14,9 +14,12 @@ SSA form, which knows the graph, tells the assignments apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core import ir
+from numba.core.byteflow import TraceRunner
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.interpreter import Interpreter
 
@@ -47,6 +50,21 @@ class _Interpreter(Interpreter):
             super().op_LOAD_CLOSURE(inst, res)  # type: ignore[no-untyped-call]
         except NotImplementedError:
             self.store(ir.Const(Undefined(), self.loc), res)
+
+    def op_UNPACK_EX(self, inst: Any, iterable: str, stores: list[str]) -> None:
+        """Unpack with a star: `a, *b, c = t` as `t = tuple(t); a = t[0]; b = t[1:-1]; c = t[-1]`."""
+        before, after = inst.arg & 0xFF, inst.arg >> 8
+        holder: Any = self
+        made: list[Any] = []
+        for kind in ("function", "tuple"):
+            value = ir.Expr.call(made[0], [holder.get(iterable)], (), loc=self.loc) if made else None
+            name = f"$unpacked_{kind}.{inst.offset}"
+            self.store(value or ir.Global("tuple", tuple, self.loc), name)
+            made.append(holder.get(name))
+        indices = [*range(before), slice(before, -after or None), *range(-after, 0)]
+        for index, name in zip(indices, stores, strict=True):
+            item = ir.Expr.static_getitem(made[1], index=index, index_var=None, loc=self.loc)
+            self.store(item, name)
 
     def _remove_unused_temporaries(self) -> None:
         """Give variables at once what is computed for them; but not where it is used again, as in `(y := x) > 0`."""
@@ -116,5 +134,25 @@ class TranslateInOrder(FunctionPass):
     def run_pass(self, state: Any) -> bool:
         """Make the IR of `state` out of its bytecode."""
         interpreter: Any = _Interpreter
-        state["func_ir"] = interpreter(state["func_id"]).interpret(state["bc"])
+        with _unpacking():
+            state["func_ir"] = interpreter(state["func_id"]).interpret(state["bc"])
         return True
+
+
+@contextmanager
+def _unpacking() -> Iterator[None]:
+    """While we translate, under Numba's lock, its walk over the bytecode knows an instruction that Numba does not."""
+    walk: Any = TraceRunner
+    walk.op_UNPACK_EX = _walk_unpacking
+    try:
+        yield
+    finally:
+        del walk.op_UNPACK_EX
+
+
+def _walk_unpacking(runner: Any, state: Any, inst: Any) -> None:
+    iterable = state.pop()
+    stores = [state.make_temp() for _ in range((inst.arg & 0xFF) + 1 + (inst.arg >> 8))]
+    state.append(inst, iterable=iterable, stores=stores)
+    for name in reversed(stores):
+        state.push(name)

@@ -167,6 +167,7 @@ _COMPILE_TIME = (
     types.Callable,
     types.Module,
     types.DType,
+    types.EnumClass,
     types.ExceptionInstance,
     types.IteratorType,
     types.Pair,
@@ -192,7 +193,7 @@ def object_of(type: Type) -> object:
             return getattr(np, type.instance_type.name, None) if type.instance_type != types.boolean else bool
         case types.DType():
             return np.dtype(str(type.dtype))
-        case types.NamedTupleClass():
+        case types.NamedTupleClass() | types.EnumClass():
             return type.instance_class
         case types.ExceptionClass():
             return type.exc_class

@@ -99,6 +99,9 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
                 "`except` of one kind of exception is not supported", place, "write `except Exception:`", "except"
             )
         name = call.partition("(")[0]
+        if name == "tuple" and find_line(func.__code__, r"[^=]*\*\w+\b[^=]*=[^=]") is not None:
+            what = f"unpacking a value of type `{call[6:-1]}` with `*` is not supported"
+            return refuse(what, place, "write `a, b = x[0], x[1:]`", "*")
         hint = next((hint for pattern, hint in _OF_LISTS.items() if re.match(pattern, call)), _SUPPORTED)
         return refuse(f"Numba has no `{call}`", place, hint, "del" if name == "delitem" else name)
     if "Nesting of literal_unroll" in text:
