@@ -304,7 +304,7 @@ class _Problem:
     def _round(
         self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], found: int
     ) -> int:
-        """What is kept, given some of that; all of it, if nothing is found. Begins anew: less is lost the more is kept."""
+        """More of what is kept, given some of that. Each round begins anew, as less is lost the more is kept."""
         kept_at: dict[Block, int] = {}
         lost_at: dict[Block, int] = {}
         changed = True

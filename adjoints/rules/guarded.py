@@ -4,8 +4,8 @@
     np.sum(np.where(rows, y, 0.0))          dy[i, j] is not 0, though other rows of x be NaN
 
 `GUARDED` gives the helper for such an operation in the place of the one that a rule names; it takes the same. A product
-is computed as always, and those of its elements that are not finite are summed up anew. Other operations, in whose results all of
-an argument takes part, have no adjoint where nothing of the results has.
+is computed as always, and those of its elements that are not finite are summed up anew. Other operations, in whose
+results all of an argument takes part, have no adjoint where nothing of the results has.
 """
 
 from __future__ import annotations
