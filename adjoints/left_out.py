@@ -130,7 +130,9 @@ class _Problem:
         self._accesses = Accesses(function, self._nest)
         self._postdominators = postdominator_tree(function)
         self._order = [block for block in reversed(reverse_postorder(function)) if block in self._postdominators]
-        self._home = {value: block for block in function.blocks for value in (*block.phis, *block.instrs)}
+        self._home: dict[Value, Block] = {
+            value: block for block in function.blocks for value in (*block.phis, *block.instrs)
+        }
         self._headers: dict[Block, Loop] = {loop.header: loop for loop in self._nest.loops}
         self._branches: dict[Block, list[tuple[Block, frozenset[Loop]]]] = {}
         self.bits: dict[Value, int] = {}
