@@ -64,6 +64,8 @@ class Guards:
         if degree is Degree.KEPT or leaves_out(text):
             return self.settled(dy), None
         if vanishes(text) or _is_finite(instr, rule, number):
+            if sum(each is not None for each in rule.adjoints) > 1:  # one guard before the ways part
+                return self.settled(dy), None
             return dy, self._hangs_by.get(dy)
         if degree is Degree.UNCERTAIN and not is_singular(text):
             return dy, self._hangs_by.get(dy)

@@ -130,7 +130,9 @@ class _Problem:
         self._accesses = Accesses(function, self._nest)
         self._postdominators = postdominator_tree(function)
         self._order = [block for block in reversed(reverse_postorder(function)) if block in self._postdominators]
-        self._home = {value: block for block in function.blocks for value in (*block.phis, *block.instrs)}
+        self._home: dict[Value, Block] = {
+            value: block for block in function.blocks for value in (*block.phis, *block.instrs)
+        }
         self._headers: dict[Block, Loop] = {loop.header: loop for loop in self._nest.loops}
         self._branches: dict[Block, list[tuple[Block, frozenset[Loop]]]] = {}
         self.bits: dict[Value, int] = {}
@@ -304,10 +306,7 @@ class _Problem:
     def _round(
         self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], found: int
     ) -> int:
-        """What is kept, given some of that; all of it, if nothing is found.
-
-        Begins anew: less is lost the more is kept.
-        """
+        """More of what is kept, given some of that. Each round begins anew, as less is lost the more is kept."""
         kept_at: dict[Block, int] = {}
         lost_at: dict[Block, int] = {}
         changed = True

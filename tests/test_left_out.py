@@ -537,3 +537,57 @@ def test_emitted_source(case: Program) -> None:
 @pytest.mark.parametrize("case", [each for each in PROGRAMS if each.compiled], ids=lambda case: case.function.__name__)
 def test_compiled(case: Program) -> None:
     check(zg.gradient(case.function)(*copies(case.arguments)), case.expected)
+
+
+def cubes(x):
+    return np.nansum(x * x * x)
+
+
+def cubes_of_products(x):
+    y = x @ np.array([[1.0, 2.0], [3.0, 4.0]])
+    return np.nansum(y * y * y)
+
+
+def logarithms(x):
+    return np.sum(np.where(x > 0.0, np.log(x), 0.0))
+
+
+SECOND = [
+    (cubes, np.array([1.0, nan, 2.0]), np.array([6.0, 0.0, 12.0])),
+    (logarithms, np.array([0.0, 2.0]), np.array([0.0, -0.25])),
+]
+
+
+@pytest.mark.parametrize(("function", "x", "diagonal"), SECOND)
+def test_second_derivatives(function: Any, x: np.ndarray, diagonal: np.ndarray) -> None:
+    gradient = zg.gradient(function)
+
+    def along(x, v):
+        return np.sum(gradient(x) * v)
+
+    v = np.arange(1.0, x.size + 1)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(plain(zg.hessian(function).source(x))(x.copy()), np.diag(diagonal), rtol=1e-12)
+        found = plain(zg.gradient(along, wrt="x").source(x, v))(x.copy(), v)
+    np.testing.assert_allclose(found, diagonal * v, rtol=1e-12)
+
+
+def test_second_derivatives_through_a_product_of_matrices() -> None:
+    x = np.array([[1.0, 2.0], [nan, 1.0]])
+    expected = np.zeros((2, 2, 2, 2))
+    expected[0, :, 0, :] = [[282.0, 606.0], [606.0, 1338.0]]  # 6 w diag(y) w^T of y = (7, 10)
+    with np.errstate(all="ignore"):
+        found = plain(zg.hessian(cubes_of_products).source(x))(x.copy())
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [a_nan_that_counts, a_zero_factor, a_zero_factor_in_memory])
+def test_a_program_without_a_selection_has_no_guards(function: Any) -> None:
+    (arguments,) = (each.arguments for each in PROGRAMS if each.function is function)
+    assert "!= 0.0" not in zg.gradient(function).source(*arguments)
+
+
+def test_a_pullback_in_two_halves() -> None:
+    value, back = zg.pullback(nansum_of_squares, np.array([1.0, nan, 2.0]))
+    assert value == 5.0
+    np.testing.assert_array_equal(back(3.0)[0], [6.0, 0.0, 12.0])

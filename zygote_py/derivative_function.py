@@ -125,7 +125,7 @@ class DerivativeFunction(Generic[P, R]):
         return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(cast(Any, self), instance)
+        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
 
     def __copy__(self) -> Self:
         return self  # as a function is its own copy

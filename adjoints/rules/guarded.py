@@ -4,8 +4,8 @@
     np.sum(np.where(rows, y, 0.0))          dy[i, j] is not 0, though other rows of x be NaN
 
 `GUARDED` gives the helper for such an operation in the place of the one that a rule names; it takes the same. A product
-is computed as always, and term by term only if something in it is not finite. Other operations, in whose results all of
-an argument takes part, have no adjoint where nothing of the results has.
+is computed as always, and those of its elements that are not finite are summed up anew. Other operations, in whose
+results all of an argument takes part, have no adjoint where nothing of the results has.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 from zygote_py.adjoints.rules import linalg, products
 from zygote_py.adjoints.rules.linalg import det_a, inv_a
 from zygote_py.adjoints.rules.opaque import matters, number_matters
-from zygote_py.adjoints.rules.rule import flat
 from zygote_py.ir.helpers import helper
 
 Array = Any
@@ -32,108 +31,101 @@ def unless_zero(product: Number, factor: Number) -> Number:
 
 
 @helper
-def all_finite(x: Array) -> Any:
-    """Whether no element is NaN or infinite; a sum that overflows counts as if one were."""
-    return np.isfinite(np.sum(x))
-
-
-flat(all_finite)
-
-
-@helper
-def product_left(dy: Array, b: Array) -> Array:
-    """The product dy @ b of matrices, without the terms in which dy is 0."""
-    result = np.zeros((dy.shape[0], b.shape[1]), dy.dtype)
-    for i in range(dy.shape[0]):
-        for k in range(dy.shape[1]):
-            for j in range(b.shape[1]):
-                result[i, j] += unless_zero(dy[i, k] * b[k, j], dy[i, k])
-    return result
-
-
-@helper
-def product_right(a: Array, dy: Array) -> Array:
-    """The product a @ dy of matrices, without the terms in which dy is 0."""
-    result = np.zeros((a.shape[0], dy.shape[1]), dy.dtype)
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            for j in range(dy.shape[1]):
-                result[i, j] += unless_zero(a[i, k] * dy[k, j], dy[k, j])
-    return result
-
-
-@helper
-def product_vector(a: Array, dy: Array) -> Array:
-    """The product a @ dy of a matrix and a vector, without the terms in which dy is 0."""
-    result = np.zeros(a.shape[0], dy.dtype)
-    for i in range(a.shape[0]):
-        for k in range(a.shape[1]):
-            result[i] += unless_zero(a[i, k] * dy[k], dy[k])
-    return result
-
-
-@helper
 def guarded_dot_left(b: Array, dy: Array) -> Array:
     """As `dot_left`."""
-    t = np.ascontiguousarray(b).T
-    result = np.dot(dy, t)
-    return result if all_finite(result) else product_left(dy, t)
+    result = np.dot(dy, b.T)
+    for i in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            if not np.isfinite(result[i, j]):
+                result[i, j] = 0.0
+                for k in range(dy.shape[1]):
+                    result[i, j] += unless_zero(dy[i, k] * b[j, k], dy[i, k])
+    return result
+
+
+@helper
+def guarded_dot_left_strided(b: Array, dy: Array) -> Array:
+    """As `dot_left_strided`."""
+    return guarded_dot_left(np.ascontiguousarray(b), dy)
 
 
 @helper
 def guarded_dot_left_complex(b: Array, dy: Array) -> Array:
     """As `dot_left_complex`."""
-    t = np.conj(b).T
-    result = np.dot(dy, t)
-    return result if all_finite(result) else product_left(dy, t)
+    return guarded_dot_left(np.conj(b), dy)
 
 
 @helper
 def guarded_dot_right(a: Array, dy: Array) -> Array:
     """As `dot_right`, of matrices."""
-    t = np.ascontiguousarray(a).T
-    result = np.dot(t, dy)
-    return result if all_finite(result) else product_right(t, dy)
+    result = np.dot(a.T, dy)
+    for i in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            if not np.isfinite(result[i, j]):
+                result[i, j] = 0.0
+                for k in range(dy.shape[0]):
+                    result[i, j] += unless_zero(a[k, i] * dy[k, j], dy[k, j])
+    return result
+
+
+@helper
+def guarded_dot_right_strided(a: Array, dy: Array) -> Array:
+    """As `dot_right_strided`, of matrices."""
+    return guarded_dot_right(np.ascontiguousarray(a), dy)
 
 
 @helper
 def guarded_dot_right_complex(a: Array, dy: Array) -> Array:
     """As `dot_right_complex`."""
-    t = np.conj(a).T
-    result = np.dot(t, dy)
-    return result if all_finite(result) else product_right(t, dy)
+    return guarded_dot_right(np.conj(a), dy)
 
 
 @helper
 def guarded_matvec_right(a: Array, dy: Array) -> Array:
     """As `dot_right`, of a matrix and a vector."""
-    t = np.ascontiguousarray(a).T
-    result = np.dot(t, dy)
-    return result if all_finite(result) else product_vector(t, dy)
+    result = np.dot(a.T, dy)
+    for i in range(result.shape[0]):
+        if not np.isfinite(result[i]):
+            result[i] = 0.0
+            for k in range(dy.shape[0]):
+                result[i] += unless_zero(a[k, i] * dy[k], dy[k])
+    return result
+
+
+@helper
+def guarded_matvec_right_strided(a: Array, dy: Array) -> Array:
+    """As `dot_right_strided`, of a matrix and a vector."""
+    return guarded_matvec_right(np.ascontiguousarray(a), dy)
 
 
 @helper
 def guarded_matvec_right_complex(a: Array, dy: Array) -> Array:
     """As `matvec_right_complex`."""
-    t = np.conj(a).T
-    result = np.dot(t, dy)
-    return result if all_finite(result) else product_vector(t, dy)
+    return guarded_matvec_right(np.conj(a), dy)
 
 
 @helper
 def guarded_vecmat_left(b: Array, dy: Array) -> Array:
     """As `vecmat_left`."""
-    t = np.ascontiguousarray(b)
-    result = np.dot(t, dy)
-    return result if all_finite(result) else product_vector(t, dy)
+    result = np.dot(b, dy)
+    for i in range(result.shape[0]):
+        if not np.isfinite(result[i]):
+            result[i] = 0.0
+            for k in range(dy.shape[0]):
+                result[i] += unless_zero(b[i, k] * dy[k], dy[k])
+    return result
+
+
+@helper
+def guarded_vecmat_left_strided(b: Array, dy: Array) -> Array:
+    """As `vecmat_left_strided`."""
+    return guarded_vecmat_left(np.ascontiguousarray(b), dy)
 
 
 @helper
 def guarded_vecmat_left_complex(b: Array, dy: Array) -> Array:
     """As `vecmat_left_complex`."""
-    t = np.conj(b)
-    result = np.dot(t, dy)
-    return result if all_finite(result) else product_vector(t, dy)
+    return guarded_vecmat_left(np.conj(b), dy)
 
 
 @helper
@@ -206,9 +198,7 @@ def guarded_solve_b(a: Array, dy: Array) -> Array:
 @helper
 def guarded_solve_a(y: Array, db: Array) -> Array:
     """As `solve_a`."""
-    t = np.conj(y.T)
-    result = np.dot(db, t)
-    return -result if all_finite(result) else -product_left(db, t)
+    return -guarded_dot_left(np.conj(y), db)
 
 
 @helper
@@ -229,12 +219,14 @@ def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
 
 GUARDED: dict[Callable[..., object], Callable[..., object]] = {
     products.dot_left: guarded_dot_left,
-    products.dot_left_strided: guarded_dot_left,
+    products.dot_left_strided: guarded_dot_left_strided,
     products.dot_left_complex: guarded_dot_left_complex,
+    products.dot_right: guarded_dot_right,
+    products.dot_right_strided: guarded_dot_right_strided,
     products.dot_right_complex: guarded_dot_right_complex,
     products.matvec_right_complex: guarded_matvec_right_complex,
     products.vecmat_left: guarded_vecmat_left,
-    products.vecmat_left_strided: guarded_vecmat_left,
+    products.vecmat_left_strided: guarded_vecmat_left_strided,
     products.vecmat_left_complex: guarded_vecmat_left_complex,
     products.matvec_left: guarded_matvec_left,
     products.vecmat_right: guarded_vecmat_right,
@@ -248,10 +240,14 @@ GUARDED: dict[Callable[..., object], Callable[..., object]] = {
     linalg.inv_a: guarded_inv_a,
     linalg.det_a: guarded_det_a,
 }
+_OF_VECTORS: dict[Callable[..., object], Callable[..., object]] = {
+    products.dot_right: guarded_matvec_right,
+    products.dot_right_strided: guarded_matvec_right_strided,
+}
 
 
 def guarded(function: Callable[..., object], rank: int) -> Callable[..., object]:
     """The helper for a value that may be left out, of so many dimensions; the function itself if there is none."""
-    if function in (products.dot_right, products.dot_right_strided):
-        return guarded_dot_right if rank == 2 else guarded_matvec_right
+    if rank == 1 and function in _OF_VECTORS:
+        return _OF_VECTORS[function]
     return GUARDED.get(function, function)
