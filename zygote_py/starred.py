@@ -41,7 +41,7 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     )
     namespace: dict[str, Any] = {"__name__": func.__module__}
     exec(compile(text, code.co_filename, "exec"), namespace)
-    made = namespace["make"](func)
+    made = namespace["make"](numba_adapter.called_function(primal))
     made.__code__ = made.__code__.replace(co_firstlineno=numba_adapter.definition_line(func))
     made.__module__ = func.__module__
     if not numba_adapter.is_dispatcher(primal):

@@ -232,12 +232,26 @@ class Fingerprint:
         else:
             raise NotCacheable(f"a {kind.__name__}, whose content is not known")
 
+    def _options(self, options: Mapping[str, object]) -> None:
+        """Options of Numba's decorator; the order of a set is not the same in every process."""
+        for name, option in sorted(options.items()):
+            self.add("option", name, sorted(map(repr, option)) if isinstance(option, set | frozenset) else option)
+
     def _dispatcher(self, value: Any) -> None:
         """A function decorated with `njit`."""
         if not numba_adapter.is_plain_dispatcher(value):
             raise NotCacheable(f"{value.__name__} is not compiled from its own source")
         if self._is_new(value, "njit"):
-            self.add(sorted((name, repr(option)) for name, option in numba_adapter.options_of(value).items()))
+            self._options(numba_adapter.options_of(value))
+            for name, kind in numba_adapter.locals_of(value):
+                self.add("local", name)
+                self.type(kind)
+            signatures = numba_adapter.signatures_of(value)
+            self.add("signatures", None if signatures is None else len(signatures))
+            for signature in signatures or ():
+                self.add(len(signature.args))
+                for kind in (*signature.args, signature.return_type):
+                    self.type(kind)
             self.function(value.py_func)
 
     def _structure(self, cls: Any) -> None:
@@ -325,7 +339,7 @@ def fingerprint(
         )
         asked = asked.inner
     options: Mapping[str, object] = request.options
-    found.add(sorted((name, repr(option)) for name, option in options.items()))
+    found._options(options)
     for each in rules:
         found.add("rule")
         found.value(each)

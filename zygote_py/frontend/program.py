@@ -136,6 +136,7 @@ class Program:
                     "pass numbers, arrays and tuples of them",
                     recursive.name,
                 )
+        self._keep_options(caught)
         places = Counter(callee for found in self._calls.values() for callee in found)
         sizes: dict[st.TypedFunction, int] = {}
 
@@ -151,6 +152,24 @@ class Program:
             return 1 if function in self._chosen else sizes[function]
 
         size(root)
+
+    def _keep_options(self, caught: Collection[st.TypedFunction]) -> None:
+        """Let what is compiled with other options than its caller stay a function, so that it has its own."""
+        for caller, callees in self._calls.items():
+            for callee in callees:
+                own, around = (numba_adapter.semantic(each.options) for each in (callee, caller))
+                if own == around or callee in self._chosen or callee.given is not None:
+                    continue
+                what = _no_routine(callee) or ("an argument that may raise in `try`" if callee in caught else "")
+                if not what:
+                    self._chosen.add(callee)
+                elif dict(own).get("error_model") != dict(around).get("error_model"):
+                    raise refuse(
+                        f"`{callee.name}` has another error_model than its caller, and takes or returns {what}",
+                        callee.loc,
+                        "give both functions the same error_model",
+                        callee.name,
+                    )
 
 
 def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) -> st.TypedFunction:

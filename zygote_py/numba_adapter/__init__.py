@@ -13,10 +13,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from zygote_py.numba_adapter.decorations import locals_of, semantic, signatures_of
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
+    arguments_of_decorator,
     asm_text,
+    called_function,
     decorated,
+    differentiated_function,
     is_compile_time,
     is_dispatcher,
     is_from_cache,
@@ -77,8 +81,10 @@ __all__ = [
     "Form",
     "GivenType",
     "Partial",
+    "arguments_of_decorator",
     "array_members",
     "asm_text",
+    "called_function",
     "can_call",
     "constructed_by",
     "constructor_of",
@@ -86,6 +92,7 @@ __all__ = [
     "decorated",
     "default_of",
     "definition_line",
+    "differentiated_function",
     "embed",
     "entry_of",
     "entry_of_seed",
@@ -108,6 +115,7 @@ __all__ = [
     "item_type",
     "jit_is_disabled",
     "llvm_text",
+    "locals_of",
     "made_by",
     "make_dispatcher",
     "make_identities",
@@ -123,8 +131,10 @@ __all__ = [
     "register_as_dispatcher",
     "result_type",
     "sealed",
+    "semantic",
     "settings",
     "signature_of_given",
+    "signatures_of",
     "spread",
     "supported_callables",
     "taken_out",
