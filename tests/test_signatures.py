@@ -1,4 +1,4 @@
-"""Functions that are compiled for given signatures, called and differentiated: which one is taken, what is converted."""
+"""Functions that are compiled for given signatures: which one a call takes, what is converted, what options hold."""
 
 from __future__ import annotations
 

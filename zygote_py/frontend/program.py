@@ -10,6 +10,7 @@ as long as the program, or nearly.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -20,6 +21,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.frontend.renaming import divisions
 from zygote_py.frontend.values import is_tuple, leaves_of, plain
 from zygote_py.ir.core import Loc, Param, Routine, Type
 from zygote_py.ir.types import components_of, names_of
@@ -154,22 +156,42 @@ class Program:
         size(root)
 
     def _keep_options(self, caught: Collection[st.TypedFunction]) -> None:
-        """Let what is compiled with other options than its caller stay a function, so that it has its own."""
+        """Let what is compiled with other options than its caller stay a function, so that it has its own.
+
+        Where only the error models differ, it need not if there is no division, or if all can be written as NumPy's.
+        """
         for caller, callees in self._calls.items():
             for callee in callees:
-                own, around = (numba_adapter.semantic(each.options) for each in (callee, caller))
+                own, around = (dict(numba_adapter.semantic(each.options)) for each in (callee, caller))
                 if own == around or callee in self._chosen or callee.given is not None:
                     continue
+                if own | {"error_model": ""} == around | {"error_model": ""}:
+                    found = self._divisions(callee)
+                    if found <= ({operator.truediv} if own.get("error_model") == "numpy" else set()):
+                        continue
                 what = _no_routine(callee) or ("an argument that may raise in `try`" if callee in caught else "")
                 if not what:
                     self._chosen.add(callee)
-                elif dict(own).get("error_model") != dict(around).get("error_model"):
+                elif own.get("error_model") != around.get("error_model"):
                     raise refuse(
                         f"`{callee.name}` has another error_model than its caller, and takes or returns {what}",
                         callee.loc,
                         "give both functions the same error_model",
                         callee.name,
                     )
+
+    def _divisions(self, function: st.TypedFunction) -> set[object]:
+        """The operators by which a function divides numbers, and those that would be inlined into it."""
+        found: set[object] = set()
+        seen = {function}
+        pending = [function]
+        while pending:
+            each = pending.pop()
+            found |= divisions(each)
+            new = [callee for callee in self._calls[each] if callee not in seen and callee not in self._chosen]
+            seen.update(new)
+            pending += new
+        return found
 
 
 def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) -> st.TypedFunction:

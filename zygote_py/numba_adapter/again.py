@@ -86,7 +86,7 @@ def _again(function: Any, session: Session) -> Type:
         case AgainType() | AgainClosureType():
             return function
         case CalleeType():
-            return AgainType(AgainCallee(function.func, session, function.decorated, function.how))
+            return AgainType(AgainCallee(function.func, session, function.source, function.how))
         case ClosureType():
             return AgainClosureType(function.maker, function.types)
         case types.Dispatcher() if is_from_source(function.dispatcher):

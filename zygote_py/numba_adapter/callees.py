@@ -32,9 +32,18 @@ from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
-from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source, is_plainly_decorated, semantic
+from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.messages import definition_of, note_calls
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.sources import (
+    Found,
+    find,
+    has_source,
+    python_source,
+    remembered,
+    signature_of_source,
+    takes_as_given,
+)
 
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
 _numbers = itertools.count()
@@ -67,7 +76,7 @@ class Session(Same):
         self.derived: dict[object, st.TypedFunction] = {}  # derivatives (see `derived`)
         self.deriving: set[object] = set()  # those being made
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
-        self.callers: dict[object, Any] = {}  # of decorated functions, Python functions that call them
+        self.written: dict[object, Any] = {}  # functions that are written around the user's, by what they are for
         self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
@@ -204,13 +213,14 @@ def current_session() -> Session | None:
 class Callee(Same):
     """What stands in a function that is being typed for another function, which it may call.
 
-    `decorated` is the decorated function that it is; of one that is not, `how` says how it is compiled.
+    `source` is what it is if not that function itself: a decorated function, or what else has a source (see `sources`).
+    Of a function that is not decorated, `how` says how it is compiled.
     """
 
-    def __init__(self, func: Any, session: Session, decorated: Any = None, how: Decoration | None = None) -> None:
+    def __init__(self, func: Any, session: Session, source: Any = None, how: Decoration | None = None) -> None:
         self.func = func
         self.session = session
-        self.decorated = decorated
+        self.source = source
         self.how = how
 
 
@@ -219,32 +229,34 @@ class CalleeType(Same, types.Callable, types.Opaque):
 
     def __init__(self, callee: Callee, what: str = "") -> None:
         self.func = callee.func
-        self.decorated = callee.decorated
+        self.source = callee.source
         self.how = callee.session.decoration(callee.how)
         self._session = callee.session
-        identity = id(callee.func if self.decorated is None else self.decorated)
+        identity = id(callee.func if self.source is None else self.source)
         how = "" if self.how is None else f" {self.how}"
         super().__init__(f"{what}function {callee.func.__qualname__} at {identity}{how} in {callee.session.number}")
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
-        return self._session.typed(self.func, *self.taken(argument_types))
+        found = self.found(argument_types)
+        return self._session.typed(found.func, found.types, found.how)
 
-    def taken(self, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decoration | None]:
-        """The types that arguments of these types are taken as, and how the function is compiled for them."""
-        if self.decorated is None:
-            return tuple(map(types.unliteral, given)), self.how
-        return chosen(self.decorated, given)
+    def found(self, given: tuple[Type, ...]) -> Found:
+        """The Python function that arguments of these types come to, and the types that it takes them as."""
+        if self.source is None:
+            return Found(self.func, tuple(map(types.unliteral, given)), self.how)
+        return find(self.source, given, self._session)
 
     @property
     def caller(self) -> Any:
         """A Python function that calls it, where it takes its arguments in ways of its own; else the function."""
-        if self.decorated is None or is_plainly_decorated(self.decorated):
+        if self.source is None or takes_as_given(self.source):
             return self.func
-        callers = self._session.callers
-        if self.decorated not in callers:
-            callers[self.decorated] = calling(self.decorated)
-        return callers[self.decorated]
+        return remembered(self._session, self.source, lambda: calling(self.source, self.func))
+
+    def signature(self) -> inspect.Signature | None:
+        """The parameters; None if arguments are taken by their places only."""
+        return inspect.signature(self.func) if self.source is None else signature_of_source(self.source)
 
     def unify(self, context: object, other: Type) -> Type | None:
         """Numba asks for a type that holds values of both."""
@@ -252,9 +264,15 @@ class CalleeType(Same, types.Callable, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        pysig, folded = fold(self.func, args, kws, {}, literals=True)
-        taken, how = self.taken(folded)
-        return signature(self._session.result_type(self.func, taken, how), *taken).replace(pysig=pysig)
+        pysig, folded = self.signature(), tuple(args)
+        if pysig is not None:
+            pysig, folded = fold_signature(pysig, self.func, args, kws, {}, literals=True)
+        elif kws:
+            raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places")
+        found = self.found(folded)
+        return signature(self._session.result_type(found.func, found.types, found.how), *found.types).replace(
+            pysig=pysig
+        )
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
@@ -277,7 +295,8 @@ class AgainType(CalleeType):
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, as one that runs again."""
-        return self._session.typed_again(self.func, *self.taken(argument_types))
+        found = self.found(argument_types)
+        return self._session.typed_again(found.func, found.types, found.how)
 
 
 @typeof_impl.register(AgainCallee)
@@ -286,14 +305,13 @@ def _typeof_again(value: AgainCallee, context: object) -> Type:
 
 
 def fold(
-    func: Any, args: Sequence[Type], kws: Mapping[str, Type], defaults: Mapping[str, Type], literals: bool = False
+    func: Any, args: Sequence[Type], kws: Mapping[str, Type], defaults: Mapping[str, Type]
 ) -> tuple[inspect.Signature, tuple[Type, ...]]:
     """The parameters of a function and the types of the arguments for them; `defaults` are those that are no constants.
 
-    With `literals`, it is told of a constant that it is one. Raises numba's TypingError for arguments that the function
-    does not take.
+    Raises numba's TypingError for arguments that the function does not take.
     """
-    return fold_signature(inspect.signature(func), func, args, kws, defaults, literals)
+    return fold_signature(inspect.signature(func), func, args, kws, defaults)
 
 
 def fold_signature(
@@ -304,7 +322,10 @@ def fold_signature(
     defaults: Mapping[str, Type],
     literals: bool = False,
 ) -> tuple[inspect.Signature, tuple[Type, ...]]:
-    """The same for what has the parameters `pysig`, and comes of `func`."""
+    """The same for what has the parameters `pysig`, and comes of `func`.
+
+    With `literals`, it is told of a constant that it is one.
+    """
     try:
         bound = pysig.bind(*args, **dict(kws)).arguments
     except TypeError as error:
@@ -341,8 +362,8 @@ def _typeof_callee(value: Callee, context: object) -> Type:
 def callee_type(function: Any, session: Session) -> CalleeType:
     """The type of a function, decorated or not, that is called without being held by a variable: a method."""
     if function not in session.types:
-        decorated = function if is_from_source(function) else None
-        session.types[function] = CalleeType(Callee(getattr(decorated, "py_func", function), session, decorated))
+        made = Callee(python_source(function), session, function) if has_source(function) else Callee(function, session)
+        session.types[function] = CalleeType(made)
     return session.types[function]
 
 
@@ -351,11 +372,11 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
 
     A function that is not decorated is compiled as that which captures it: `how` says how that is.
     """
-    kind, decorated = Callee, None
+    kind, source = Callee, None
     if isinstance(value, Checkpointed):
         kind, value = AgainCallee, value.func
-    if is_from_source(value):
-        decorated, value = value, value.py_func
+    if has_source(value):
+        source, value = value, python_source(value)
     elif not isinstance(value, FunctionType) or is_known_to_numba(value):
         if kind is Callee:
             return None
@@ -367,7 +388,7 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
             "put the function into a module that is not a test",
             "assert",
         )
-    return kind(value, session, decorated, how)
+    return kind(value, session, source, how)
 
 
 def is_known_to_numba(value: object) -> bool:
@@ -385,16 +406,17 @@ def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session)
     if isinstance(type, CalleeType):
         return None if is_helper(type.func) else type.typed(argument_types)
     if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
-        return session.typed(type.dispatcher.py_func, *chosen(type.dispatcher, argument_types))
+        found = find(type.dispatcher, argument_types, session)
+        return session.typed(found.func, found.types, found.how)
     closure: Any = type
     return closure.typed(argument_types) if hasattr(type, "maker") and isinstance(type, types.BaseTuple) else None
 
 
-def signature_of(type: Any) -> inspect.Signature:
-    """The parameters of a function that is to be inlined."""
+def signature_of(type: Any) -> inspect.Signature | None:
+    """The parameters of a function that is to be inlined; None if its arguments are taken by their places only."""
     if isinstance(type, types.Dispatcher):
         return inspect.signature(type.dispatcher.py_func)
-    found: inspect.Signature = inspect.signature(type.func) if isinstance(type, CalleeType) else type.signature()
+    found: inspect.Signature | None = type.signature()
     return found
 
 

@@ -10,7 +10,7 @@ it: the signature whose conversions are the cheapest, the first of equals; argum
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,16 +117,21 @@ def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decor
     template: Any = make_concrete_template(f"CallTemplate({name})", key=name, signatures=list(signatures))
     found = template(cpu_target.typing_context).apply(given, {})
     if found is None:
-        shown = ", ".join(map(str, map(types.unliteral, given)))
-        known = " and ".join(f"({', '.join(map(str, each.args))})" for each in signatures)
-        raise errors.TypingError(f"`{name}` was compiled for {known} only, and is called with ({shown})")
+        raise errors.TypingError(misfit_text(name, [each.args for each in signatures], given))
     result = None if _holds_functions(found.return_type) else found.return_type
     return tuple(found.args), replace(decoration, result=result)
 
 
+def misfit_text(name: str, known: Sequence[Sequence[Type]], given: Sequence[Type]) -> str:
+    """What is wrong with a call that fits none of the signatures that a function was compiled for."""
+    shown = " and ".join(f"({', '.join(map(str, each))})" for each in known)
+    asked = ", ".join(str(types.unliteral(each)) for each in given)
+    return f"`{name}` was compiled for {shown} only, and is called with ({asked})"
+
+
 def is_ambiguous(value: Any, given: tuple[Type, ...]) -> bool:
     """Whether several signatures fit arguments equally well: called from Python, Numba raises an error then."""
-    signatures = None if value is None else signatures_of(value)
+    signatures = signatures_of(value) if is_from_source(value) else None
     if not signatures:
         return False
     try:

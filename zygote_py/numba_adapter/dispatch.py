@@ -181,15 +181,19 @@ def py_func_of(value: Any) -> Callable[..., object]:
 
 def called_function(value: Any) -> Any:
     """What to call for the source of a function: the Python function, or what takes arguments in a way of its own."""
-    return value if is_from_source(value) and not is_plainly_decorated(value) else py_func_of(value)
+    from zygote_py.numba_adapter.sources import has_source, takes_as_given
+
+    return value if has_source(value) and not takes_as_given(value) else py_func_of(value)
 
 
 def differentiated_function(value: Any) -> Callable[..., object]:
     """The Python function to differentiate for a callable: its source, or a function that calls it."""
+    from zygote_py.numba_adapter.sources import has_source, python_source
+
     called = called_function(value)
-    if called is not value or not is_dispatcher(value):
+    if called is not value or not has_source(value):
         return called  # type: ignore[no-any-return]
-    made: Any = calling(value)
+    made: Any = calling(value, python_source(value))
     made.called_directly = value
     return made  # type: ignore[no-any-return]
 

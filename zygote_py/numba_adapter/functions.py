@@ -37,6 +37,7 @@ from zygote_py.numba_adapter.derived import type_of_made
 from zygote_py.numba_adapter.dispatch import made_for
 from zygote_py.numba_adapter.given import given_callee
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.sources import WITH_SOURCE, has_source
 
 _FUNCTIONS = (
     python_types.FunctionType,
@@ -46,6 +47,7 @@ _FUNCTIONS = (
     np.ufunc,
     Dispatcher,
     Ignored,
+    *WITH_SOURCE,
 )
 _MOST_KEPT = 512
 
@@ -250,7 +252,7 @@ def as_callees(type_: Any, session: Session) -> Any:
         callee = given_callee(func, session)
         if callee is not None:
             return numba_typeof(callee)
-        if isinstance(func, python_types.FunctionType) or is_from_source(func):
+        if isinstance(func, python_types.FunctionType) or has_source(func):
             return callee_type(func, session)
         return known_function(func) or numba_typeof(func)
     if isinstance(type_, types.Dispatcher):
