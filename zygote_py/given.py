@@ -146,7 +146,8 @@ def calling(function: Any, target: Any = None) -> Callable[..., Any]:
     made.__code__ = made.__code__.replace(
         co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
     )
-    made.__name__, made.__qualname__ = function.__name__, target.__qualname__
+    made.__name__ = getattr(function, "__name__", target.__name__)
+    made.__qualname__ = target.__qualname__
     made.__defaults__, made.__kwdefaults__ = target.__defaults__, target.__kwdefaults__
     return made
 

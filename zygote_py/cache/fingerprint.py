@@ -223,6 +223,8 @@ class Fingerprint:
             self._dispatcher(value)
         elif isinstance(value, type) and _is_structure(value):
             self._structure(value)
+        elif numba_adapter.has_source(value):
+            self._source(value)
         elif (name := _known(value)) is not None:
             self.add("known", name)
         elif kind is FunctionType:
@@ -253,6 +255,20 @@ class Fingerprint:
                 for kind in (*signature.args, signature.return_type):
                     self.type(kind)
             self.function(value.py_func)
+
+    def _source(self, value: Any) -> None:
+        """What `vectorize`, `guvectorize`, `stencil` and `cfunc` make."""
+        content = numba_adapter.content_of_source(value)
+        if content is None:
+            raise NotCacheable(f"{value.__name__} compiles what it is called with")
+        if self._is_new(value, type(value).__name__):
+            source, words, kinds = content
+            self._options(numba_adapter.options_of_source(value))
+            for word in words:
+                self.value(tuple(word) if isinstance(word, list) else word)
+            for kind in kinds:
+                self.type(kind)
+            self.function(source)
 
     def _structure(self, cls: Any) -> None:
         """A NamedTuple or a frozen dataclass: what its fields are called, and all that it defines."""

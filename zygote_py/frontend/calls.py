@@ -42,7 +42,7 @@ from zygote_py.frontend.iteration import (
 from zygote_py.frontend.keywords import by_position
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.core import Const, Foreign, Operand, Type
 from zygote_py.ir.types import components_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     callee = at.read(expression.callee).static
     if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
+    if isinstance(callee_type, types.ExternalFunctionPointer) and callable(callee):
+        callee = _foreign(callee)
     makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
     read = at.read_whole if makes else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
@@ -125,6 +127,17 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         args, keywords = by_position(callee, args, keywords)
     new = creation.call(at, callee, args, keywords, type_)
     return new if new is not None else _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+_pointers: dict[int, Foreign] = {}  # C functions, which cannot be hashed, by their identity
+
+
+def _foreign(pointer: Callable[..., object]) -> Foreign:
+    """A C function as a callable of the IR."""
+    if id(pointer) not in _pointers:
+        name = _name(pointer)
+        _pointers[id(pointer)] = Foreign(pointer, name if name.isidentifier() else "function")
+    return _pointers[id(pointer)]
 
 
 def _simple(

@@ -254,10 +254,12 @@ class _Inliner:
         """The function that is called, if it has a body, the callable's type, and the call with the method's object."""
         method = self._methods.get(call.callee)
         own = self._types[call.callee]
-        if method is not None and numba_adapter.is_object(self._types[method.value]):
+        if method is not None:
             this = self._types[method.value]
-            call = dataclasses.replace(call, args=(method.value, *call.args), types=(this, *call.types))
-            own = self._typed.member_of(this, method.name) or types.none
+            member = self._typed.member_of(this, method.name)
+            if member is not None or numba_adapter.is_object(this):
+                call = dataclasses.replace(call, args=(method.value, *call.args), types=(this, *call.types))
+                own = member or types.none
         return self._typed.callee_of(own, call.types), own, call
 
     def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.messages import definition_line
     from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
+    from zygote_py.numba_adapter.sources import content_of_source, has_source, options_of_source
     from zygote_py.numba_adapter.supported import array_members, supported_callables
 
 __all__ = [
@@ -88,6 +89,7 @@ __all__ = [
     "can_call",
     "constructed_by",
     "constructor_of",
+    "content_of_source",
     "cross2d",
     "decorated",
     "default_of",
@@ -98,6 +100,7 @@ __all__ = [
     "entry_of_seed",
     "fields_of_object",
     "function_of",
+    "has_source",
     "holds_functions",
     "is_checkpoint",
     "is_choice",
@@ -124,6 +127,7 @@ __all__ = [
     "object_of",
     "opened",
     "options_of",
+    "options_of_source",
     "parameters_of",
     "put_back",
     "py_func_of",
@@ -149,6 +153,9 @@ __all__ = [
 
 # What the compiler needs, and a gradient out of the cache does not: imported when it is asked for.
 _LATER = {
+    "content_of_source": "zygote_py.numba_adapter.sources.content_of_source",
+    "has_source": "zygote_py.numba_adapter.sources.has_source",
+    "options_of_source": "zygote_py.numba_adapter.sources.options_of_source",
     "CLOSURE": "zygote_py.numba_adapter.closures.SELF",
     "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
     "DerivedCall": "zygote_py.numba_adapter.derived.DerivedCall",

@@ -34,6 +34,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.messages import definition_of, note_calls
+from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
 from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.sources import (
     Found,
@@ -375,7 +376,10 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
     kind, source = Callee, None
     if isinstance(value, Checkpointed):
         kind, value = AgainCallee, value.func
-    if has_source(value):
+    overloaded = None if session.frozen else overloaded_function(value)
+    if overloaded is not None:
+        source = remembered(session, value, lambda: overloaded)
+    elif has_source(value):
         source, value = value, python_source(value)
     elif not isinstance(value, FunctionType) or is_known_to_numba(value):
         if kind is Callee:
@@ -399,6 +403,14 @@ def is_known_to_numba(value: object) -> bool:
     except Exception:  # Numba raises errors of several kinds for what it does not know
         return False
     return True
+
+
+def overloaded_type(type: Type, name: str, session: Session, accessor: bool = False) -> CalleeType | None:
+    """The type of the function that another package gave Numba for a method or an attribute; None if there is none."""
+    found = overloaded_member(type, name, accessor)
+    if found is None or session.frozen:
+        return None
+    return callee_type(remembered(session, found.templates, lambda: found), session)
 
 
 def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:

@@ -38,6 +38,7 @@ from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.unknown import unknown
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.
@@ -65,6 +66,7 @@ class CapturesToArguments(FunctionPass):
         """Change the IR of `state` in place."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
         keys = set(_keys(state.func_ir))
+        make_absolute(state)
         take_given(state)
         take_derivers(state)
         if state.closure is not None:

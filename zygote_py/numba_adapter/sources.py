@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from numba import types
 from numba.core import errors
 from numba.core.ccallback import CFunc
 from numba.core.registry import cpu_target
@@ -32,6 +33,7 @@ from zygote_py.numba_adapter.decorations import (
     misfit_text,
     semantic,
 )
+from zygote_py.numba_adapter.overloads import Overloaded, find_overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Kernel:
         self.found = found
 
 
-WITH_SOURCE = (Kernel, CFunc, DUFunc, GUFunc, StencilFunc)
+WITH_SOURCE = (Kernel, CFunc, DUFunc, GUFunc, StencilFunc, Overloaded)
 
 
 def has_source(value: object) -> bool:
@@ -63,11 +65,48 @@ def python_source(value: Any) -> Any:
     """The user's own Python function behind a callable that has one."""
     if isinstance(value, Kernel):
         return value.found.func
+    if isinstance(value, Overloaded):
+        return value.source
     if isinstance(value, CFunc):
         return vars(value)["_pyfunc"]
     if isinstance(value, StencilFunc):
         return value.kernel_ir.func_id.func
     return (value._dispatcher if isinstance(value, DUFunc | GUFunc) else value).py_func  # type: ignore[union-attr]
+
+
+def content_of_source(value: Any) -> tuple[Any, list[object], list[Type]] | None:
+    """What a callable does, beside its options: its Python source, words and types; None if that is not known.
+
+    Of a ufunc that compiles what it is called with, it is known as long as it has not.
+    """
+    if isinstance(value, CFunc):
+        own = vars(value)
+        held = own["_compiler"].locals
+        return own["_pyfunc"], sorted(held), [*own["_sig"].args, own["_sig"].return_type, *map(held.get, sorted(held))]
+    if isinstance(value, StencilFunc):
+        options = value.options
+        standard = tuple(options.get("standard_indexing", ()))
+        return python_source(value), ["cval" in options, options.get("cval"), standard, value.neighborhood], []
+    if not isinstance(value, DUFunc | GUFunc):
+        return None
+    ufunc: Any = value
+    dispatcher = ufunc._dispatcher
+    if not ufunc._frozen and dispatcher.overloads:
+        return None
+    words = [ufunc._frozen, sorted(dispatcher.locals), len(dispatcher.overloads)]
+    if isinstance(value, GUFunc):
+        words.append(ufunc.gufunc_builder.signature)
+    kinds = [dispatcher.locals[name] for name in sorted(dispatcher.locals)]
+    kinds += [kind for each in dispatcher.overloads for kind in (*each.args, each.return_type)]
+    return python_source(value), words, kinds
+
+
+def options_of_source(value: Any) -> dict[str, object]:
+    """The options that a callable was made with."""
+    if isinstance(value, StencilFunc):
+        return {}
+    made: Any = vars(value)["_compiler"] if isinstance(value, CFunc) else value._dispatcher
+    return dict(made.targetoptions)
 
 
 def takes_as_given(value: Any) -> bool:
@@ -79,22 +118,41 @@ def signature_of_source(value: Any) -> inspect.Signature | None:
     """The parameters of a callable; None if it takes its arguments by position only, in a number that may vary."""
     if isinstance(value, DUFunc | GUFunc):
         return None
+    if isinstance(value, StencilFunc):
+        from zygote_py.numba_adapter.stencils import signature_of_stencil
+
+        return signature_of_stencil(value)
     return inspect.signature(python_source(value))
 
 
 def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
     """What a call with arguments of these types comes to. Raises numba's TypingError if there is nothing."""
-    from zygote_py.numba_adapter.elementwise import find_in_ufunc
+    from zygote_py.numba_adapter.elementwise import find_in_gufunc, find_in_ufunc
+    from zygote_py.numba_adapter.stencils import find_in_stencil
 
     match value:
         case Kernel():
             return value.found
+        case Overloaded():
+            return _of_overload(value, given, session)
         case CFunc():
             return _of_cfunc(value, given)
         case DUFunc():
             return find_in_ufunc(value, given, session)
+        case GUFunc():
+            return find_in_gufunc(value, given, session)
+        case StencilFunc():
+            return find_in_stencil(value, given, session)
         case _:
             return Found(value.py_func, *chosen(value, given))
+
+
+def _of_overload(value: Overloaded, given: tuple[Type, ...], session: Any) -> Found:
+    key = value, given
+    if key not in session.written:
+        session.written[key] = find_overload(value, given)
+    func, how = session.written[key]
+    return Found(func, tuple(map(types.unliteral, given)), how)
 
 
 def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:

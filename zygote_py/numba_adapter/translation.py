@@ -20,7 +20,7 @@ from numba.core.unsafe import eh
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import Callee, Session, signature_of, typed_callee
+from zygote_py.numba_adapter.callees import Callee, Session, overloaded_type, signature_of, typed_callee
 from zygote_py.numba_adapter.captures import Captures, loc_of
 from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
 from zygote_py.numba_adapter.dispatch import typeof
@@ -71,9 +71,11 @@ class Translation:
             ),
             signature_of=lambda type: signature_of(called_of(type, session)),
             accessor_of=lambda type, name: (
-                accessor_type(type, name, session) or object_member(type, name, session, accessor=True)
+                accessor_type(type, name, session)
+                or object_member(type, name, session, accessor=True)
+                or overloaded_type(type, name, session, accessor=True)
             ),
-            member_of=lambda type, name: object_member(type, name, session),
+            member_of=lambda type, name: object_member(type, name, session) or overloaded_type(type, name, session),
         )
 
     def _block(self, block: Any) -> st.TypedBlock:
