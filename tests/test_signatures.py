@@ -236,6 +236,11 @@ def test_each_function_keeps_its_options():
     outer = njit(fastmath=True)(lambda x: is_missing(x) * x)
     assert "@njit(fastmath=False)\ndef is_missing_forward" in gradient(outer).source(types.float64)
 
+    some = njit(fastmath={"nnan", "contract"})(lambda a: np.sum(a * a))
+    assert "@njit(fastmath={'contract', 'nnan'})\ndef lambda__" in gradient(lambda a: some(a)).source(types.f8[:])
+    short = njit(fastmath=True)(lambda x: x * x)  # computed more strictly, and inlined
+    assert "fastmath" not in gradient(lambda x: short(x)).source(types.f8)
+
 
 def test_divisions_by_zero_are_those_of_the_function_with_the_division():
     @njit("f8(f8)", error_model="numpy")

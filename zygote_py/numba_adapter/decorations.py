@@ -49,7 +49,9 @@ def semantic(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
     found = []
     for name in SEMANTIC_OPTIONS:
         option = options.get(name)
-        if isinstance(option, set | frozenset | dict):
+        if isinstance(option, dict):
+            option = {flag for flag, is_set in option.items() if is_set}
+        if isinstance(option, set):
             option = frozenset(option)
         if option not in _DEFAULTS:
             found.append((name, option))
@@ -58,7 +60,7 @@ def semantic(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
 
 def options_within(options: Mapping[str, object], how: Decoration) -> dict[str, object]:
     """The options of a function in what is compiled with others: those of how it is computed are its own."""
-    own = dict(how.options)
+    own = {name: set(each) if isinstance(each, frozenset) else each for name, each in how.options}
     return {name: own.get(name, _OFF[name]) if name in _OFF else option for name, option in options.items()} | own
 
 
