@@ -380,7 +380,7 @@ def test_rules():
     assert found(ruled, rule(2)) == found(ruled, rule(2))
     assert len({found(), found(ruled, rule(2)), found(ruled, rule(3)), found(math.sin, rule(2))}) == 4
     with pytest.raises(NotCacheable):
-        found(numba.cfunc("f8(f8)")(ruled), rule(2))
+        found(Opaque(), rule(2))
 
 
 class Opaque:
@@ -388,9 +388,9 @@ class Opaque:
         return x
 
 
-@njit("f8(f8)")
-def with_signature(x):
-    return x
+def called_before(ufunc):
+    ufunc(1.0)
+    return ufunc
 
 
 def with_objmode(x):
@@ -410,13 +410,11 @@ with_signature_attribute.__signature__ = inspect.signature(lambda x, k=2: 0.0)
     "held",
     [
         Opaque(),
-        numba.cfunc("f8(f8)")(lambda x: x),
-        with_signature,
         njit(with_objmode),
         with_signature_attribute,
         functools.partial(operator.mul, 2.0),
         operator.itemgetter(0),
-        numba.vectorize(lambda x: x),
+        called_before(numba.vectorize(lambda x: x)),
         np.frompyfunc(abs, 1, 1),
         functools.lru_cache(helper),
         Disc(1.0).area,

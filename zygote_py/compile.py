@@ -28,7 +28,7 @@ from zygote_py.auxiliary import split_auxiliary, with_auxiliary
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.closures import put_fields_back, with_fields
-from zygote_py.emit import Emitted, emit, load
+from zygote_py.emit import Emitted, emit, load, njit_with
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
@@ -148,7 +148,7 @@ def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden:
     _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
-    emitted = emit(made.joint, name=request.name, decorator=_decorator(request.options), defaults=defaults)
+    emitted = emit(made.joint, name=request.name, decorator=njit_with(request.options), defaults=defaults)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted)
 
@@ -262,7 +262,7 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     halves = _repeatable_halves(adjoint, shadows, wrt, given)
     if halves is not None:
         texts = [
-            emit(half, name=f"{primal.name}_{which}", decorator=_decorator(request.options))
+            emit(half, name=f"{primal.name}_{which}", decorator=njit_with(request.options))
             for half, which in zip(halves, ("forward", "reverse"), strict=True)
         ]
         return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names, True)
@@ -270,12 +270,12 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     _take_integers(forward, given)
     _take_members(forward, given)
     finish(forward)
-    emitted_forward = emit(forward, name=primal.name, decorator=_decorator(request.options))
+    emitted_forward = emit(forward, name=primal.name, decorator=njit_with(request.options))
     joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
     _take_integers(joint, given)
     _take_members(joint, given)
     finish(joint)
-    emitted = emit(joint, name=request.name, decorator=_decorator(request.options))
+    emitted = emit(joint, name=request.name, decorator=njit_with(request.options))
     return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
 
 
@@ -387,7 +387,3 @@ def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capt
     joint.params[count:] = [
         needed.get(capture.key) or Param(capture.type or types.none, capture.name) for capture in hidden
     ]
-
-
-def _decorator(options: Mapping[str, object]) -> str:
-    return f"njit({', '.join(f'{name}={value!r}' for name, value in options.items())})" if options else "njit"

@@ -142,7 +142,7 @@ class DerivativeFunction(Generic[P, R]):
             if protocol < 4 and named is self:
                 return self.__qualname__  # type: ignore[attr-defined]
             if numba_adapter.is_dispatcher(primal):
-                options = numba_adapter.options_of(primal)
+                options = numba_adapter.arguments_of_decorator(primal)
             primal = named._under_own_name
         return _restored, (type(self), primal, options, self.form, self.held)
 

@@ -10,6 +10,7 @@ so that whoever has compiled something can tell that it may be outdated.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable
@@ -118,19 +119,36 @@ def watch(watcher: Any) -> None:
     _watchers.add(watcher)
 
 
-def calling(function: Any) -> Callable[..., Any]:
-    """A Python function of the same name and parameters that calls another, for which something is given."""
-    code = python_function(function.function if isinstance(function, Ignored) else function).__code__
-    names = ", ".join(code.co_varnames[: code.co_argcount])
-    namespace: dict[str, Any] = {"function": function}
-    exec(f"def caller({names}): return function({names})", namespace)
-    made = namespace["caller"]
-    assert isinstance(made, FunctionType)
+def calling(function: Any, target: Any = None) -> Callable[..., Any]:
+    """A Python function that calls another: of the name, the parameters and the place of `target`, or of its source."""
+    if target is None:
+        target = python_function(function.function if isinstance(function, Ignored) else function)
+    taken = inspect.signature(target, follow_wrapped=False).parameters
+    called = "function"
+    while called in taken:
+        called += "_"
+    parameters, passed = [], []
+    starred = False
+    for name, parameter in taken.items():
+        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        star = "**" if parameter.kind is parameter.VAR_KEYWORD else star
+        by_name = parameter.kind is parameter.KEYWORD_ONLY
+        if by_name and not starred:
+            parameters.append("*")
+        starred = starred or by_name or star == "*"
+        parameters.append(f"{star}{name}" + "=None" * (parameter.default is not parameter.empty))
+        passed.append(f"{name}={name}" if by_name else f"{star}{name}")
+    namespace: dict[str, Any] = {"__name__": target.__module__, called: function}
+    scope: dict[str, Any] = {}
+    exec(f"def caller({', '.join(parameters)}): return {called}({', '.join(passed)})", namespace, scope)
+    made: FunctionType = scope["caller"]
+    code = target.__code__
     made.__code__ = made.__code__.replace(
         co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
     )
-    made.__name__ = function.__name__
-    made.__defaults__ = getattr(function, "__defaults__", None)
+    made.__name__ = getattr(function, "__name__", target.__name__)
+    made.__qualname__ = target.__qualname__
+    made.__defaults__, made.__kwdefaults__ = target.__defaults__, target.__kwdefaults__
     return made
 
 

@@ -99,7 +99,7 @@ def make_request(
 
     Raises DifferentiationError for what is no function, or not of a supported form.
     """
-    func = numba_adapter.py_func_of(primal) if inner is None else inner.func
+    func = numba_adapter.differentiated_function(primal) if inner is None else inner.func
     if not inspect.isfunction(func):
         raise DifferentiationError(
             f"`{primal!r}` is not a Python function",

@@ -42,7 +42,7 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     )
     namespace: dict[str, Any] = {"__name__": func.__module__}
     exec(text, namespace)
-    made = namespace["make"](func)
+    made = namespace["make"](numba_adapter.called_function(primal))
     place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_line(func)}
     made.__code__ = made.__code__.replace(**place)
     made.__module__ = func.__module__

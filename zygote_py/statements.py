@@ -321,7 +321,7 @@ class TypedFunction:
     frozen: tuple[Capture, ...]
     options: Mapping[str, object]
     callee_of: Callable[[Type, tuple[Type, ...]], TypedFunction | None]
-    signature_of: Callable[[Type], Signature]
+    signature_of: Callable[[Type], Signature | None]
     accessor_of: Callable[[Type, str], Type | None]
     member_of: Callable[[Type, str], Type | None]
     given: GivenParts | None = None  # what is given for it, beside its body

@@ -226,6 +226,8 @@ class Fingerprint:
             self._dispatcher(value)
         elif isinstance(value, type) and _is_structure(value):
             self._structure(value)
+        elif numba_adapter.has_source(value):
+            self._source(value)
         elif (name := _known(value)) is not None:
             self.add("known", name)
         elif (pointed_to := special.of_pointer(value)) is not None:
@@ -237,13 +239,41 @@ class Fingerprint:
         else:
             raise NotCacheable(f"a {kind.__name__}, whose content is not known")
 
+    def _options(self, options: Mapping[str, object]) -> None:
+        """Options of Numba's decorator; the order of a set is not the same in every process."""
+        for name, option in sorted(options.items()):
+            self.add("option", name, sorted(map(repr, option)) if isinstance(option, set | frozenset) else option)
+
     def _dispatcher(self, value: Any) -> None:
         """A function decorated with `njit`."""
         if not numba_adapter.is_plain_dispatcher(value):
             raise NotCacheable(f"{value.__name__} is not compiled from its own source")
         if self._is_new(value, "njit"):
-            self.add(sorted((name, repr(option)) for name, option in numba_adapter.options_of(value).items()))
+            self._options(numba_adapter.options_of(value))
+            for name, kind in numba_adapter.locals_of(value):
+                self.add("local", name)
+                self.type(kind)
+            signatures = numba_adapter.signatures_of(value)
+            self.add("signatures", None if signatures is None else len(signatures))
+            for signature in signatures or ():
+                self.add(len(signature.args))
+                for kind in (*signature.args, signature.return_type):
+                    self.type(kind)
             self.function(value.py_func)
+
+    def _source(self, value: Any) -> None:
+        """What `vectorize`, `guvectorize`, `stencil` and `cfunc` make."""
+        content = numba_adapter.content_of_source(value)
+        if content is None:
+            raise NotCacheable(f"{value.__name__} compiles what it is called with")
+        if self._is_new(value, type(value).__name__):
+            source, words, kinds = content
+            self._options(numba_adapter.options_of_source(value))
+            for word in words:
+                self.value(tuple(word) if isinstance(word, list) else word)
+            for kind in kinds:
+                self.type(kind)
+            self.function(source)
 
     def _structure(self, cls: Any) -> None:
         """A NamedTuple or a frozen dataclass: what its fields are called, and all that it defines."""
@@ -330,7 +360,7 @@ def fingerprint(
         found.add(asked.has_aux, repr(asked.form))
         asked = asked.inner
     options: Mapping[str, object] = request.options
-    found.add(sorted((name, repr(option)) for name, option in options.items()))
+    found._options(options)
     for each in rules:
         found.add("rule")
         found.value(each)

@@ -71,7 +71,9 @@ def emit(
     for each in functions:
         module.reserve(each)
     texts = [
-        _function_text(routine.function, module.routine(routine), module, decorator, {})
+        _function_text(
+            routine.function, module.routine(routine), module, _own_decorator(routine.function, function, decorator), {}
+        )
         for routine in reversed(routines)
     ]
     texts.append(_function_text(function, name, module, decorator, defaults or {}))
@@ -95,6 +97,22 @@ def emit(
         parts += [*(["@njit"] if decorator is not None else []), helper, "", ""]
     parts.append("\n\n\n".join(texts))
     return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
+
+
+def njit_with(options: Mapping[str, object]) -> str:
+    """The text of Numba's decorator with these options."""
+    return f"njit({', '.join(f'{name}={_option(value)}' for name, value in options.items())})" if options else "njit"
+
+
+def _option(value: object) -> str:
+    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
+
+
+def _own_decorator(function: Function, root: Function, decorator: str | None) -> str | None:
+    """The decorator of a routine: that of the whole, unless it came of a function with options of its own."""
+    if decorator is None or not function.options or function.options == root.options:
+        return decorator
+    return njit_with(function.options)
 
 
 def _function_text(

@@ -42,7 +42,7 @@ from zygote_py.frontend.iteration import (
 from zygote_py.frontend.keywords import by_position
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops, special
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.core import Const, Foreign, Operand, Type
 from zygote_py.ir.special import Special
 from zygote_py.ir.types import components_of
 
@@ -71,6 +71,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     callee = at.read(expression.callee).static
     if callee is None or isinstance(callee_type, types.NumberClass):
         callee = numba_adapter.object_of(callee_type)
+    if isinstance(callee_type, types.ExternalFunctionPointer) and callable(callee):
+        callee = callee if special.of_pointer(callee) is not None else _foreign(callee)
     makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
     read = at.read_whole if makes or isinstance(callee_type, numba_adapter.GivenType) else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
@@ -146,6 +148,17 @@ def _call_special(at: Lowering, function: Special, args: list[Bundle], type_: Ty
     """The call of a function of SciPy; a last argument that these functions do not look at is left out."""
     operands = [at.cast(arg.leaves[0], kind) for arg, kind in zip(args, function.argument_types, strict=False)]
     return Bundle(plain(type_), (at.emit(function, operands, function.result_type),))
+
+
+_pointers: dict[int, Foreign] = {}  # C functions, which cannot be hashed, by their identity
+
+
+def _foreign(pointer: Callable[..., object]) -> Foreign:
+    """A C function as a callable of the IR."""
+    if id(pointer) not in _pointers:
+        name = _name(pointer)
+        _pointers[id(pointer)] = Foreign(pointer, name if name.isidentifier() else "function")
+    return _pointers[id(pointer)]
 
 
 def _simple(

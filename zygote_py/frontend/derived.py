@@ -77,7 +77,7 @@ def typed_as_derived(
         frozen=frozen,
         options=call.options,
         callee_of=nothing,
-        signature_of=nothing,  # type: ignore[arg-type]
+        signature_of=nothing,
         accessor_of=nothing,
         member_of=nothing,
         derived=derived,

@@ -28,7 +28,7 @@ from zygote_py.frontend import given
 from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed
+from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed, with_divisions_of_numpy
 from zygote_py.frontend.values import elements_of_list, is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
@@ -151,6 +151,8 @@ class _Inliner:
                 done += self._invoke(inlined.stays, prefix, statement)
                 continue
             bodies = [renamed(each, prefix) for each in callee.blocks.values()]
+            if _divides_by_zero(callee) and not _divides_by_zero(self._typed):
+                bodies = [with_divisions_of_numpy(each) for each in bodies]
             if len(bodies) == 1 and isinstance(bodies[0].ending, st.Leave):
                 done += bodies[0].statements
                 done += self._result(statement, callee, bodies[0].ending, prefix)
@@ -234,7 +236,7 @@ class _Inliner:
                 found, own, call = self._called(call)
                 if found is None:
                     return self._from_library(call, statement)
-                signature = given.signature_of(found) or self._typed.signature_of(own)
+                signature = given.signature_of(found) or self._typed.signature_of(own) or _by_place(found)
                 if self._program.is_routine(found):
                     return _Inlined(found, signature, call, found)
                 return _Inlined(self._program.body(found), signature, call)
@@ -253,10 +255,12 @@ class _Inliner:
         """The function that is called, if it has a body, the callable's type, and the call with the method's object."""
         method = self._methods.get(call.callee)
         own = self._types[call.callee]
-        if method is not None and numba_adapter.is_object(self._types[method.value]):
+        if method is not None:
             this = self._types[method.value]
-            call = dataclasses.replace(call, args=(method.value, *call.args), types=(this, *call.types))
-            own = self._typed.member_of(this, method.name) or types.none
+            member = self._typed.member_of(this, method.name)
+            if member is not None or numba_adapter.is_object(this):
+                call = dataclasses.replace(call, args=(method.value, *call.args), types=(this, *call.types))
+                own = member or types.none
         return self._typed.callee_of(own, call.types), own, call
 
     def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:
@@ -425,6 +429,17 @@ class _Inliner:
         self._types[result] = callee.return_type
         yield st.Assign(result, st.Copy(leave.value), leave.loc)
         yield st.Assign(call.target, st.Copy(result), call.loc)
+
+
+def _divides_by_zero(function: st.TypedFunction) -> bool:
+    """Whether a division by zero is not an error in a function."""
+    return function.options.get("error_model") == "numpy"
+
+
+def _by_place(function: st.TypedFunction) -> inspect.Signature:
+    """The parameters of a function whose arguments have places, and no names for whoever calls it."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters[: function.argument_count]])
 
 
 def _plain_slice(type: Type) -> Type:

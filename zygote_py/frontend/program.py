@@ -10,8 +10,9 @@ as long as the program, or nearly.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.frontend.renaming import divisions
 from zygote_py.frontend.values import is_tuple, leaves_of, plain
 from zygote_py.ir.core import Loc, Param, Routine, Type
 from zygote_py.ir.python_text import identifier
@@ -137,6 +139,7 @@ class Program:
                     "pass numbers, arrays and tuples of them",
                     recursive.name,
                 )
+        self._keep_options(caught)
         places = Counter(callee for found in self._calls.values() for callee in found)
         sizes: dict[st.TypedFunction, int] = {}
 
@@ -152,6 +155,68 @@ class Program:
             return 1 if function in self._chosen else sizes[function]
 
         size(root)
+
+    def _keep_options(self, caught: Collection[st.TypedFunction]) -> None:
+        """Let what is compiled with other options than its caller stay a function, so that it has its own.
+
+        It need not because of the error model if it divides nothing, or if all its divisions can be written as NumPy's;
+        nor because of `fastmath`, in a caller without it, if it is short: it is computed more strictly then.
+        """
+        for caller, callees in self._calls.items():
+            for callee in callees:
+                own, around = (dict(numba_adapter.semantic(each.options)) for each in (callee, caller))
+                if own == around or callee in self._chosen or callee.given is not None:
+                    continue
+                different = {name for name in own | around if own.get(name) != around.get(name)}
+                inside = self._inlined_into(callee)
+                if not any(divisions(each) - _of_numpy(own) for each in inside):
+                    different.discard("error_model")
+                if "fastmath" not in around and not any(map(_has_loops, inside)):
+                    different.discard("fastmath")
+                if not different:
+                    continue
+                what = _no_routine(callee) or ("an argument that may raise in `try`" if callee in caught else "")
+                if not what:
+                    self._chosen.add(callee)
+                elif own.get("error_model") != around.get("error_model"):
+                    raise refuse(
+                        f"`{callee.name}` has another error_model than its caller, and takes or returns {what}",
+                        callee.loc,
+                        "give both functions the same error_model",
+                        callee.name,
+                    )
+
+    def _inlined_into(self, function: st.TypedFunction) -> set[st.TypedFunction]:
+        """A function and those that may be inlined into it."""
+        found = {function}
+        pending = [function]
+        while pending:
+            new = [each for each in self._calls[pending.pop()] if each not in found and each not in self._chosen]
+            found.update(new)
+            pending += new
+        return found
+
+
+def _of_numpy(options: Mapping[str, object]) -> set[object]:
+    """The divisions that can be written so that they are the function's, whatever the options of its caller are."""
+    return {operator.truediv} if options.get("error_model") == "numpy" else set()
+
+
+def _has_loops(function: st.TypedFunction) -> bool:
+    """Whether a function loops, or computes with arrays."""
+    if any(isinstance(each, types.Array) for each in function.types.values()):
+        return True
+    return any(target <= label for label, block in function.blocks.items() for target in _targets(block.ending))
+
+
+def _targets(ending: st.Ending) -> tuple[st.Label, ...]:
+    match ending:
+        case st.GoTo(target, _):
+            return (target,)
+        case st.Choose(_, then, orelse, _):
+            return (then, orelse)
+        case _:
+            return ()
 
 
 def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) -> st.TypedFunction:

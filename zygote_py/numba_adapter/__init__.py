@@ -13,10 +13,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from zygote_py.numba_adapter.decorations import locals_of, semantic, signatures_of
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
+    arguments_of_decorator,
     asm_text,
+    called_function,
     decorated,
+    differentiated_function,
     is_compile_time,
     is_dispatcher,
     is_from_cache,
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.messages import check_parameters, definition_line
     from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
+    from zygote_py.numba_adapter.sources import content_of_source, has_source, options_of_source
     from zygote_py.numba_adapter.supported import array_members, supported_callables
     from zygote_py.numba_adapter.unknown import unsuitable
 
@@ -80,21 +85,26 @@ __all__ = [
     "Form",
     "GivenType",
     "Partial",
+    "arguments_of_decorator",
     "array_members",
     "asm_text",
+    "called_function",
     "can_call",
     "check_parameters",
     "constructed_by",
     "constructor_of",
+    "content_of_source",
     "cross2d",
     "decorated",
     "default_of",
     "definition_line",
+    "differentiated_function",
     "embed",
     "entry_of",
     "entry_of_seed",
     "fields_of_object",
     "function_of",
+    "has_source",
     "holds_functions",
     "is_checkpoint",
     "is_choice",
@@ -113,6 +123,7 @@ __all__ = [
     "jit_is_disabled",
     "link_along",
     "llvm_text",
+    "locals_of",
     "made_by",
     "make_dispatcher",
     "make_identities",
@@ -121,6 +132,7 @@ __all__ = [
     "object_of",
     "opened",
     "options_of",
+    "options_of_source",
     "parameters_of",
     "put_back",
     "py_func_of",
@@ -129,8 +141,10 @@ __all__ = [
     "register_as_dispatcher",
     "result_type",
     "sealed",
+    "semantic",
     "settings",
     "signature_of_given",
+    "signatures_of",
     "spread",
     "supported_callables",
     "taken_out",
@@ -146,6 +160,9 @@ __all__ = [
 
 # What the compiler needs, and a gradient out of the cache does not: imported when it is asked for.
 _LATER = {
+    "content_of_source": "zygote_py.numba_adapter.sources.content_of_source",
+    "has_source": "zygote_py.numba_adapter.sources.has_source",
+    "options_of_source": "zygote_py.numba_adapter.sources.options_of_source",
     "CLOSURE": "zygote_py.numba_adapter.closures.SELF",
     "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
     "DerivedCall": "zygote_py.numba_adapter.derived.DerivedCall",

@@ -21,8 +21,9 @@ from zygote_py import statements as st
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.numba_adapter.callees import AgainCallee, AgainType, CalleeType, Session, fold, is_inlined
+from zygote_py.numba_adapter.callees import AgainCallee, AgainType, CalleeType, Session, fold
 from zygote_py.numba_adapter.closures import ClosureType
+from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.same import Same
 
 
@@ -67,7 +68,7 @@ class AgainClosureType(ClosureType):
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, the closure's behind them, as one that runs again."""
-        return self.maker.session.typed_again(self.maker.func, (*argument_types[:-1], self.held()))
+        return self.maker.session.typed_again(self.maker.func, (*argument_types[:-1], self.held()), self.maker.how)
 
 
 register_model(CheckpointerType)(models.OpaqueModel)
@@ -85,11 +86,11 @@ def _again(function: Any, session: Session) -> Type:
         case AgainType() | AgainClosureType():
             return function
         case CalleeType():
-            return AgainType(AgainCallee(function.func, session))
+            return AgainType(AgainCallee(function.func, session, function.source, function.how))
         case ClosureType():
             return AgainClosureType(function.maker, function.types)
-        case types.Dispatcher() if is_inlined(function.dispatcher):
-            return AgainType(AgainCallee(function.dispatcher.py_func, session))
+        case types.Dispatcher() if is_from_source(function.dispatcher):
+            return AgainType(AgainCallee(function.dispatcher.py_func, session, function.dispatcher))
         case _:
             raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
 

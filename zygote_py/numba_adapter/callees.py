@@ -20,26 +20,36 @@ from types import FunctionType, MappingProxyType
 from typing import Any
 
 from numba import types
-from numba.core import dispatcher as numba_dispatcher
 from numba.core import errors
 from numba.core.datamodel import models
-from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.registry import cpu_target
 from numba.core.typing.templates import signature
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.checkpoints import Checkpointed
+from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.helpers import is_helper
 from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.messages import definition_of, note_calls
+from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.sources import (
+    Found,
+    find,
+    has_source,
+    python_source,
+    remembered,
+    signature_of_source,
+    takes_as_given,
+)
 
 MADE = "__made_by_zygote_py__"  # an attribute of functions that were made here of others, and nobody else has
-Typer = Callable[["Session", Callable[..., object], tuple[Type, ...]], st.TypedFunction]
-_PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
+Typer = Callable[["Session", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
 _numbers = itertools.count()
 
 
@@ -71,6 +81,7 @@ class Session(Same):
         self.deriving: set[object] = set()  # those being made
         self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
         self.noted: dict[object, st.Capture] = {}  # what functions and classes are made of, which may be assigned to
+        self.written: dict[object, Any] = {}  # functions that are written around the user's, by what they are for
         self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
         self._typed: dict[_Key, st.TypedFunction] = {}
         self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
@@ -79,9 +90,15 @@ class Session(Same):
         self._asked: set[_Key] = set()  # those whose result is being looked for
         self._failed: list[DifferentiationError] = []  # of arguments that are `None`, and may yet not be
 
-    def typed(self, func: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
-        """A function for these argument types. Raises DifferentiationError."""
-        key = func, argument_types
+    def decoration(self, how: Decoration | None) -> Decoration | None:
+        """How a function is compiled; None if that is what is compiled for the session anyway."""
+        if how is None or (not how.locals and how.result is None and how.options == semantic(self.options)):
+            return None
+        return how
+
+    def typed(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> st.TypedFunction:
+        """A function for these argument types, and the way it is decorated. Raises DifferentiationError."""
+        key = func, argument_types, self.decoration(how)
         attempts = 0
         while key not in self._typed:
             before = dict(self._typed)
@@ -95,10 +112,10 @@ class Session(Same):
                 )
             try:
                 with _room_for_calls():
-                    typed = self.typer(self, func, argument_types)
+                    typed = self.typer(self, *key)
             except DifferentiationError as error:
                 if not self.frozen:
-                    note_calls(error, [called for called, _ in self._active])
+                    note_calls(error, [called for called, *_ in self._active])
                 raise
             finally:
                 self._active.pop()
@@ -125,30 +142,34 @@ class Session(Same):
 
     def is_active(self, func: object) -> bool:
         """Whether a function is being typed right now."""
-        return any(active is func for active, _ in self._active)
+        return any(active is func for active, *_ in self._active)
 
     def united(self, *functions: Type) -> Type | None:
         """The type of a value that is one of several functions in what is being typed; None if there may be none."""
         unite = self.choosing.get(self._active[-1][0]) if self._active else None
         return None if unite is None else unite(*functions)
 
-    def typed_again(self, func: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+    def typed_again(
+        self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None
+    ) -> st.TypedFunction:
         """A function with a checkpoint for these argument types."""
-        key = func, argument_types
+        key = func, argument_types, self.decoration(how)
         if key not in self._again:
-            self._again[key] = dataclasses.replace(self.typed(func, argument_types), runs_again=True)
+            self._again[key] = dataclasses.replace(self.typed(*key), runs_again=True)
         return self._again[key]
 
-    def result_type(self, func: Any, argument_types: tuple[Type, ...]) -> Type:
+    def result_type(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> Type:
         """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
-        key = func, argument_types
+        key = func, argument_types, self.decoration(how)
         if key not in self._active:
             try:
-                return self.typed(func, argument_types).return_type
+                return self.typed(*key).return_type
             except DifferentiationError as error:
                 if any(map(_is_none, argument_types)):
                     raise self._not_yet(error) from error
                 raise
+        if how is not None and how.result is not None:
+            return how.result
         if key not in self._assumed:
             frames = [frame for frame in cpu_target.typing_context.callstack if frame.func_id.func is func]
             found = None
@@ -190,7 +211,7 @@ def _forget_failures() -> None:
     cpu_target.typing_context.callstack._fail_cache.clear()
 
 
-_Key = tuple[Any, tuple[Type, ...]]
+_Key = tuple[Any, tuple[Type, ...], Decoration | None]
 _MOST_ATTEMPTS = 8
 _DEEPEST = 200  # of functions that call one another
 _FRAMES = 50  # of Python's, at most, that Numba needs to type a function within another
@@ -226,11 +247,17 @@ def current_session() -> Session | None:
 
 
 class Callee(Same):
-    """What stands in a function that is being typed for another function, which it may call."""
+    """What stands in a function that is being typed for another function, which it may call.
 
-    def __init__(self, func: Any, session: Session) -> None:
+    `source` is what it is if not that function itself: a decorated function, or what else has a source (see `sources`).
+    Of a function that is not decorated, `how` says how it is compiled.
+    """
+
+    def __init__(self, func: Any, session: Session, source: Any = None, how: Decoration | None = None) -> None:
         self.func = func
         self.session = session
+        self.source = source
+        self.how = how
 
 
 class CalleeType(Same, types.Callable, types.Opaque):
@@ -238,12 +265,34 @@ class CalleeType(Same, types.Callable, types.Opaque):
 
     def __init__(self, callee: Callee, what: str = "") -> None:
         self.func = callee.func
+        self.source = callee.source
+        self.how = callee.session.decoration(callee.how)
         self._session = callee.session
-        super().__init__(f"{what}function {callee.func.__qualname__} at {id(callee.func)} in {callee.session.number}")
+        identity = id(callee.func if self.source is None else self.source)
+        how = "" if self.how is None else f" {self.how}"
+        super().__init__(f"{what}function {callee.func.__qualname__} at {identity}{how} in {callee.session.number}")
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
-        return self._session.typed(self.func, argument_types)
+        found = self.found(argument_types)
+        return self._session.typed(found.func, found.types, found.how)
+
+    def found(self, given: tuple[Type, ...]) -> Found:
+        """The Python function that arguments of these types come to, and the types that it takes them as."""
+        if self.source is None:
+            return Found(self.func, tuple(map(types.unliteral, given)), self.how)
+        return find(self.source, given, self._session)
+
+    @property
+    def caller(self) -> Any:
+        """A Python function that calls it, where it takes its arguments in ways of its own; else the function."""
+        if self.source is None or takes_as_given(self.source):
+            return self.func
+        return remembered(self._session, self.source, lambda: calling(self.source, self.func))
+
+    def signature(self) -> inspect.Signature | None:
+        """The parameters; None if arguments are taken by their places only."""
+        return inspect.signature(self.func) if self.source is None else signature_of_source(self.source)
 
     def unify(self, context: object, other: Type) -> Type | None:
         """Numba asks for a type that holds values of both."""
@@ -251,8 +300,15 @@ class CalleeType(Same, types.Callable, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        pysig, folded = fold(self.func, args, kws, {})
-        return signature(self._session.result_type(self.func, folded), *folded).replace(pysig=pysig)
+        pysig, folded = self.signature(), tuple(args)
+        if pysig is not None:
+            pysig, folded = fold_signature(pysig, self.func, args, kws, {}, literals=True)
+        elif kws:
+            raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places")
+        found = self.found(folded)
+        return signature(self._session.result_type(found.func, found.types, found.how), *found.types).replace(
+            pysig=pysig
+        )
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
@@ -275,7 +331,8 @@ class AgainType(CalleeType):
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, as one that runs again."""
-        return self._session.typed_again(self.func, argument_types)
+        found = self.found(argument_types)
+        return self._session.typed_again(found.func, found.types, found.how)
 
 
 @typeof_impl.register(AgainCallee)
@@ -299,8 +356,12 @@ def fold_signature(
     args: Sequence[Type],
     kws: Mapping[str, Type],
     defaults: Mapping[str, Type],
+    literals: bool = False,
 ) -> tuple[inspect.Signature, tuple[Type, ...]]:
-    """The same for what has the parameters `pysig`, and comes of `func`."""
+    """The same for what has the parameters `pysig`, and comes of `func`.
+
+    With `literals`, it is told of a constant that it is one.
+    """
     try:
         bound = pysig.bind(*args, **dict(kws)).arguments
     except TypeError as error:
@@ -314,7 +375,7 @@ def fold_signature(
                 "`**kwargs` is not supported", definition_of(func.__code__), "give every parameter a name", "**"
             )
         elif name in bound:
-            folded.append(types.unliteral(bound[name]))
+            folded.append(bound[name] if literals else types.unliteral(bound[name]))
         else:
             held = defaults.get(default_of(name))
             folded.append(types.Omitted(parameter.default) if held is None else held)
@@ -334,31 +395,27 @@ def _typeof_callee(value: Callee, context: object) -> Type:
     return CalleeType(value)
 
 
-def callee_type(function: Callable[..., object], session: Session) -> CalleeType:
-    """The type of a Python function that is called without being held by a variable: a method."""
+def callee_type(function: Any, session: Session) -> CalleeType:
+    """The type of a function, decorated or not, that is called without being held by a variable: a method."""
     if function not in session.types:
-        session.types[function] = CalleeType(Callee(function, session))
+        made = Callee(python_source(function), session, function) if has_source(function) else Callee(function, session)
+        session.types[function] = CalleeType(made)
     return session.types[function]
 
 
-def is_inlined(value: Any) -> bool:
-    """Whether this is a decorated function whose Python source says what it does."""
-    compiler = getattr(value, "_compiler", None)
-    return (
-        isinstance(value, CPUDispatcher)
-        and type(compiler) is _PLAIN_COMPILER
-        and "_get_implementation" not in vars(compiler)
-        and getattr(value, "_can_compile", False)
-    )
+def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> Callee | None:
+    """The `Callee` to put in the place of a captured function; None for what Numba should see itself.
 
-
-def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
-    """The `Callee` to put in the place of a captured function; None for what Numba should see itself."""
-    kind = Callee
+    A function that is not decorated is compiled as that which captures it: `how` says how that is.
+    """
+    kind, source = Callee, None
     if isinstance(value, Checkpointed):
         kind, value = AgainCallee, value.func
-    if is_inlined(value):
-        value = value.py_func
+    overloaded = None if session.frozen else overloaded_function(value)
+    if overloaded is not None:
+        source = remembered(session, value, lambda: overloaded)
+    elif has_source(value):
+        source, value = value, python_source(value)
     elif not isinstance(value, FunctionType) or is_known_to_numba(value):
         if kind is Callee:
             return None
@@ -370,7 +427,7 @@ def callee_for(value: Any, session: Session, loc: Loc) -> Callee | None:
             "put the function into a module that is not a test",
             "assert",
         )
-    return kind(value, session)
+    return kind(value, session, source, how)
 
 
 def is_known_to_numba(value: object) -> bool:
@@ -383,21 +440,30 @@ def is_known_to_numba(value: object) -> bool:
     return True
 
 
+def overloaded_type(type: Type, name: str, session: Session, accessor: bool = False) -> CalleeType | None:
+    """The type of the function that another package gave Numba for a method or an attribute; None if there is none."""
+    found = overloaded_member(type, name, accessor)
+    if found is None or session.frozen:
+        return None
+    return callee_type(remembered(session, found.templates, lambda: found), session)
+
+
 def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:
     """The body of a function that a variable of this type holds, if it is to be inlined; a helper is called."""
     if isinstance(type, CalleeType):
         return None if is_helper(type.func) else type.typed(argument_types)
-    if isinstance(type, types.Dispatcher) and is_inlined(type.dispatcher):
-        return session.typed(type.dispatcher.py_func, argument_types)
+    if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
+        found = find(type.dispatcher, argument_types, session)
+        return session.typed(found.func, found.types, found.how)
     closure: Any = type
     return closure.typed(argument_types) if hasattr(type, "maker") and isinstance(type, types.BaseTuple) else None
 
 
-def signature_of(type: Any) -> inspect.Signature:
-    """The parameters of a function that is to be inlined."""
+def signature_of(type: Any) -> inspect.Signature | None:
+    """The parameters of a function that is to be inlined; None if its arguments are taken by their places only."""
     if isinstance(type, types.Dispatcher):
         return inspect.signature(type.dispatcher.py_func)
-    found: inspect.Signature = inspect.signature(type.func) if isinstance(type, CalleeType) else type.signature()
+    found: inspect.Signature | None = type.signature()
     return found
 
 

@@ -31,15 +31,17 @@ from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.python_text import identifier
 from zygote_py.numba_adapter.again import Checkpointer
-from zygote_py.numba_adapter.callees import Session, callee_for, is_inlined, is_known_to_numba
+from zygote_py.numba_adapter.callees import Session, callee_for, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
+from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.derived import derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.
@@ -67,6 +69,7 @@ class CapturesToArguments(FunctionPass):
         """Change the IR of `state` in place."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
         keys = set(_keys(state.func_ir))
+        make_absolute(state)
         take_given(state)
         take_derivers(state)
         if state.closure is not None:
@@ -155,12 +158,12 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if state.session.frozen or not _varies(capture.value, state.session.numbers_vary):
         if OURS not in state.func_id.func.__globals__:
             captures.frozen.setdefault(capture.key, capture)
-        if is_key and is_inlined(capture.value):
+        if is_key and is_from_source(capture.value):
             return
         value = as_captured_python(capture.value)
         callee: object = given_callee(capture.value, state.session) or stand_in(value)
         callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
-        callee = callee or callee_for(value, state.session, loc_of(assign.loc))
+        callee = callee or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
         elif not is_known_to_numba(capture.value):

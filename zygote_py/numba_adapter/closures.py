@@ -35,6 +35,7 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callees import MADE, Callee, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.decorations import Decoration
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
 from zygote_py.numba_adapter.same import Same
@@ -59,11 +60,19 @@ class Undefined:
 class Maker(Same):
     """What stands in a function for an inner one: called with what that captures, it gives the closure.
 
-    `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured.
+    `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured;
+    `how` says how the function is compiled.
     """
 
     def __init__(
-        self, func: Any, fields: Sequence[str], own: str, variables: Sequence[str], session: Session, loc: Loc
+        self,
+        func: Any,
+        fields: Sequence[str],
+        own: str,
+        variables: Sequence[str],
+        session: Session,
+        loc: Loc,
+        how: Decoration | None = None,
     ) -> None:
         self.func = func
         self.fields = tuple(fields)
@@ -71,6 +80,7 @@ class Maker(Same):
         self.variables = frozenset(variables)
         self.session = session
         self.loc = loc
+        self.how = how
 
 
 class MakerType(Same, types.Callable, types.Opaque):
@@ -137,7 +147,7 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, the closure's behind them."""
-        return self.maker.session.typed(self.maker.func, argument_types)
+        return self.maker.session.typed(self.maker.func, argument_types, self.maker.how)
 
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
@@ -149,7 +159,8 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         """Numba asks for the signature of a call."""
         func = self.maker.func
         pysig, folded = fold(func, args, kws, dict(zip(self.fields, self.types, strict=True)))
-        return signature(self.maker.session.result_type(func, (*folded, self.held())), *folded).replace(pysig=pysig)
+        found = self.maker.session.result_type(func, (*folded, self.held()), self.maker.how)
+        return signature(found, *folded).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""
@@ -340,6 +351,7 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         tuple(_key(cell.cell_contents) for cell in cells),
         constant_key(tuple(defaults)),
         tuple(names),
+        state.decoration,
     )
     makers: dict[object, Maker] = state.session.makers
     if key not in makers:
@@ -348,12 +360,13 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         )
         vars(func)[MADE] = True
         variables = [name for name in code.co_freevars if name != itself]
-        makers[key] = Maker(func, names, itself, variables, state.session, definition_of(code))
+        makers[key] = Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
         if names or itself:
             vars(func)[SELF] = True
     maker = makers[key]
     if not names and not itself:
-        yield ir.Assign(ir.Global(code.co_name, Callee(maker.func, state.session), loc), statement.target, loc)
+        callee = Callee(maker.func, state.session, how=state.decoration)
+        yield ir.Assign(ir.Global(code.co_name, callee, loc), statement.target, loc)
         return
     holder = ir.Var(scope, f"{statement.target.name}.maker", loc)
     yield ir.Assign(ir.Global(code.co_name, maker, loc), holder, loc)

@@ -31,7 +31,8 @@ from numba.extending import NativeValue, box, infer_getattr, register_model, typ
 from zygote_py import structures
 from zygote_py.capture import member_of_class
 from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.callees import Session, callee_type, current_session, is_inlined
+from zygote_py.numba_adapter.callees import Session, callee_type, current_session
+from zygote_py.numba_adapter.decorations import is_from_source
 
 
 class DataclassType(types.NamedTuple):
@@ -166,10 +167,8 @@ def _member(cls: type, name: str, session: Session | None) -> object:
 
 
 def _function_type(found: Any, session: Session | None) -> Any:
-    if is_inlined(found):
-        if session is None:
-            return types.Dispatcher(found)
-        found = found.py_func
+    if is_from_source(found):
+        return types.Dispatcher(found) if session is None else callee_type(found, session)
     if not inspect.isfunction(found):
         return None
     return types.Dispatcher(_dispatcher(found)) if session is None else callee_type(found, session)

@@ -27,8 +27,9 @@ from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.python_text import identifier
-from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature, is_inlined
+from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature
 from zygote_py.numba_adapter.closures import SELF, ClosureType
+from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.dispatch import is_made, made_for
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.given import GivenType
@@ -100,8 +101,10 @@ class DerivedCall:
         session, inner = self.session, self.inner
         if isinstance(inner, ClosureType):
             return inner.typed((*argument_types, inner.held()))
-        if isinstance(inner, CalleeType):
+        if isinstance(inner, CalleeType) and inner.caller is inner.func:
             return inner.typed(argument_types)
+        if isinstance(inner, CalleeType):
+            return session.typed(inner.caller, argument_types)
         if isinstance(inner, GivenType):  # what is given is seen where the function is called
             target = inner.given.target
             called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
@@ -162,6 +165,7 @@ class _Plain(Same):
         self.fields: tuple[str, ...] = ()
         self.variables: frozenset[str] = frozenset()
         self.loc = definition_of(func.__code__)
+        self.how = None
 
 
 class DerivedType(ClosureType):
@@ -281,7 +285,7 @@ def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -
         if owner is not None:
             return derived_type(form, type_of_made(owner, session, loc), session, loc)
     known = isinstance(function, CalleeType | ClosureType | GivenType) or (
-        isinstance(function, types.Dispatcher) and is_inlined(function.dispatcher)
+        isinstance(function, types.Dispatcher) and is_from_source(function.dispatcher)
     )
     if not known or not inspect.isfunction(_func_of(function)):
         raise refuse(

@@ -30,12 +30,14 @@ from zygote_py import structures
 from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Session, callee_type, constant_key, is_inlined
+from zygote_py.numba_adapter.callees import Session, callee_type, constant_key
 from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
+from zygote_py.numba_adapter.decorations import is_as_undecorated, is_from_source
 from zygote_py.numba_adapter.derived import type_of_made
 from zygote_py.numba_adapter.dispatch import made_for
 from zygote_py.numba_adapter.given import given_callee
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.sources import WITH_SOURCE, has_source
 
 _FUNCTIONS = (
     python_types.FunctionType,
@@ -45,6 +47,7 @@ _FUNCTIONS = (
     np.ufunc,
     Dispatcher,
     Ignored,
+    *WITH_SOURCE,
 )
 _MOST_KEPT = 512
 
@@ -82,7 +85,7 @@ class FunctionValueType(Same, types.Callable, types.Opaque):
 
 def is_function(value: object) -> bool:
     """Whether a value is a function that is wrapped when it is passed."""
-    return isinstance(value, _FUNCTIONS) and not (isinstance(value, Dispatcher) and not is_inlined(value))
+    return isinstance(value, _FUNCTIONS) and not (isinstance(value, Dispatcher) and not is_from_source(value))
 
 
 def with_functions(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -114,7 +117,7 @@ _known: OrderedDict[object, Any] = OrderedDict()  # functions by what they are m
 
 def _representative(value: Any) -> Any:
     """The function that stands for all that do the same: lambdas made again at each call are compiled once."""
-    if isinstance(value, Dispatcher):
+    if isinstance(value, Dispatcher) and is_as_undecorated(value):
         value = value.py_func
     key = _key(value)
     if key is None or given_for(value) is not None:
@@ -255,7 +258,7 @@ def as_callees(type_: Any, session: Session) -> Any:
         callee = given_callee(func, session)
         if callee is not None:
             return numba_typeof(callee)
-        if isinstance(func, python_types.FunctionType):
+        if isinstance(func, python_types.FunctionType) or has_source(func):
             return callee_type(func, session)
         return known_function(func) or numba_typeof(func)
     if isinstance(type_, types.Dispatcher):
@@ -265,7 +268,7 @@ def as_callees(type_: Any, session: Session) -> Any:
         made = made_for(type_.dispatcher)
         if made is not None and hasattr(made, "form"):
             return type_of_made(made, session, None)
-        return callee_type(type_.dispatcher.py_func, session) if is_inlined(type_.dispatcher) else type_
+        return callee_type(type_.dispatcher, session) if is_from_source(type_.dispatcher) else type_
     if not isinstance(type_, types.BaseTuple):
         return type_
     parts = components_of(type_)

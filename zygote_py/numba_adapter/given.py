@@ -33,6 +33,7 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callees import Callee, Session, fold
+from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
 from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh
 from zygote_py.numba_adapter.same import Same
 
@@ -205,7 +206,8 @@ def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[
     problem: DifferentiationError | None = None
     if is_python(given.target):
         try:
-            return session.result_type(python_function(given.target), taken), taken
+            accepted, how = taken_by(given.target, taken)
+            return session.result_type(python_function(given.target), accepted, how), accepted
         except DifferentiationError as error:
             problem = error
     found = _by_numba(given, taken)
@@ -215,6 +217,11 @@ def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[
         raise problem
     shown = ", ".join(str(each) for each in taken)
     raise errors.TypingError(f"`{given.name}` cannot be called with ({shown})")
+
+
+def taken_by(target: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decoration | None]:
+    """The types that a Python function takes arguments of these types as, and how it is compiled for them."""
+    return chosen(target, given) if is_from_source(target) else (given, None)
 
 
 @contextmanager

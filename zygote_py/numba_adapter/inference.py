@@ -39,6 +39,7 @@ from zygote_py.numba_adapter.callees import MADE, Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import OURS, Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
+from zygote_py.numba_adapter.decorations import SEMANTIC_OPTIONS, Decoration, is_ambiguous, options_within
 from zygote_py.numba_adapter.derived import Form, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
@@ -48,9 +49,6 @@ from zygote_py.numba_adapter.translation import Translation
 from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
 
 Options = Mapping[str, object]
-
-# The options that steer what the code computes; the others are about how it is compiled.
-_SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")
 
 
 def typed_function(
@@ -63,13 +61,23 @@ def typed_function(
     type the function.
     """
     session = _session(options, numbers_vary)
-    given = tuple(as_callees(type_, session) for type_ in argument_types)
-    return _with_noted(session.typed(func, _with_defaults(func, given, definition_of(func.__code__))), session)
+    loc = definition_of(func.__code__)
+    given = _with_defaults(func, tuple(as_callees(type_, session) for type_ in argument_types), loc)
+    if is_ambiguous(getattr(func, "called_directly", None), given):
+        raise refuse(
+            f"`{func.__name__}` has several signatures that fit ({', '.join(map(str, given))}) equally well",
+            loc,
+            "convert the arguments to the types of one of them",
+            "def",
+        )
+    return _with_noted(session.typed(func, given), session)
 
 
 def _session(options: Options, numbers_vary: bool = False) -> Session:
     return Session(
-        lambda session, func, types_: _typed(func, types_, options, session), numbers_vary=numbers_vary, options=options
+        lambda session, func, types_, how: _typed(func, types_, options, session, how),
+        numbers_vary=numbers_vary,
+        options=options,
     )
 
 
@@ -86,8 +94,12 @@ def _with_noted(typed: st.TypedFunction, session: Session) -> st.TypedFunction:
     return dataclasses.replace(typed, frozen=(*typed.frozen, *session.noted.values()))
 
 
-def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, session: Session) -> st.TypedFunction:
+def _typed(
+    func: Any, argument_types: tuple[Type, ...], options: Options, session: Session, how: Decoration | None
+) -> st.TypedFunction:
     """A function for the types of all its arguments."""
+    if how is not None:
+        options = options_within(options, how)
     code = func.__code__
     loc = definition_of(code)
     check_parameters(code)
@@ -103,7 +115,7 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
     if is_rule(func):
         session.choosing[func] = choice
     flags: Any = compiler.Flags()
-    chosen = {name: options[name] for name in _SEMANTIC_OPTIONS if name in options}
+    chosen = {name: options[name] for name in SEMANTIC_OPTIONS if name in options}
     cpu_target.options.parse_as_flags(flags, {"nopython": True, **chosen})
     flags.nrt = True
     unrolled: set[int] = set()
@@ -111,9 +123,16 @@ def _typed(func: Any, argument_types: tuple[Type, ...], options: Options, sessio
     while state is None:
         with global_compiler_lock, _active(session):
             run: Any = _TypeInference(  # type: ignore[no-untyped-call]
-                cpu_target.typing_context, cpu_target.target_context, None, given, None, flags, {}
+                cpu_target.typing_context,
+                cpu_target.target_context,
+                None,
+                given,
+                None if how is None else how.result,
+                flags,
+                {} if how is None else dict(how.locals),
             )
             run.state.session = session
+            run.state.decoration = None if how is None else how.inherited
             run.state.closure = closure
             run.state.unrolled = unrolled
             try:
@@ -148,7 +167,7 @@ def typed_implementation(implementation: Callable[..., object], argument_types: 
     """A function of our own library, typed. What it captures is constant, so that equal ones are typed only once."""
     key = constant_key(implementation), tuple(argument_types)
     if key not in _library:
-        session = Session(lambda session, func, types_: _typed(func, types_, {}, session), frozen=True)
+        session = Session(lambda session, func, types_, how: _typed(func, types_, {}, session, how), frozen=True)
         loc = definition_of(implementation.__code__)
         typed = session.typed(implementation, _with_defaults(implementation, tuple(argument_types), loc))
         _library[key] = dataclasses.replace(typed, frozen=())

@@ -111,8 +111,13 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(found[0].strip(), place, "make the object outside and pass it as an argument", found[1])
     if found := re.search(r"wrong arguments for `(\w+)`: .*", text):
         return refuse(found[0].strip(), place, "give a value for each parameter that has no default", found[1])
+    if found := re.search(r"`(\w+)` was compiled for .* only, and is called with .*", text):
+        return refuse(found[0].strip(), place, "convert the arguments, or compile it for these types too", found[1])
     if found := re.search(r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", text):
         return refuse(f"Numba does not know `{found[2]}.{found[1]}`", place, _SUPPORTED, found[1])
+    if found := re.search(r"Unknown attribute '(reduce|accumulate|reduceat|outer|at)' of type function (\w+)", text):
+        what = f"the method `{found[1]}` of the ufunc `{found[2]}` is not supported"
+        return refuse(what, place, "write a loop that calls it for the elements", found[1])
     if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
         return refuse(
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]

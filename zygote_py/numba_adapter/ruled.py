@@ -29,9 +29,10 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of, with_components
-from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, is_inlined, typed_callee
+from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, typed_callee
 from zygote_py.numba_adapter.choices import calling_one_of, is_choice
 from zygote_py.numba_adapter.closures import is_closure
+from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.dispatch import object_of, typeof
 from zygote_py.numba_adapter.given import (
     GivenType,
@@ -42,6 +43,7 @@ from zygote_py.numba_adapter.given import (
     signature_of_given,
     spread,
     star_of,
+    taken_by,
 )
 
 _NOWHERE = Loc("<unknown>", 1)
@@ -71,7 +73,7 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     typed = None
     if is_python(given.target):
         with suppress(DifferentiationError):  # Numba can call it, as is known by now
-            typed = session.typed(python_function(given.target), taken)
+            typed = session.typed(python_function(given.target), *taken_by(given.target, taken))
     if typed is None:
         names = tuple(signature_of_given(given, len(taken)).parameters)
         accepted = (*accepted, *map(_held, taken[len(accepted) :]))
@@ -221,10 +223,14 @@ def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction |
     """The body of a function of this type, for this argument, behind which stands the closure if it is one."""
     if is_closure(type_):
         signature = inspect.signature(type_.maker.func)
-        return session.typed(type_.maker.func, (argument, type_)) if len(signature.parameters) == 1 else None
+        return (
+            session.typed(type_.maker.func, (argument, type_), type_.maker.how)
+            if len(signature.parameters) == 1
+            else None
+        )
     if isinstance(type_, CalleeType):
         return type_.typed((argument,)) if len(inspect.signature(type_.func).parameters) == 1 else None
-    if isinstance(type_, types.Dispatcher) and is_inlined(type_.dispatcher):
+    if isinstance(type_, types.Dispatcher) and is_from_source(type_.dispatcher):
         return typed_callee(type_, (argument,), session)
     return None
 

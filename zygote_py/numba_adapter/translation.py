@@ -9,7 +9,7 @@ What has no form among the statements becomes an `Unknown` or an `Act`, for the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
@@ -20,7 +20,7 @@ from numba.core.unsafe import eh
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import Callee, Session, signature_of, typed_callee
+from zygote_py.numba_adapter.callees import Callee, Session, overloaded_type, signature_of, typed_callee
 from zygote_py.numba_adapter.captures import Captures, loc_of
 from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
 from zygote_py.numba_adapter.dispatch import typeof
@@ -35,7 +35,7 @@ class Translation:
 
     def __init__(self, func_ir: Any, typemap: Mapping[str, Type], calltypes: Mapping[Any, Any], code: CodeType) -> None:
         self._ir = func_ir
-        self._types = typemap
+        self._types = dict(typemap)
         self._calls = calltypes
         self._positions = list(code.co_positions())
 
@@ -71,14 +71,35 @@ class Translation:
             ),
             signature_of=lambda type: signature_of(called_of(type, session)),
             accessor_of=lambda type, name: (
-                accessor_type(type, name, session) or object_member(type, name, session, accessor=True)
+                accessor_type(type, name, session)
+                or object_member(type, name, session, accessor=True)
+                or overloaded_type(type, name, session, accessor=True)
             ),
-            member_of=lambda type, name: object_member(type, name, session),
+            member_of=lambda type, name: object_member(type, name, session) or overloaded_type(type, name, session),
         )
 
     def _block(self, block: Any) -> st.TypedBlock:
-        made = [self._statement(each) for each in block.body[:-1] if not isinstance(each, _NOTHING)]
+        made = [
+            statement
+            for each in block.body[:-1]
+            if not isinstance(each, _NOTHING)
+            for statement in self._converted(each, self._statement(each))
+        ]
         return st.TypedBlock(tuple(made), self._ending(block.terminator), loc_of(block.body[0].loc))
+
+    def _converted(self, written: Any, made: st.Statement) -> Iterator[st.Statement]:
+        """A statement; before it its value, where a variable was given another type than that (`locals` of `njit`)."""
+        signature = None
+        if isinstance(written, ir.Assign) and isinstance(written.value, ir.Expr):
+            signature = self._calls.get(written.value)
+        if signature is not None and isinstance(made, st.Assign):
+            own, wanted = types.unliteral(signature.return_type), types.unliteral(self._types[made.target])
+            if own != wanted and isinstance(own, types.Number) and isinstance(wanted, types.Number):
+                value = f"{made.target}:value"
+                self._types[value] = own
+                yield st.Assign(value, made.value, made.loc)
+                made = st.Assign(made.target, st.Copy(value), made.loc)
+        yield made
 
     def _find_checks(self) -> None:
         """Note what Numba inserts for `try`: where it asks for an exception, and whether that is the one to be caught.

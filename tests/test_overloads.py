@@ -1,0 +1,110 @@
+"""What packages gave to Numba with `overload` and its like, called in what is differentiated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.extending import intrinsic, overload, overload_attribute, overload_method, register_jitable
+
+import zygote_py as zg
+from tests.caller_checks import check_caller
+from zygote_py import DifferentiationError, gradient, value_and_gradient
+
+LINE = np.linspace(0.5, 1.5, 4)
+RATE = 1.5
+
+
+def clamp(x, high, factor=2.0):
+    return min(x * x * factor, high)
+
+
+@overload(clamp)
+def _clamp(x, high, factor=2.0):
+    if isinstance(x, types.Integer):
+        return lambda x, high, factor=2.0: 5.0 * x
+    if isinstance(x, types.Float):
+
+        def implementation(x, high, factor=2.0):
+            return min(x * x * factor * RATE, high)
+
+        return implementation
+    return None
+
+
+@overload(clamp)
+def _clamp_of_arrays(x, high, factor=2.0):
+    if isinstance(x, types.Array):
+        return lambda x, high, factor=2.0: np.sum(x * x) * factor
+    return None
+
+
+@register_jitable
+def cube(x):
+    return x * x * x
+
+
+@overload_method(types.Array, "power_sum")
+def _power_sum(a, p=2.0):
+    return lambda a, p=2.0: np.sum(a**p)
+
+
+@overload_attribute(types.Array, "energy")
+def _energy(a):
+    return lambda a: 0.5 * np.sum(a * a)
+
+
+@intrinsic
+def halved(typingctx, x):
+    return types.float64(types.float64), lambda context, builder, signature, args: builder.fmul(
+        args[0], args[0].type(0.5)
+    )
+
+
+def half(x):
+    return 0.5 * x
+
+
+@overload(half)
+def _half(x):
+    return lambda x: halved(x) * x
+
+
+def test_the_implementation_is_the_one_that_numba_takes():
+    def f(x, n, a):
+        return clamp(x, 50.0) * clamp(n, 1.0) + clamp(x, high=60.0, factor=x) + clamp(a, x)
+
+    check_caller(f, 1.5, 3, LINE)
+
+
+def test_a_captured_variable_of_an_implementation():
+    assert gradient(lambda x: clamp(x, 50.0), wrt=(0, "RATE"))(2.0) == (12.0, 8.0)
+
+
+def test_functions_that_are_registered_as_they_are():
+    check_caller(lambda x, n: cube(x) * cube(n), 1.5, 3, compiled=False)
+
+
+def test_methods_and_attributes():
+    check_caller(lambda a: a.power_sum() + a.power_sum(3.0) * a.energy, LINE)
+
+
+def test_a_rule_wins():
+    @register_jitable
+    def known(x):
+        return x * x
+
+    @zg.adjoint(known)
+    def rule(x):
+        return known(x), lambda dy: (10.0 * dy,)
+
+    assert gradient(lambda x: known(x) * 2.0)(3.0) == 20.0
+
+
+def test_what_is_refused():
+    with pytest.raises(DifferentiationError, match="there is no implementation for"):
+        gradient(lambda x: clamp((x, x), 1.0))(1.0)
+    with pytest.raises(DifferentiationError, match="halved"):  # an intrinsic has no source
+        gradient(lambda x: half(x))(1.0)
+    assert value_and_gradient(lambda x, n: half(n) * x)(2.0, 4) == (16.0, (8.0, None))
+    assert njit(lambda x: half(x))(4.0) == 8.0

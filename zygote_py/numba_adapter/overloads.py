@@ -1,0 +1,109 @@
+"""Implementations that other packages gave to Numba: of functions (`overload`), of methods and of attributes.
+
+    @overload(clamp)                                    find_overload(clamp, (float64, float64))
+    def _(x, high):                                     # the inner function, for these types
+        return lambda x, high: min(x, high)
+
+Which implementation there is for the types of the arguments, the function says that was registered; what it gives is
+Python source like any other. NumPy's functions and those of our own library are not looked for here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import FunctionType
+from typing import Any
+
+from numba import types
+from numba.core import errors
+from numba.core.registry import cpu_target
+from numba.core.target_extension import get_local_target
+from numba.core.typing.templates import _OverloadAttributeTemplate, _OverloadFunctionTemplate
+from numba.core.utils import order_by_target_specificity
+
+from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.decorations import Decoration, semantic
+
+_THEIRS = frozenset({"numba", "numpy", "math", "cmath", "operator", "_operator", "builtins", "random", "zygote_py"})
+
+
+_MEMBER: Any = _OverloadAttributeTemplate
+
+
+class Overloaded:
+    """A function, a method or an attribute with implementations of another package, in Numba's order."""
+
+    def __init__(self, name: str, source: Any, templates: tuple[Any, ...]) -> None:
+        self.__name__ = name
+        self.source = source  # what it is called as, with the parameters
+        self.templates = templates
+
+
+def overloaded_function(value: object) -> Overloaded | None:
+    """The implementations of a Python function; None if it has none from another package."""
+    if not isinstance(value, FunctionType) or _root(value) in _THEIRS:
+        return None
+    context: Any = cpu_target.typing_context
+    context.refresh()
+    found = context._lookup_global(value)
+    if not isinstance(found, types.Function) or not all(
+        issubclass(each, _OverloadFunctionTemplate) for each in found.templates
+    ):
+        return None
+    order: Any = order_by_target_specificity
+    target: Any = get_local_target
+    return Overloaded(value.__name__, value, tuple(order(target(context), found.templates, fnkey=value)))
+
+
+def overloaded_member(type_: Type, name: str, accessor: bool = False) -> Overloaded | None:
+    """The implementations of a method of values of a type, or of an attribute if it is an `accessor`."""
+    context: Any = cpu_target.typing_context
+    known: list[Any] = list(context._get_attribute_templates(type_))
+    found = [
+        each
+        for each in known
+        if isinstance(each, _MEMBER)
+        and getattr(each, "_attr", None) == name
+        and each.is_method is not accessor
+        and _root(each._overload_func) not in _THEIRS
+    ]
+    if not found:
+        return None
+    functions = tuple(
+        template for each in found for template in context.resolve_value_type(each._overload_func).templates
+    )
+    return Overloaded(name, found[0]._overload_func, functions)
+
+
+def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Decoration]:
+    """The Python function for arguments of these types, and how it is compiled.
+
+    Raises numba's TypingError if there is none.
+    """
+    for template in value.templates:
+        literals = (True, False) if template.prefer_literal else (False, True)
+        for literal in literals:
+            kinds = given if literal else tuple(map(types.unliteral, given))
+            made = template._overload_func(*_spread(value.source, map(_given, kinds)))
+            made = made[1] if isinstance(made, tuple) else made
+            if made is not None:
+                return made, Decoration(semantic(template._jit_options))
+    shown = ", ".join(map(str, map(types.unliteral, given)))
+    raise errors.TypingError(f"wrong arguments for `{value.__name__}`: there is no implementation for ({shown})")
+
+
+def _given(type_: Any) -> Any:
+    """A default that was not given comes as what it is."""
+    return type_.value if isinstance(type_, types.Omitted) else type_
+
+
+def _spread(source: Any, kinds: Any) -> list[Any]:
+    """The types of the arguments, those of `*args` each for itself."""
+    found: list[Any] = []
+    for parameter, kind in zip(inspect.signature(source).parameters.values(), kinds, strict=True):
+        found += list(kind) if parameter.kind is parameter.VAR_POSITIONAL else [kind]
+    return found
+
+
+def _root(function: Any) -> str:
+    return (getattr(function, "__module__", None) or "").partition(".")[0]
