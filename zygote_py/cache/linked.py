@@ -16,8 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from numba import types
-from numba.core.errors import NumbaWarning
+from numba import NumbaWarning, types
 
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import NotCacheable, content_of, fingerprint
