@@ -25,9 +25,10 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
-from zygote_py.cache import Kernel, MachineCode, as_captured, made_by_stages, recall
+from zygote_py.cache import Kernel, MachineCode, made_by_stages, recall
 from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
+from zygote_py.generations import Fewer, Generation, Outdated, passing
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import parse_types
@@ -79,7 +80,7 @@ class DerivativeFunction(Generic[P, R]):
         self._star = star_of(self.primal)
         self._of.cache_clear()
         self._requested: tuple[list[object], Request] | None = None
-        self._now = _Generation((), {})
+        self._now = Generation((), {})
         self._choose_quick()
 
     def _choose_quick(self) -> None:
@@ -96,7 +97,7 @@ class DerivativeFunction(Generic[P, R]):
             ]
             self._readers = tuple(capture.read for capture in others)
             self._values = tuple(capture.value for capture in others)
-            self._quick = _passing(now, len(self._request.signature.parameters)) if now.hidden else now.dispatcher
+            self._quick = passing(now, len(self._request.signature.parameters)) if now.hidden else now.dispatcher
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The derivative at these arguments."""
@@ -110,7 +111,7 @@ class DerivativeFunction(Generic[P, R]):
                 return quick(*args)  # type: ignore[no-any-return]
             except Exception as error:
                 # Functions are wrapped first; and a function that has changed may have other parameters.
-                again = isinstance(error, MoreCaptured | _Outdated | _Fewer) or self._is_outdated()
+                again = isinstance(error, MoreCaptured | Outdated | Fewer) or self._is_outdated()
                 if again or any(map(numba_adapter.holds_functions, args)):
                     return self._call(args, kwargs)  # type: ignore[no-any-return]
                 self._diagnose(args, kwargs, error)
@@ -234,13 +235,13 @@ class DerivativeFunction(Generic[P, R]):
                 else:
                     function = now.dispatcher or self._dispatcher(now)
                 return function(*args, *captured)
-            except (MoreCaptured, _Outdated):
+            except (MoreCaptured, Outdated):
                 continue
             except Exception as error:
                 self._diagnose(args, {}, error)
                 raise
 
-    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[_Generation, Kernel]:
+    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[Generation, Kernel]:
         """Run the stages for a signature, or find what they made before, and note what the function captures."""
         with numba_adapter.COMPILER_LOCK:
             if self._is_outdated():
@@ -248,7 +249,7 @@ class DerivativeFunction(Generic[P, R]):
             while argument_types not in self._now.compiled:
                 kernel, hidden = self._kernel(argument_types, self._now.hidden)
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
-                    self._now = _Generation(hidden, self._now.frozen, self._now.entry)
+                    self._now = Generation(hidden, self._now.frozen, self._now.entry)
                 self._now.freeze(kernel.frozen)
                 self._now.compiled[argument_types] = kernel
                 self._choose_quick()
@@ -272,7 +273,7 @@ class DerivativeFunction(Generic[P, R]):
             kernel = made_by_stages(compiled) if found is None else found.store(compiled, hidden)
             return kernel, hidden
 
-    def _dispatcher(self, now: _Generation) -> Any:
+    def _dispatcher(self, now: Generation) -> Any:
         """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
         with numba_adapter.COMPILER_LOCK:
             if now.dispatcher is None:
@@ -297,7 +298,7 @@ class DerivativeFunction(Generic[P, R]):
             return now.dispatcher
 
     def _implement(
-        self, now: _Generation, argument_types: tuple[Type, ...], hidden_types: tuple[Type, ...]
+        self, now: Generation, argument_types: tuple[Type, ...], hidden_types: tuple[Type, ...]
     ) -> Callable[..., object]:
         """The emitted function for a signature and the types that the captured values have at this moment."""
         with numba_adapter.COMPILER_LOCK:
@@ -308,7 +309,7 @@ class DerivativeFunction(Generic[P, R]):
                 if now.fits(kernel, hidden_types):
                     return kernel.function
                 del now.compiled[argument_types]
-            raise _Outdated
+            raise Outdated
 
     def _entry_dispatcher(self) -> Any:
         """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
@@ -317,7 +318,7 @@ class DerivativeFunction(Generic[P, R]):
                 self._reset()
             return self._entry_of(self._now)
 
-    def _entry_of(self, now: _Generation) -> Any:
+    def _entry_of(self, now: Generation) -> Any:
         if now.entry is None:
             if self._star:
                 now.entry = starred_dispatcher(
@@ -338,7 +339,7 @@ class DerivativeFunction(Generic[P, R]):
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
-    def _linked(self, now: _Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
+    def _linked(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
         """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
         from zygote_py.cache.linked import linked
 
@@ -434,7 +435,7 @@ class DerivativeFunction(Generic[P, R]):
                     dispatcher = self._not_from_cache(dispatcher, kernel)
                     dispatcher.compile(signature)
                 return show(dispatcher, signature)
-            except (MoreCaptured, _Outdated):
+            except (MoreCaptured, Outdated):
                 continue
 
     def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
@@ -445,57 +446,6 @@ class DerivativeFunction(Generic[P, R]):
 def _typed_by_text(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """What is to be inspected, given as one text: the types that it names. Raises ValueError."""
     return parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
-
-
-class _Generation:
-    """What is compiled while a function captures the same variables, and what is constant in it has its value.
-
-    When it captures more, or a constant changes, there is another one; who calls meanwhile goes on with this. Only who
-    holds the lock changes it.
-    """
-
-    def __init__(self, hidden: tuple[Capture, ...], frozen: dict[Any, Capture], entry: Any = None) -> None:
-        self.hidden = hidden  # captured values that are passed at each call
-        self.frozen: dict[Any, Capture] = {}  # those that are constants of what was compiled; replaced, never changed
-        self.compiled: dict[tuple[Type, ...], Kernel] = {}
-        self.dispatcher: Any = None  # takes the hidden values behind the arguments
-        self.entry = entry  # takes the arguments alone
-        self.freeze(frozen.values())
-
-    def freeze(self, captures: Iterable[Capture]) -> None:
-        """Take captured values for constants."""
-        self.frozen = self.frozen | {capture.key: capture for capture in captures}
-        self._readers = tuple(capture.read for capture in self.frozen.values())
-        self._values = tuple(capture.value for capture in self.frozen.values())
-
-    def is_outdated(self) -> bool:
-        """Whether a constant is not what it was."""
-        return not are_unchanged(self._readers, self._values)
-
-    def fits(self, kernel: Kernel, hidden_types: tuple[Type, ...]) -> bool:
-        """Whether a kernel was made for captured values of these types."""
-        given = dict(zip((capture.key for capture in self.hidden), map(as_captured, hidden_types), strict=True))
-        return all(given.get(capture.key) == capture.type for capture in kernel.hidden)
-
-
-def _passing(now: _Generation, count: int) -> Callable[..., object]:
-    """What calls the dispatcher of a generation with the captured values behind all of the arguments."""
-    dispatcher, reads = now.dispatcher, tuple(capture.read for capture in now.hidden)
-
-    def passing(*args: object) -> object:
-        if len(args) != count:
-            raise _Fewer
-        return dispatcher(*args, *map(operator.call, reads))
-
-    return passing
-
-
-class _Fewer(Exception):
-    """Defaults are to be filled in before captured values come behind them."""
-
-
-class _Outdated(Exception):
-    """A captured value has changed its type since the call began."""
 
 
 def _takes_functions(argument_types: tuple[Type, ...]) -> bool:

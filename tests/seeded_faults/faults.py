@@ -409,8 +409,8 @@ FAULTS = (
     fault(
         "a captured constant that has changed is not seen",
         "zygote_py/derivative_function.py",
-        "        if self._readers and not are_unchanged(self._readers, self._values):\n            return self._call",
-        "        if self._readers and not self._values:\n            return self._call",
+        "            if self._readers and not are_unchanged(self._readers, self._values):\n",
+        "            if self._readers and not self._values:\n",
         "test_captured",
         "test_captured_functions",
     ),
