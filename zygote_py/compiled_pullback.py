@@ -34,8 +34,10 @@ from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds
 
 def entry_function(
     compiled: CompiledPullback, request: Request, restored: Callable[..., object], number: int
-) -> Callable[..., object]:
-    """The function of the arguments that gives the value and the pullback; what is captured is constant in it.
+) -> tuple[Callable[..., object], Any]:
+    """The function of the arguments that gives the value and the pullback, and the dispatcher of the pullback.
+
+    What is captured is constant in them.
 
     Python gets in the place of a pullback what `restored` makes of what is kept (sealed with `number`, if the pullback
     is split) and of what is to be known of seeds.
@@ -46,8 +48,9 @@ def entry_function(
     source = _Source(parameters)
     forward = source.add("forward", _decorated(compiled.value, request.options))
     captured = [source.add("captured", capture.read()) for capture in compiled.lowered.hidden]
+    reverse = _back(compiled, request, captured=[source.namespace[name] for name in captured])
     back = numba_adapter.Partial(
-        _back(compiled, request, captured=[source.namespace[name] for name in captured]),
+        reverse,
         f"pullback of {request.func.__name__}",
         lambda args, words: check_seeds(compiled, len(args), words),
         restored,
@@ -65,7 +68,8 @@ def entry_function(
         copies = [source.copied(param.type, name) for name, param in zip(parameters, given, strict=True)]
         lines = [f"{kept} = {_tuple(copies)}", f"{value} = {called}"]
     lines.append(f"return {value}, {bind}({kept}, {_tuple(likes)})")
-    return source.function(f"{request.func.__name__}_pullback", parameters, lines, request.func.__defaults__)
+    entry = source.function(f"{request.func.__name__}_pullback", parameters, lines, request.func.__defaults__)
+    return entry, reverse
 
 
 def _back(compiled: CompiledPullback, request: Request, captured: Sequence[object]) -> Any:
@@ -187,6 +191,7 @@ class _Source:
         name = identifier(name, "function")
         namespace = dict(self.namespace)
         exec(f"def {name}({', '.join(names)}):\n " + "\n ".join(lines), namespace)
+        namespace["__name__"] = __name__  # what Numba keeps of callers names the module
         made: Any = namespace[name]
         made.__defaults__ = defaults
         return made  # type: ignore[no-any-return]

@@ -309,8 +309,18 @@ class DerivativeFunction:
                 now.entry = numba_adapter.make_dispatcher(
                     stub, self._implement_entry, self._request.options, MachineCode(kernel_of), misfit=wrong
                 )
+                numba_adapter.link_along(now.entry, functools.partial(self._linked, now))
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
+
+    def _linked(self, now: _Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
+        """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
+        from zygote_py.cache.linked import linked
+
+        def holds() -> bool:
+            return self._now.entry is now.entry and not self._is_outdated()
+
+        return linked(self, argument_types, holds, is_whole=is_whole, has_constants=bool(self._now.hidden))
 
     def _implement_entry(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
         with numba_adapter.COMPILER_LOCK:
@@ -506,6 +516,7 @@ def _with_constants(request: Request, inner: Any, captured: Sequence[object]) ->
     names = [f"captured_{number}" for number in range(len(captured))]
     namespace: dict[str, Any] = {"inner": inner, **dict(zip(names, captured, strict=True))}
     exec(f"def {request.name}({', '.join(arguments)}): return inner({', '.join((*arguments, *names))})", namespace)
+    namespace["__name__"] = __name__  # what Numba keeps of callers names the module
     function: Callable[..., object] = namespace[request.name]
     return function
 

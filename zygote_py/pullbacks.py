@@ -334,8 +334,21 @@ class _PullbackFunction:
                     wrong = functools.partial(misfit, request)
                     stub = stub_of(request, [])
                     self._entry = numba_adapter.make_dispatcher(stub, self._implement_entry, options, misfit=wrong)
+                    numba_adapter.link_along(self._entry, self._linked)
                 self._kept.append(self._entry)  # Numba refers to it weakly
             return self._entry
+
+    def _linked(self, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
+        """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
+        from zygote_py.cache.linked import linked
+
+        made = self._made.get(_with_types_of_defaults(argument_types))
+
+        def holds() -> bool:
+            return made in self._made.values() and made is not None and not _is_stale(made.compiled.lowered)
+
+        has_constants = made is None or bool(made.compiled.lowered.hidden)
+        return linked(self._of, argument_types, holds, is_whole=is_whole, has_constants=has_constants)
 
     def _entry_for(self, count: int) -> Any:
         """The same for so many arguments of a function that takes any number of them."""
@@ -344,11 +357,10 @@ class _PullbackFunction:
         return made._entry_dispatcher()
 
     def _implement_entry(self, given: tuple[Type, ...]) -> Callable[..., object]:
-        argument_types = tuple(
-            numba_adapter.typeof(each.value) if isinstance(each, types.Omitted) else each for each in given
-        )
-        made = self._compile(argument_types)
-        return entry_function(made.compiled, self._of._request, made.restored, made.number)
+        made = self._compile(_with_types_of_defaults(given))
+        entry, back = entry_function(made.compiled, self._of._request, made.restored, made.number)
+        numba_adapter.link_along(back, lambda _, is_whole: self._linked(given, is_whole))
+        return entry
 
     def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
         with numba_adapter.COMPILER_LOCK:
@@ -362,6 +374,10 @@ class _PullbackFunction:
                 self._made[argument_types] = made
                 self._by_number[made.number] = made
             return made
+
+
+def _with_types_of_defaults(given: tuple[Type, ...]) -> tuple[Type, ...]:
+    return tuple(numba_adapter.typeof(each.value) if isinstance(each, types.Omitted) else each for each in given)
 
 
 def _is_stale(lowered: LoweredFunction) -> bool:

@@ -151,6 +151,7 @@ def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]
     # No `__name__`: Numba finds a recursive function again only if its module can be imported, or is none.
     namespace: dict[str, object] = {"__name__": None, **emitted.globals}
     exec(compile(emitted.source, filename, "exec"), namespace)
+    namespace["__name__"] = __name__  # the functions have no module; what is kept of their callers has to have one
     function = namespace[emitted.name]
     assert callable(function)
     return function

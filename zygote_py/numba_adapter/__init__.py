@@ -24,6 +24,7 @@ from zygote_py.numba_adapter.dispatch import (
     is_plain,
     is_plain_dispatcher,
     jit_is_disabled,
+    link_along,
     llvm_text,
     make_dispatcher,
     object_of,
@@ -32,6 +33,7 @@ from zygote_py.numba_adapter.dispatch import (
     refuse_functions,
     register_as_dispatcher,
     typeof,
+    warn,
 )
 from zygote_py.numba_adapter.embedded import embed
 from zygote_py.numba_adapter.entries import entry_of
@@ -109,6 +111,7 @@ __all__ = [
     "is_python",
     "item_type",
     "jit_is_disabled",
+    "link_along",
     "llvm_text",
     "made_by",
     "make_dispatcher",
@@ -137,6 +140,7 @@ __all__ = [
     "typed_implementation",
     "typeof",
     "user_cache_folder",
+    "warn",
     "with_functions",
 ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -86,6 +87,32 @@ def _compiled_for(compile_for: Callable[..., object], *args: Any, **kwargs: Any)
         if any(map(holds_functions, args)):
             raise TypeError("functions as arguments are to be wrapped")
     return compile_for(*args, **kwargs)
+
+
+def warn(message: str) -> None:
+    """Warn as Numba does."""
+    warnings.warn(message, errors.NumbaWarning, stacklevel=3)
+
+
+def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callable[[], None]]) -> None:
+    """Let what `make` gives for a signature go with its machine code, into what Numba keeps on disk for callers.
+
+    It is pickled with the code of a caller, and called when that has been read. `make` is told whether the code can be
+    read at all: Numba links functions that call one another when they are compiled, and not when they are read.
+    """
+    if not is_dispatcher(dispatcher):
+        return
+    add = dispatcher.add_overload
+
+    def adding(compiled: Any) -> None:
+        if not compiled.objectmode:
+            module = compiled.library._final_module
+            names = (each.name for each in (*module.functions, *module.global_variables))
+            is_whole = not any(name.startswith(".numba.unresolved") for name in names)
+            compiled.library._reload_init.add(make(tuple(compiled.signature.args), is_whole))
+        add(compiled)
+
+    vars(dispatcher)["add_overload"] = adding
 
 
 def is_from_cache(dispatcher: Any, signature: tuple[Type, ...]) -> bool:
