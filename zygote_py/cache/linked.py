@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from numba import NumbaWarning, types
+from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import NotCacheable, content_of, fingerprint
 from zygote_py.ir.core import Type
@@ -40,11 +40,9 @@ class Linked:
         try:
             return _checked, self._state()
         except Exception as error:  # objects of the user's may raise anything when they are looked at
-            warnings.warn(
+            numba_adapter.warn(
                 f"Cannot cache compiled functions that call the {self._what}, as it uses what another process cannot "
-                f"compare: {error}",
-                NumbaWarning,
-                stacklevel=2,
+                f"compare: {error}"
             )
             return _checked, (b"", "")
 

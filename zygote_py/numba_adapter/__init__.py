@@ -37,6 +37,7 @@ from zygote_py.numba_adapter.dispatch import (
     refuse_functions,
     register_as_dispatcher,
     typeof,
+    warn,
 )
 from zygote_py.numba_adapter.embedded import embed
 from zygote_py.numba_adapter.entries import entry_of
@@ -155,6 +156,7 @@ __all__ = [
     "typeof",
     "unsuitable",
     "user_cache_folder",
+    "warn",
     "with_functions",
 ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -90,6 +91,11 @@ def _compiled_for(compile_for: Callable[..., object], *args: Any, **kwargs: Any)
         if any(map(holds_functions, args)):
             raise TypeError("functions as arguments are to be wrapped")
     return compile_for(*args, **kwargs)
+
+
+def warn(message: str) -> None:
+    """Warn as Numba does."""
+    warnings.warn(message, errors.NumbaWarning, stacklevel=3)
 
 
 def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callable[[], None]]) -> None:
