@@ -29,7 +29,7 @@ from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Foreign, Function, Instr, Operand, Param, Return, Routine, Value
+from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Routine, Value
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
@@ -164,14 +164,6 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         _refuse(instr)
     if not any(source in nodes and target in nodes for source, target in _within(instr, flows)):
         return
-    if isinstance(instr.op, Foreign) and hasattr(instr.op.function, "restype"):
-        name = instr.op.__name__
-        raise refuse(
-            f"`{name}` is a C function: there is no Python source to differentiate",
-            instr.loc,
-            f"give it a rule: `@zg.adjoint({name})` above `def rule(x): return {name}(x), lambda dy: (dy * ...,)`",
-            name,
-        )
     if instr.op is ops.getitem and isinstance(instr.args[0].type, types.BaseTuple) and not _has_parts(instr.args[0]):
         raise InternalError(f"{instr.loc}: a part of a tuple that has no parts of its own is read from it")
     if instr.op in STORES:

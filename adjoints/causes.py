@@ -16,7 +16,7 @@ import numpy as np
 from numba import extending, types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Type
+from zygote_py.ir.core import Foreign, Type
 
 _OURS = ("math", "cmath", "operator", "builtins", "_operator", "random")
 _INTRINSIC: type = vars(extending)["_Intrinsic"]
@@ -26,7 +26,7 @@ _NO_SOURCE = "there is no Python source to differentiate"
 def cause(op: Callable[..., object], argument_types: Sequence[Type]) -> tuple[str, str]:
     """Why an operation on arguments of these types has no derivative, and what to do instead."""
     name = _name_of(op)
-    reason = _reason(op)
+    reason = _reason(op.function if isinstance(op, Foreign) else op)
     if reason:
         return f"`{name}` is {reason}", f"give it a rule: {_rule(name, len(argument_types))}"
     shown = ", ".join(map(str, argument_types))
