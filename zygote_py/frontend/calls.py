@@ -137,7 +137,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
 def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
     """The function of SciPy that is called, by a pointer or by its name."""
     found = special.of_pointer(callee)
-    if found is None and all(values.is_scalar(plain(arg.type)) for arg in args):
+    is_known = found is None and special.is_of_scipy(callee)
+    if is_known and all(values.is_scalar(plain(arg.type)) for arg in args):
         found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
     return found
 
