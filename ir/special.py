@@ -132,17 +132,15 @@ def of_pointer(value: Any) -> Special | None:
 def is_of_scipy(value: object) -> bool:
     """Whether a value is a function of `scipy.special`."""
     namespace = sys.modules.get("scipy.special")
-    name = getattr(value, "__name__", "")
-    return (
-        namespace is not None and isinstance(name, str) and name in vars(namespace) and vars(namespace)[name] is value
-    )
+    name = getattr(value, "__name__", None)
+    return namespace is not None and isinstance(name, str) and vars(namespace).get(name) is value
 
 
 def of_function(value: object, argument_types: tuple[Type, ...], result: Type) -> Special | None:
     """What computes a function of `scipy.special` for numbers of these types; None for any other value."""
     if not is_of_scipy(value):
         return None
-    name = getattr(value, "__name__", "")
+    name = getattr(value, "__name__")  # noqa: B009
     functions = [each for each in _symbols().values() if each.__name__ == name and each.result_type == result]
     functions = [each for each in functions if len(each.parameters) == len(argument_types)]
     for taken in (argument_types, tuple(map(_as_double, argument_types)), (types.float64,) * len(argument_types)):

@@ -121,7 +121,7 @@ def common_type(first: Type, second: Type) -> Type:
     if isinstance(first, types.BaseTuple) and isinstance(second, types.BaseTuple):
         return with_components(first, tuple(map(common_type, components_of(first), components_of(second))))
     if isinstance(first, types.Array) and isinstance(second, types.Array):
-        layout: _Layout = first.layout if first.layout == second.layout else "A"
+        layout = first.layout if first.layout == second.layout else "A"
         readonly = not (first.mutable and second.mutable)
         return types.Array(first.dtype, first.ndim, layout, readonly, aligned=first.aligned and second.aligned)
     return second if is_a(first, second) else first

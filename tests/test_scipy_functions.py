@@ -185,8 +185,7 @@ def inner(x):
 def f(x, n):
     return inner(x) * sp.jn(2, x) + sp.gammaln(n) + sp.jv(n, x)
 
-assert njit(f)(1.3, 3) == f(1.3, 3)
-check_functions(f, 1.3, 3)
+check_functions(f, 1.3, 3, is_compiled=False)
 
 try:
     gradient(lambda x: sp.zetac(x))(1.3)

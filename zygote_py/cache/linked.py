@@ -48,7 +48,7 @@ class Linked:
 
 
 def linked(
-    derivative: DerivativeFunction,
+    derivative: DerivativeFunction[..., Any],
     argument_types: tuple[Type, ...],
     holds: Callable[[], bool],
     *,
@@ -93,7 +93,7 @@ def linked(
     )
 
 
-def _digest(derivative: DerivativeFunction, argument_types: tuple[Type, ...]) -> str:
+def _digest(derivative: DerivativeFunction[..., Any], argument_types: tuple[Type, ...]) -> str:
     environment.check_unchanged()
     prints = fingerprint(derivative._request, argument_types, (), environment.versions(), environment.registered())
     captured = [(where, content_of(value)) for where, (value, by_value) in prints.captured.items() if not by_value]
