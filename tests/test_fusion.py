@@ -60,6 +60,7 @@ def allocations(function):
     return rtsys.get_allocation_stats().alloc - before
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("f", [to_a_sum, to_a_mean_by_names, over_pairs, a_linear_update, linear_in_a_loop])
 def test_nothing_but_the_gradients_is_allocated(f):
     derivative = gradient(f)
@@ -80,6 +81,7 @@ def test_a_chain_that_is_stored_keeps_its_numbers_and_no_arrays_between():
     trap(squashed, X[:5].copy(), Y[:5].copy(), expected=steepest(squashed, X[:5], Y[:5]))
 
 
+@pytest.mark.optimised
 def test_what_a_factor_known_later_multiplies_is_one_array():
     def softmax_loss(x, y):
         return np.log(np.sum(np.exp(x - np.max(x)))) + np.max(x) - np.sum(x * y)

@@ -353,9 +353,8 @@ def test_what_is_not_known_while_compiling():
     assert "`closure=True` of a function that captures" in refused(closure, 2.0)
     assert "captures variables and is an argument" in refused(capturing_argument, 2.0)
     assert "`gradient` of float64 in compiled code" in refused(number, 2.0)
-    message = refused(too_few, 2.0)
-    assert "missing a required argument: 'w'" in message
-    assert "return gradient(lambda v, w: v * w * x)(x)" in message
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'w'"):
+        numba.njit(too_few)(2.0)
 
 
 def test_errors_are_those_of_a_call_from_python():

@@ -69,15 +69,19 @@ def behind_a_default(x, p=2.0, *, q):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: gradient(scaled)(1.5, 3.0), "2 arguments without a keyword, for 1 parameters"),
-        (lambda: zg.pullback(scaled, 1.5, 3.0), "2 arguments without a keyword, for 1 parameters"),
-        (lambda: gradient(required)(1.5, 2.0), "missing a required.* argument: 'power'"),
-        (lambda: gradient(behind_a_default)(1.5, q=2.0), "`q` has no default and stands behind `p`, which has one"),
+        (lambda: gradient(scaled)(1.5, 3.0), "takes 1 positional argument but 2 were given"),
+        (lambda: zg.pullback(scaled, 1.5, 3.0), "takes 1 positional argument but 2 were given"),
+        (lambda: gradient(required)(1.5, 2.0), "missing 1 required .*argument: 'power'"),
     ],
 )
-def test_refused(call, says):
-    with pytest.raises(DifferentiationError, match=says):
+def test_arguments_that_do_not_fit(call, says):
+    with pytest.raises(TypeError, match=says):
         call()
+
+
+def test_refused():
+    with pytest.raises(DifferentiationError, match="`q` has no default and stands behind `p`, which has one"):
+        gradient(behind_a_default)(1.5, q=2.0)
 
 
 def sums(x, *, w=1.0):

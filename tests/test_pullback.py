@@ -97,6 +97,7 @@ def test_a_kernel_that_returns_nothing():
     close(back(out=None), [0.0, 0.0], [0.0, 0.0])
 
 
+@pytest.mark.compiled
 def test_no_seed_is_one_for_a_real_number():
     for number in (np.float64, np.float32):
         _, back = pullback(lambda x: x * x, number(3.0))

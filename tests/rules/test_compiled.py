@@ -12,7 +12,7 @@ from numba import types
 
 from tests.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
 from zygote_py.adjoints.rules import rule_for, uses
-from zygote_py.adjoints.rules.rule import ROWS
+from zygote_py.adjoints.rules.rule import ROWS, UNKNOWN
 from zygote_py.adjoints.rules.special import digamma
 from zygote_py.adjoints.rules.terms import Call, Number, Term, parse
 from zygote_py.ir import ops
@@ -45,7 +45,7 @@ def adjoints(type: Type) -> Iterator[tuple[Instr, int, Adjoint]]:
         found = rule_for(instr)
         assert found is not None, ops.name_of(instr.op)
         for index, text in enumerate(found.adjoints):
-            if text is not None and (text, found.names) not in seen:
+            if text not in (None, UNKNOWN) and (text, found.names) not in seen:
                 seen.add((text, found.names))
                 yield instr, index, expand_instr(instr, index)
 

@@ -15,7 +15,7 @@ from mpmath import mp, mpf
 from numba import types
 
 from tests.rules.evaluator import expand_rule, f32, f64, i64
-from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules import rule_for, scipy_helpers
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL
 from zygote_py.adjoints.rules.special import digamma, polygamma
 from zygote_py.ir import ops
@@ -279,7 +279,8 @@ def test_casts_go_back() -> None:
 
 def test_every_rule_is_tested() -> None:
     covered = {op for case in CASES for op in case.ops} | {math.ldexp, np.ldexp, np.where, ops.select, np.float32}
-    assert not {ops.name_of(op) for op in ROWS if op not in covered}
+    # Those of the helpers of `scipy.special` are in second derivatives only: see test_scipy_special.
+    assert not {ops.name_of(op) for op in ROWS if op not in covered and op.__module__ != scipy_helpers.__name__}
     passing = set()
     for op in STRUCTURAL:
         for arity in (1, 2, 3):

@@ -49,6 +49,11 @@ def _is_known(context: object, op: object) -> bool:
         return False
 
 
+def _is_of_numba(made: object) -> bool:
+    """Whether something is Numba's own, and not of a package that extends it."""
+    return (getattr(made, "__module__", None) or "numba").partition(".")[0] == "numba"
+
+
 def array_members() -> tuple[str, ...]:
     """The names of the attributes and methods of arrays that Numba knows."""
     context = cpu_target.typing_context
@@ -58,6 +63,8 @@ def array_members() -> tuple[str, ...]:
         if not (isinstance(key, type) and issubclass(types.Array, key)):
             continue
         for template in templates:
+            if not _is_of_numba(getattr(template, "_overload_func", template)):
+                continue
             names |= {name.removeprefix("resolve_") for name in dir(template) if name.startswith("resolve_")}
             names |= {name for name in (getattr(template, "_attr", None),) if name}
     return tuple(sorted(name for name in names if not name.startswith("_")))
