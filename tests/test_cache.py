@@ -41,6 +41,7 @@ class Process:
             "ZYGOTE_PY_CACHE_SIZE": "",
             "ZYGOTE_PY_VERIFY": "",
             "ZYGOTE_PY_DUMP": "",
+            "NUMBA_OPT": "3",
         }
 
     def write(self, name: str, source: str) -> None:

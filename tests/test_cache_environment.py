@@ -19,8 +19,9 @@ from zygote_py.cache.fingerprint import NotCacheable
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    """Whatever other tests have told Numba."""
+    """Whatever other tests have told Numba; and nobody watches the stages."""
     monkeypatch.setattr(numba_adapter, "is_extended", lambda: False)
+    monkeypatch.delenv("ZYGOTE_PY_VERIFY", raising=False)
 
 
 def test_the_environment(monkeypatch):
