@@ -24,7 +24,7 @@ from numba.core.imputils import (
     lower_constant,
     lower_getattr_generic,
 )
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.typing.templates import AttributeTemplate, signature
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
@@ -178,9 +178,8 @@ _dispatchers: dict[Any, Any] = {}  # Numba refers to them weakly
 
 
 def _dispatcher(function: Any) -> Any:
-    if function not in _dispatchers:
-        decorate: Any = numba.njit
-        _dispatchers[function] = decorate(function)
+    if function not in _dispatchers:  # made with Numba disabled, too, where `njit` would give the function back
+        _dispatchers[function] = CPUDispatcher(function, targetoptions={"nopython": True})
     return _dispatchers[function]
 
 
