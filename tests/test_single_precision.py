@@ -17,7 +17,7 @@ from numba import njit
 
 from zygote_py import gradient
 
-pytestmark = pytest.mark.interpreted
+pytestmark = pytest.mark.optimised
 
 x, y = np.float32(0.5), np.float32(1.5)
 z = np.complex64(0.5 - 0.25j)
