@@ -108,3 +108,16 @@ def test_what_is_refused():
         gradient(lambda x: half(x))(1.0)
     assert value_and_gradient(lambda x, n: half(n) * x)(2.0, 4) == (16.0, (8.0, None))
     assert njit(lambda x: half(x))(4.0) == 8.0
+
+
+def named_otherwise(first, second=2.0):
+    raise NotImplementedError
+
+
+@overload(named_otherwise)
+def implement_named_otherwise(x, n=2.0):
+    return lambda x, n=2.0: x * x * n
+
+
+def test_an_implementation_may_have_other_names_for_its_parameters():
+    assert zg.gradient(lambda x: named_otherwise(x, 3.0))(2.0) == 12.0

@@ -356,11 +356,14 @@ class _Inliner:
                 self._types[item] = part
                 positional.append(item)
                 yield st.Assign(item, st.Item(call.star, None, index), loc)
+        taken = list(inlined.signature.parameters)
         bound = inlined.signature.bind(*positional, **dict(call.keywords)).arguments
         for index, (name, type_) in enumerate(zip(callee.parameters, callee.parameter_types, strict=True)):
             variable = parameter(prefix, index)
             self._types[variable] = type_
             value: st.Expression
+            if name not in inlined.signature.parameters and index < len(taken):
+                name = taken[index]  # an implementation for Numba may have other names for them
             if index >= callee.argument_count:
                 if inlined.stays is not None:
                     break
