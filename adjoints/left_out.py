@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
+from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.flows import EMPTY, STORES
 from zygote_py.adjoints.kinds import can_have_adjoint, is_number
 from zygote_py.adjoints.rules import rule_for
@@ -76,7 +77,11 @@ class Summaries:
         function = routine.function
         wrt = [param for param in function.params if can_have_adjoint(param.type)]
         written = [function.params[number] for number in sorted(routine.writes)]
-        found = find_left_out(function, find_active(function, wrt, results=written), self, written=written)
+        try:
+            activity = find_active(function, wrt, results=written)
+        except DifferentiationError:  # of parameters that nobody may have asked for
+            return (Degree.UNCERTAIN,) * len(function.params)
+        found = find_left_out(function, activity, self, written=written)
         return tuple(found.get(param, Degree.KEPT) for param in function.params)
 
 
