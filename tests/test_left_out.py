@@ -107,17 +107,3 @@ def test_a_pullback_in_two_halves() -> None:
     value, back = zg.pullback(nansum_of_squares, np.array([1.0, nan, 2.0]))
     assert value == 5.0
     np.testing.assert_array_equal(back(3.0)[0], [6.0, 0.0, 12.0])
-
-
-@pytest.mark.interpreted
-def test_a_function_is_looked_at_only_in_what_it_is_asked_for() -> None:
-    """What is refused in a parameter that is no variable here does not matter."""
-
-    @zg.ignore
-    def ignored(x: float) -> float:
-        return x
-
-    def program(x: float) -> float:
-        return ignored(x) * x if x > 0.0 else 0.0
-
-    assert zg.gradient(program)(2.0) == 2.0
