@@ -43,6 +43,7 @@ from zygote_py.numba_adapter.decorations import SEMANTIC_OPTIONS, Decoration, is
 from zygote_py.numba_adapter.derived import Form, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
+from zygote_py.numba_adapter.inferred import typed_only
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
 from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation
@@ -225,7 +226,8 @@ class _TypeInference(compiler.CompilerBase):
     def _compile_core(self) -> None:
         (pipeline,) = self.define_pipelines()
         self.state.captures = Captures()
-        pipeline.run(self.state)
+        with typed_only(self.state.flags):
+            pipeline.run(self.state)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -1,0 +1,127 @@
+"""Functions that Numba writes in Python itself are typed here without being compiled to machine code.
+
+    np.median(x)        # typed: Numba infers the types of its own implementation, and of the functions that this calls
+
+The signature of such a call comes from the implementation, which Numba compiles to learn it. We need the signature
+only: the call may be replaced by our own library's function, differentiated by a rule, or found not to matter, and what
+is left of it in the function that is emitted is compiled with that. So `typed_only` marks the types that are inferred
+within it, and there a dispatcher runs the front of its pipeline, up to its type inference.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core import compiler, dispatcher, errors, typing
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import NopythonTypeInference
+from numba.core.typing.templates import Signature
+
+
+class _TypesOnly(compiler.Flags):
+    """The flags under which nothing is compiled. A compilation proper within puts its own on top of them."""
+
+
+@contextmanager
+def typed_only(flags: compiler.Flags) -> Iterator[None]:
+    """Within this, dispatchers that Numba asks for their signature do not compile themselves; they inherit `flags`."""
+    with ConfigStack().enter(_TypesOnly(flags)):  # type: ignore[no-untyped-call]
+        yield
+
+
+def _is_typed_only() -> bool:
+    return isinstance(ConfigStack.top_or_none(), _TypesOnly)  # type: ignore[no-untyped-call]
+
+
+_signatures: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Signature]] = weakref.WeakKeyDictionary()
+
+
+def _call_template(compiling: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in the place of `get_call_template`."""
+
+    @functools.wraps(compiling)
+    def get_call_template(self: Any, args: Any, kws: Any) -> Any:
+        if not (_is_typed_only() and self._can_compile):
+            return compiling(self, args, kws)
+        pysig, folded = self._compiler.fold_argument_types(args, kws)
+        found = tuple(folded)
+        if found in self.overloads:
+            return compiling(self, args, kws)
+        known = _signatures.setdefault(self, {})
+        if found not in known:
+            known[found] = _inferred(self, found)
+        name = self.py_func.__name__
+        template = typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[known[found]])
+        return template, pysig, folded, {}
+
+    return get_call_template
+
+
+def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in the place of `get_overload`: of what is only typed nobody calls the machine code."""
+
+    @functools.wraps(compiled)
+    def get_overload(self: Any, sig: Any) -> Any:
+        if _is_typed_only() and tuple(getattr(sig, "args", sig)) not in self.overloads:
+            return None
+        return compiled(self, sig)
+
+    return get_overload
+
+
+dispatcher._DispatcherBase.get_call_template = _call_template(dispatcher._DispatcherBase.get_call_template)
+dispatcher._DispatcherBase.get_overload = _overload(dispatcher._DispatcherBase.get_overload)
+
+
+def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
+    """The signature of a dispatcher for arguments of these types, as its own pipeline finds it."""
+    its = self._compiler
+    key = args, None
+    if key in its._failed_cache:
+        raise its._failed_cache[key]
+    flags: Any = compiler.Flags()
+    its.targetdescr.options.parse_as_flags(flags, its.targetoptions)
+    flags = its._customize_flags(flags)
+    with global_compiler_lock, self._compiling_counter:
+        run = _front_of(its.pipeline_class)(
+            its.targetdescr.typing_context, its.targetdescr.target_context, None, args, None, flags, its.locals
+        )
+        try:
+            run.compile_extra(its._get_implementation(args, {}))
+        except errors.ForceLiteralArg as error:
+            fold = its.fold_argument_types
+            raise error.bind_fold_arguments(lambda args, kws: fold(args, kws)[1]) from None
+        except errors.TypingError as error:
+            its._failed_cache[key] = error
+            raise
+    return typing.signature(run.state.return_type, *args)
+
+
+@functools.cache
+def _front_of(pipeline_class: Any) -> Any:
+    """A pipeline as a dispatcher has it, up to and including its type inference."""
+
+    class Front(pipeline_class):  # type: ignore[misc]
+        def define_pipelines(self) -> list[PassManager]:
+            """The passes of the first way to compile; there is no object mode behind it."""
+            whole = super().define_pipelines()[0]
+            front: Any = PassManager(f"{whole.pipeline_name} typed")
+            for step, description in whole.passes:
+                front.add_pass(step, description)
+                if step is NopythonTypeInference:
+                    break
+            front.finalize()
+            return [front]
+
+        def _compile_core(self) -> None:
+            with typed_only(self.state.flags):
+                (front,) = self.define_pipelines()
+                front.run(self.state)
+
+    return Front
