@@ -9,9 +9,9 @@ import pytest
 from numba import njit, types
 from numba.core import event
 from numba.extending import overload
-from zygote_py import DifferentiationError, gradient
 
 from tests.library.differences import holds
+from zygote_py import DifferentiationError, gradient
 
 X = np.array([0.3, 2.0, -1.0, 0.7, 1.5])
 
