@@ -93,14 +93,14 @@ def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
             its.targetdescr.typing_context, its.targetdescr.target_context, None, args, None, flags, its.locals
         )
         try:
-            run.compile_extra(its._get_implementation(args, {}))
+            found = run.compile_extra(its._get_implementation(args, {}))
         except errors.ForceLiteralArg as error:
             fold = its.fold_argument_types
             raise error.bind_fold_arguments(lambda args, kws: fold(args, kws)[1]) from None
         except errors.TypingError as error:
             its._failed_cache[key] = error
             raise
-    return typing.signature(run.state.return_type, *args)
+    return typing.signature(found, *args)
 
 
 @functools.cache
@@ -119,9 +119,13 @@ def _front_of(pipeline_class: Any) -> Any:
             front.finalize()
             return [front]
 
-        def _compile_core(self) -> None:
+        def _compile_core(self) -> Any:
             with typed_only(self.state.flags):
                 (front,) = self.define_pipelines()
-                front.run(self.state)
+                try:
+                    front.run(self.state)
+                except compiler._EarlyPipelineCompletion as completed:
+                    return completed.result  # what is left of it once its `with objmode` is taken out has been typed
+            return self.state.return_type
 
     return Front
