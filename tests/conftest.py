@@ -22,6 +22,7 @@ others.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -43,6 +44,7 @@ FOLDER = tempfile.mkdtemp(prefix="zygote-py-tests-")
 os.environ["ZYGOTE_PY_CACHE_DIR"] = FOLDER
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
+GARBAGE = 1_000_000  # objects made and not freed since the last collection
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -65,6 +67,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("markexpr") == "long":
         for item in items:
             item.add_marker("long")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Collect garbage between tests only, and seldom: when Python decides, it takes a tenth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Collect what a few tests have left."""
+    if gc.get_count()[0] > GARBAGE:
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

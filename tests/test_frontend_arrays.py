@@ -17,6 +17,7 @@ import pytest
 from numba import njit
 
 from tests.frontend_new_arrays import CASES
+from tests.modes import is_interpreted
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
@@ -79,12 +80,16 @@ def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[An
 
 
 def marked() -> Iterator[Any]:
-    """All cases; those of a function's further types run for long, unless it is about types."""
+    """All cases; those of a function's further types run for long, unless it is about types.
+
+    What is emitted for every third function is compiled, for the others it is interpreted.
+    """
     first: dict[Callable[..., Any], tuple[Any, ...]] = {}
     for function, args in CASES:
         types = tuple(map(typeof, args))
         often = types == first.setdefault(function, types) or function.__name__ in IN_ALL_TYPES
-        yield pytest.param(function, args, marks=() if often else pytest.mark.long)
+        mode = pytest.mark.interpreted if list(first).index(function) % 3 else pytest.mark.compiled
+        yield pytest.param(function, args, marks=mode if often else (mode, pytest.mark.long))
 
 
 @pytest.mark.parametrize(("function", "args"), list(marked()), ids=lambda each: getattr(each, "__name__", ""))
@@ -94,8 +99,8 @@ def test_round_trip(function, args):
     assert not isinstance(expected[0], type) or issubclass(expected[0], ValueError)
     same(outcome(lambda *args: interpret(first, *args), args), expected, False)
     same(outcome(lambda *args: interpret(ir, *args), args), expected, False)
-    same(outcome(emitted, args), expected, True)
-    same(outcome(emitted.py_func, args), expected, False)
+    same(outcome(emitted, args), expected, not is_interpreted())
+    same(outcome(getattr(emitted, "py_func", emitted), args), expected, False)
 
 
 def lowered(function: Callable[..., Any], *args: Any) -> str:

@@ -44,7 +44,7 @@ def test_programs_compiled(first):
     run(range(first, first + 8), compiled=True)
 
 
-@pytest.mark.parametrize("seed", [0, 5, 16, 64])
+@pytest.mark.parametrize("seed", [0, 5, 64])
 def test_second_derivatives_of_programs(seed):
     outcome = check(program_of(seed, "none" if seed % 2 == 0 else "read"), compiled=False, order=2)
     assert outcome.kind is Kind.OK, outcome.detail

@@ -191,7 +191,14 @@ def logistic_optimum(features, labels):
     return x
 
 
-@pytest.mark.parametrize("how", ["args", "captured", "constants"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "args",
+        pytest.param("captured", marks=pytest.mark.interpreted),
+        pytest.param("constants", marks=pytest.mark.interpreted),
+    ],
+)
 def test_logistic_regression(how):
     features, labels = logistic_data()
     weights = Weights(np.zeros(3), 0.0)

@@ -69,6 +69,16 @@ def test_a_template_may_run_compiled_code():
     holds(f, lambda x: x[0] * np.median(x) / 34, X)
 
 
+@pytest.mark.interpreted
+def test_the_type_of_what_is_rounded_into_an_array_is_known_with_numba_disabled():
+    def f(x):
+        rounded = np.empty_like(x)
+        np.around(x, 1, rounded)
+        return np.sum(rounded * x)
+
+    np.testing.assert_allclose(gradient(f)(X), np.around(X, 1))
+
+
 def test_what_cannot_be_typed_is_refused_each_time():
     def f(x):
         return np.median(x, 0)

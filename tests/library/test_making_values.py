@@ -52,6 +52,7 @@ def test_vander(samples):
     check(lambda x: np.vander(x), np.vander, (1.0, 2.5))
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_fill_diagonal():
     for shape in ((3, 3), (2, 4), (7, 3), (0, 2), (3, 3, 3), (2, 2, 2, 2)):
@@ -67,6 +68,7 @@ def test_fill_diagonal():
     check(lambda a, v: np.fill_diagonal(a, v), np.fill_diagonal, np.ones((4, 4)).T[::2, ::2], (1, 2.0))
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_outer_and_kron():
     x, m = np.arange(3.0), compiled.samples(2)[0]
@@ -79,6 +81,7 @@ def test_outer_and_kron():
     check(lambda a, b: np.kron(a, b), np.kron, m.astype(np.complex64), x.astype(np.complex64))
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_cross():
     rng = np.random.default_rng(0)
@@ -111,6 +114,7 @@ def test_creation():
     check(lambda a, b, s: np.arange(a, b, s), np.arange, 1.0, 3.0 + 2j, 0.3 + 0.1j)
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 @with_samples
 def test_delete_and_insert(samples):

@@ -181,7 +181,11 @@ def test_middle(x):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("x", [TIES, with_nan(ROW), ROW[:1], ROW[:2], INFINITE], ids=str)
+@pytest.mark.parametrize(
+    "x",
+    [with_nan(ROW), *(pytest.param(x, marks=pytest.mark.long) for x in (TIES, ROW[:1], ROW[:2], INFINITE))],
+    ids=str,
+)
 def test_middle_of_special_rows(x):
     agree(middle, x)
 

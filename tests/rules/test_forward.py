@@ -107,7 +107,15 @@ def written(rows) -> tuple[Callable[..., Any], list[list[int]]]:
     return namespace["every"], places
 
 
-@pytest.mark.parametrize("rows", [REAL, COMPLEX], ids=["real", "complex"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(REAL[::2], id="half of the real"),
+        pytest.param(COMPLEX[::4], id="a quarter of the complex"),
+        pytest.param(REAL, id="real", marks=pytest.mark.long),
+        pytest.param(COMPLEX, id="complex", marks=pytest.mark.long),
+    ],
+)
 def test_every_row_in_forward_mode_and_to_second_order(rows) -> None:
     function, places = written(rows)
     given = [points(case) for _, case in rows]

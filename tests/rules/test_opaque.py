@@ -173,7 +173,15 @@ def test_rules_against_differences(case, layout):
         check(case, dtype, layout, plain)
 
 
-@pytest.mark.parametrize("op", list(dict.fromkeys(case.op for case in CASES)), ids=lambda op: op.__name__)
+# The helpers of these take long to compile; what they compute is compared above.
+SLOW = (np.linalg.svd, np.linalg.lstsq, np.linalg.qr, np.linalg.eig, np.linalg.matrix_power, np.linalg.pinv)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [pytest.param(op, marks=pytest.mark.long if op in SLOW else ()) for op in dict.fromkeys(case.op for case in CASES)],
+    ids=lambda op: op.__name__,
+)
 def test_compiled_rules_against_differences(op):
     for case in CASES:
         if case.op is op:  # one after the other, as they share what is compiled

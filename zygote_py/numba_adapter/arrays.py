@@ -11,12 +11,15 @@ from typing import Any
 
 from numba import types
 from numba.core import errors
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.inline_closurecall import length_of_iterator
 from numba.core.registry import cpu_target
 from numba.core.typing.arraydecl import get_array_index_type
 from numba.np.unsafe.ndarray import empty_inferred
 
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.dispatch import jit_enabled
+from zygote_py.numba_adapter.inferred import typed_only
 
 # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
 EMPTY_INFERRED: object = empty_inferred
@@ -39,7 +42,8 @@ def result_type(op: Callable[..., object], arguments: Sequence[Type]) -> Type | 
     context: Any = cpu_target.typing_context
     context.refresh()
     try:
-        signature = context.resolve_function_type(context.resolve_value_type(op), tuple(arguments), {})
+        with global_compiler_lock, jit_enabled(), typed_only():
+            signature = context.resolve_function_type(context.resolve_value_type(op), tuple(arguments), {})
     except errors.NumbaError:
         return None
     return None if signature is None else signature.return_type

@@ -29,9 +29,11 @@ class _TypesOnly(compiler.Flags):
 
 
 @contextmanager
-def typed_only(flags: compiler.Flags) -> Iterator[None]:
+def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
     """Within this, dispatchers that Numba asks for their signature do not compile themselves; they inherit `flags`."""
-    with ConfigStack().enter(_TypesOnly(flags)):  # type: ignore[no-untyped-call]
+    inherited: Any = _TypesOnly(flags)
+    inherited.nrt = True  # else Numba would refuse to make arrays
+    with ConfigStack().enter(inherited):  # type: ignore[no-untyped-call]
         yield
 
 
