@@ -51,13 +51,12 @@ class Settings:
     always: bool = False
 
 
-SUPPORTED = (STEERING,)  # the features that are not refused
 RATES = {STEERING: 4}  # one program in so many has a feature
 RATE = 8
 KINDS = ("none", "read", "written")  # what programs do with arrays
 
 
-def features_of(seed: int, features: Sequence[str] = SUPPORTED, always: bool = False) -> tuple[str, ...]:
+def features_of(seed: int, features: Sequence[str] = FEATURES, always: bool = False) -> tuple[str, ...]:
     """Which of some features the program of a seed has, whichever others there are; `always` one, these in turn."""
     if always and features:
         return (features[seed // 8 % len(features)],)
@@ -70,7 +69,7 @@ def program_of(
     seed: int,
     arrays: str = "mixed",
     nested: bool = False,
-    features: Sequence[str] = SUPPORTED,
+    features: Sequence[str] = FEATURES,
     always: bool = False,
 ) -> Program:
     """The program of a seed, of one of KINDS; what is steered writes to arrays."""
@@ -245,7 +244,7 @@ def main() -> int:
     parser.add_argument("--nested", action="store_true", help="let the programs take derivatives themselves")
     parser.add_argument(
         "--features",
-        default=",".join(SUPPORTED),
+        default=",".join(FEATURES),
         help=f"what programs may have, of {', '.join(FEATURES)}; 'all' or 'none' (default: %(default)s)",
     )
     parser.add_argument("--always", action="store_true", help="let each program have one of the features, in turn")
