@@ -20,6 +20,7 @@ an InternalError, and so is the order of a block that has changed.
 
 from __future__ import annotations
 
+import functools
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -43,17 +44,33 @@ def has_memory(type: Type) -> bool:
     """Whether values of this type stand for memory that can be written to."""
     if type.__class__ in _NUMBERS:
         return False
-    if isinstance(type, types.BaseTuple):
+    if _is_tuple(type.__class__):
         return any(map(has_memory, components_of(type)))
-    return isinstance(type, _MEMORY)
+    return _is_memory(type.__class__)
+
+
+# Numba's classes of types have a metaclass that makes `isinstance` slow.
+@functools.cache
+def _is_tuple(kind: type) -> bool:
+    return issubclass(kind, types.BaseTuple)
+
+
+@functools.cache
+def _is_memory(kind: type) -> bool:
+    return issubclass(kind, _MEMORY)
+
+
+@functools.cache
+def _is_array(kind: type) -> bool:
+    return issubclass(kind, types.Array)
 
 
 def is_view(instr: Instr) -> bool:
     """Whether an instruction gives a view of the memory of its first argument, by its handle alone."""
-    if not isinstance(instr.type, types.Array) or not instr.args or not isinstance(instr.args[0].type, types.Array):
+    if not _is_array(instr.type.__class__) or not instr.args or not _is_array(instr.args[0].type.__class__):
         return False
     if instr.op is ops.getitem:
-        return not any(isinstance(index.type, types.Array) for index in instr.args[1:])
+        return not any(_is_array(index.type.__class__) for index in instr.args[1:])
     return instr.op in ops.VIEWS
 
 
@@ -71,13 +88,14 @@ def effect(instr: Instr) -> Effect:
     if isinstance(instr.op, Routine):
         return _effect_of_call(instr, instr.op)
     found = ops.effect_of(instr.op)
-    if found is Effect.PURE and all(each.type.__class__ in _NUMBERS for each in (instr, *instr.args)):
+    is_number = instr.type.__class__ in _NUMBERS
+    if found is Effect.PURE and is_number and all(each.type.__class__ in _NUMBERS for each in instr.args):
         return found
     if found is Effect.READ and instr.op is ops.getitem:
-        source = instr.args[0].type
-        if is_view(instr) or isinstance(source, types.BaseTuple):
+        source = instr.args[0].type.__class__
+        if is_view(instr) or _is_tuple(source):
             return Effect.PURE
-        return Effect.ALLOCATE if isinstance(instr.type, types.Array) and isinstance(source, types.Array) else found
+        return Effect.ALLOCATE if _is_array(instr.type.__class__) and _is_array(source) else found
     if found is not Effect.PURE or instr.op in (ops.dim, ops.pick, ops.select, ops.pack, ops.const) or is_view(instr):
         return found
     if isinstance(instr.type, types.BaseTuple | types.Array | types.List | types.ListType) and has_memory(instr.type):

@@ -274,7 +274,7 @@ def effect_of(op: Op) -> Effect:
         return Effect.PURE
     name = getattr(op, "__name__", "")
     if op in _NAMES or op in _PURE_NUMPY or op in (getattr(math, name, None), getattr(cmath, name, None)):
-        return Effect.PURE
+        return _EFFECTS.setdefault(op, Effect.PURE)
     return Effect.WRITE
 
 
