@@ -230,6 +230,17 @@ def a20(u, v, n):
     return u * v
 
 
+def a21(x, n):
+    s = 0.0
+    for i in range(n):
+        r = sq(x * (i + 1))
+        if i % 2 == 0:
+            s += r * sq(s)
+        if i % 3 == 1:
+            s += 0.5 * r
+    return s
+
+
 def addto(a, b):
     for i in range(len(a)):
         a[i] += b[i] * b[i]
@@ -326,6 +337,7 @@ CASES = [
             4,
         ),
     ),
+    (a21, (0.3, 6)),
     (s1, (normal(3),)),
     (s2, (normal(4),)),
 ]

@@ -47,6 +47,17 @@ def test_a_view_written_through_its_base():
     trap(f, a, expected=steepest(f, a))
 
 
+def test_the_last_row_may_be_the_first():
+    def f(a):
+        doubled = a[-1] * 2.0
+        a[0] = 3.0 * a[0]
+        return np.sum(doubled * a[0])
+
+    one, two = np.array([[0.5, 1.5, -2.0]]), np.array([[0.5, 1.5, -2.0], [0.3, -0.7, 1.1]])
+    trap(f, one, expected=(12 * one,))
+    trap(f, two, expected=(6 * two[::-1],))
+
+
 def test_views_of_views():
     def f(a, x):
         block = a[1:, ::2]
