@@ -243,32 +243,3 @@ def test_print(capfd):
     numba.njit(printing)(x, (2.0, "a"))
     ours, numbas = np.array_split(capfd.readouterr().out.splitlines(), 2)
     assert list(ours) == list(numbas)
-
-
-# -------------------------------------------------------------------------------------------------------------- views
-
-
-def same_view(x):
-    y = x.view(np.float64)
-    y[0] *= 3.0
-    return y[0] * x[1]
-
-
-def as_integers(x):
-    return x[0] * x.view(np.int64)[0]
-
-
-def fast_inverse_root(x):
-    i = 0x5FE6EB50C7B537A9 - (x.view(np.int64) >> 1)
-    return np.sum(i.view(np.float64))
-
-
-def test_views():
-    found = plain(gradient(lambda x: same_view(x * 1.0)).source(X))(X)
-    assert found == pytest.approx([3.0 * X[1], 3.0 * X[0], 0.0, 0.0])
-
-
-@pytest.mark.parametrize("function", [as_integers, fast_inverse_root])
-def test_bits_have_no_derivative(function):
-    with pytest.raises(DifferentiationError, match="`view` with another type is not supported"):
-        gradient(function).source(X)
