@@ -221,7 +221,7 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
-    if isinstance(type_, types.EnumMember):  # of its class
+    if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
         return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
     if isinstance(value.type, types.EnumMember) and name == "value":
         return Bundle(type_, value.leaves)
