@@ -329,7 +329,23 @@ def test_elements_of_another_size():
         gradient(as_complex)(X[:5])
 
 
-def test_methods_that_are_called_view():
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.view(dtype=np.int64)[0] * x[0],
+        lambda x: x.view(int)[0] * x[0],
+        lambda x: x.view("i8")[0] * x[0],
+        lambda x: x.view()[0],
+    ],
+)
+def test_forms_that_numba_does_not_have(function):
+    with pytest.raises(DifferentiationError, match="does not know this form of `view`") as caught:
+        gradient(function)(X)
+    assert caught.value.file == __file__
+    assert "np.int64" in caught.value.hint
+
+
+def test_the_same_type():
     y = plain(gradient(lambda x: same_view(x * 1.0)).source(X))(X)
     assert y == pytest.approx([3.0 * X[1], 3.0 * X[0], 0.0, 0.0, 0.0, 0.0])
 
