@@ -192,15 +192,15 @@ FAULTS = (
     fault(
         "overwritten elements are put back in the order in which they were written",
         "adjoints/joint.py",
-        "group.sort(key=lambda each: each[0].block.instrs.index(each[0].instr), reverse=True)",
-        "group.sort(key=lambda each: each[0].block.instrs.index(each[0].instr))",
+        "            write, old = pending.pop()\n",
+        "            write, old = pending.pop(0)\n",
         "adjoints/test_rewinding",
     ),
     fault(
         "a store is not rewound",
         "adjoints/joint.py",
-        "                restored.append(Instr(ops.setitem, args, types.none))\n",
-        "",
+        "                instrs.append(put_back())\n            instrs.append(instr)\n",
+        "                put_back()\n            instrs.append(instr)\n",
         "adjoints/test_rewinding",
     ),
     fault(
