@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from numba import types
 
+from zygote_py.adjoints.bits import check_views
 from zygote_py.adjoints.causes import cause
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.flows import EMPTY, STORES, Flows, sources
@@ -87,6 +88,7 @@ def find_active(
         for instr in block.instrs:
             if isinstance(instr, Instr):
                 _check(instr, flows, nodes)
+    check_views(function, memory, flows, varied, nodes)
     for value in values:
         if not isinstance(value, Instr):
             _check_type(value, value.hint or "a value")

@@ -294,6 +294,8 @@ class _Builder:
 
     def _view(self, instr: Instr) -> Operand:
         """The same view of the sets."""
+        if instr.op is ops.view:
+            raise _unknown(instr)
         if instr.op in _PARTS:
             return self._of(instr.args[0])
         op = ops.spread if instr.op is np.broadcast_to else instr.op

@@ -17,7 +17,7 @@ Of the two functions that it is made from, neither is changed. Not done here: si
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numba import types
@@ -395,15 +395,7 @@ class _Join:
         for write, old in olds:
             by_block.setdefault(write.reverse, []).append((write, old))
         for block, group in by_block.items():
-            group.sort(key=lambda each: each[0].block.instrs.index(each[0].instr), reverse=True)
-            restored = []
-            for write, old in group:
-                array, _, *index = write.instr.args
-                args = tuple(self._value(operand, block) for operand in (array, old, *index))
-                restored.append(Instr(ops.setitem, args, types.none))
-            # What the block loads it loads first: of memory, what was there after the writes.
-            place = self.alphas.preludes(block)
-            block.instrs[place:place] = restored
+            self._put_back_in(block, group)
         if not self.together:
             return  # the reverse half works on copies of what the caller has
         returning = next(block for block in self.reverse.function.blocks if isinstance(block.terminator, Return))
@@ -414,6 +406,32 @@ class _Join:
                 final = Instr(np.copy, (seen,), kind, f"{seen.hint}_after")
                 self.last.instrs.append(final)
                 returning.instrs.append(Instr(ops.setitem, (seen, final), types.none))
+
+    def _put_back_in(self, block: Block, group: Sequence[tuple[Write, Instr]]) -> None:
+        """Put back what a block has overwritten, each where the reverse of what was done before the write begins.
+
+        What was done after it is reversed with the memory that it saw, and what the block loads it loads first.
+        """
+        places: dict[Value, int] = {instr: place for place, instr in enumerate(group[0][0].block.instrs)}
+        pending = sorted(group, key=lambda each: places[each[0].instr])
+
+        def put_back() -> Instr:
+            write, old = pending.pop()
+            array, _, *index = write.instr.args
+            args = tuple(self._value(operand, block) for operand in (array, old, *index))
+            return Instr(ops.setitem, args, types.none)
+
+        start = self.alphas.preludes(block)
+        instrs = block.instrs[:start]
+        for instr in block.instrs[start:]:
+            reversed_of = instr.origin if isinstance(instr, Instr) else None
+            origin = None if reversed_of is None else places.get(self.forward.values[reversed_of])
+            while origin is not None and pending and places[pending[-1][0].instr] >= origin:
+                instrs.append(put_back())
+            instrs.append(instr)
+        while pending:
+            instrs.append(put_back())
+        block.instrs = instrs
 
     def _substitute(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
         """Put the values in the place of the alphas and of the questions."""

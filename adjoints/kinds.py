@@ -63,6 +63,7 @@ _DISCRETE = (
     types.EllipsisType,
     types.DType,
     types.NumberClass,
+    types.EnumMember,
     types.Callable,
     types.Module,
 )

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.bits import is_exact
 from zygote_py.adjoints.calls import results_of
 from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.rules import rule_for, uses
@@ -193,7 +194,9 @@ class _Look:
             carried = args[1:2] if op in STORES or op is ops.push else args[1:] if first else args[:1]
             if any(self._of(other) in (LINEAR, OTHER) for other in others if not has_memory(other.type)):
                 return OTHER
-            return self._joined(carried)
+            found = self._joined(carried)
+            bytes_only = op is ops.view and not is_exact(instr)
+            return OTHER if bytes_only and found in (LINEAR, OTHER) else found
         if op is ops.pack:
             self._items[instr] = list(map(self._of, args))
             return self._joined([arg for arg in args if not has_memory(arg.type)])

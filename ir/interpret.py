@@ -218,6 +218,10 @@ class _Machine:
 def _call(instr: Instr, args: list[Any]) -> object:
     """The result of an instruction: of those that make arrays, the type says of what."""
     type = instr.type
+    if instr.op is ops.view:
+        kind = type.dtype if isinstance(type, types.Array) else type
+        source = args[0] if isinstance(args[0], np.ndarray) else _scalar(args[0], instr.args[0].type)
+        return ops.view(source, np.dtype(str(kind)))
     if isinstance(type, types.Array):
         dtype = np.dtype(str(type.dtype))
         if instr.op in (ops.record, ops.zeros):

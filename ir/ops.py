@@ -15,12 +15,14 @@ it; `zygote_py.emit` knows the Python syntax of each.
     common_length(n, m)       the length that axes of these lengths broadcast to
     fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
     spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
+    view(x)                   x.view(dtype), the same bytes as other numbers; of a number too
     stop(x)                   x, through which no derivative flows; of an array a copy
     release(x)                nothing: from here on, the caller may write to what `x` reaches
     checkpointed(n, k, s)     n: the loop that counts to it has k segments, or s snapshots (0: not given)
 
 Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
-`record` and of `zeros` are those of its instruction's type, an array. In-place operators on numbers are the plain ones.
+`record` and of `zeros` are those of its instruction's type, an array; so is the dtype of a `view`. In-place operators
+on numbers are the plain ones.
 """
 
 from __future__ import annotations
@@ -140,6 +142,11 @@ def spread(x: Any, *shape: int) -> Any:
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
+def view(x: Any, dtype: Any) -> Any:
+    """Give the same bytes as numbers of another type, which an instruction has from its own type."""
+    return x.view(dtype)
+
+
 def stop(x: Any) -> Any:
     """Give the value, of an array a copy: no derivative flows through it."""
     return np.copy(x) if isinstance(x, np.ndarray) else x
@@ -191,7 +198,7 @@ class Effect(enum.Enum):
 
 OWN = (
     *(const, pack, getitem, setitem, initialize, accumulate, pick, select, guarded, dim, range_length, common_length),
-    *(fitting_length, check_lengths, spread, stop),
+    *(fitting_length, check_lengths, spread, view, stop),
     *(record, zeros, stack, push, pop, copied, refuse, release, checkpointed),
 )
 
@@ -301,7 +308,7 @@ _PURE_NUMPY: frozenset[Any] = frozenset(
 ) - {getattr(np, name) for name in _WRITING_NUMPY}
 # What gives another view of the memory of its first argument.
 VIEWS: frozenset[Op] = frozenset(
-    {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze, spread}
+    {np.transpose, np.reshape, np.expand_dims, np.broadcast_to, np.real, np.imag, np.diagonal, np.squeeze, spread, view}
 )
 _FRESH_NUMPY = (
     *("append", "arange", "argpartition", "argsort", "argwhere", "array", "bincount", "concatenate", "convolve"),

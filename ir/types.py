@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir.core import Type
@@ -94,6 +95,11 @@ def with_components(type: Any, components: tuple[Type, ...]) -> Type:
     else:
         made = types.Tuple(components)
     return made
+
+
+def itemsize(type: Any) -> int:
+    """The size in bytes of an array's elements, or of a number."""
+    return np.dtype(str(getattr(type, "dtype", type))).itemsize
 
 
 def copied_type(type: Type) -> Type:

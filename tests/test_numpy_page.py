@@ -55,7 +55,8 @@ def test_members_of_arrays():
     assert status_of_member("T").kind is Kind.DIFFERENTIABLE
     assert status_of_member("cumsum").kind is Kind.DIFFERENTIABLE
     assert status_of_member("argmax").kind is Kind.FLAT
-    assert status_of_member("view").kind is Kind.REFUSED
+    assert status_of_member("view").kind is Kind.DIFFERENTIABLE
+    assert status_of_member("tobytes").kind is Kind.REFUSED
 
 
 FLAT_CALLS = {

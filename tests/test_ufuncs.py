@@ -141,6 +141,12 @@ def test_a_rule_wins_over_the_source():
 def test_methods_of_a_ufunc_are_refused():
     with pytest.raises(DifferentiationError, match="the method `reduce` of the ufunc `ratio`"):
         gradient(lambda x: ratio.reduce(x))(ROW)
+    with pytest.raises(DifferentiationError, match=r"Numba does not know `np\.maximum\.reduce`") as caught:
+        gradient(lambda x: np.maximum.reduce(x))(ROW)
+    assert caught.value.hint == "use `np.max`"
+    with pytest.raises(DifferentiationError, match=r"Numba does not know `np\.add\.at`") as caught:
+        gradient(lambda x: np.add.at(x, 0, 1.0))(ROW)
+    assert "loop" in caught.value.hint
 
 
 # guvectorize

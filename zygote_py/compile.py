@@ -34,6 +34,7 @@ from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
+    Const,
     Function,
     Instr,
     Operand,
@@ -48,7 +49,7 @@ from zygote_py.ir.memory import Memory
 from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.text import text
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, names_of
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.requests import MoreCaptured, Request
 from zygote_py.statements import TypedFunction
@@ -337,17 +338,29 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
     for number, param in enumerate(list(function.params)):
         type = given[number] if number < len(given) else param.type
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
-        if isinstance(type, types.EnumMember):
+        if _holds_member(type):
             function.params[number] = new = Param(type, param.hint, param.loc)
-            value = Instr(enum_value, (new,), param.type, param.hint)
+            made: list[Instr] = []
+            value = _with_values(new, type, param.type, made)
             replace_values(function, {param: value})
-            function.entry.instrs.insert(0, value)
-        elif _holds_member(type):
-            raise refuse(
-                f"the tuple `{param.hint}` holds a member of an enumeration, which is not supported",
-                param.loc,
-                hint="pass the member as an argument of its own, or its `value`",
-            )
+            function.entry.instrs[:0] = made
+
+
+def _with_values(given: Value, type: Type, wanted: Type, made: list[Instr]) -> Value:
+    """What is given, with the values of the members of enumerations in their places; the instructions are `made`."""
+    if isinstance(type, types.EnumMember):
+        made.append(value := Instr(enum_value, (given,), wanted, given.hint))
+        return value
+    if not _holds_member(type):
+        return given
+    parts = []
+    for number, (name, item, own) in enumerate(
+        zip(names_of(type), components_of(type), components_of(wanted), strict=True)
+    ):
+        made.append(part := Instr(ops.getitem, (given, Const(number, types.int64)), item, f"{given.hint}_{name}"))
+        parts.append(_with_values(part, item, own, made))
+    made.append(whole := Instr(ops.pack, tuple(parts), wanted, given.hint))
+    return whole
 
 
 def _holds_member(type: Type) -> bool:

@@ -129,7 +129,7 @@ def _taken_as(request: Request, number: int, type: Type) -> Type:
     single = len(request.signature.parameters) - request.held == 1
     if isinstance(type, types.Integer) and number >= request.held and (named or single):
         return types.float64
-    if named and (isinstance(type, types.EnumMember) or not carries_adjoint(type)):
+    if named and not carries_adjoint(type):
         raise refuse(
             f"no gradient with respect to `{name}`, which is of type {type}",
             request.loc,

@@ -25,6 +25,8 @@ def same_elements(a: Operand, b: Operand) -> bool:
         return True
     match a, b:
         case Instr(), Instr() if a.op is b.op and a.keywords == b.keywords and len(a.args) == len(b.args):
+            if a.type != b.type:  # views of the same bytes as other numbers
+                return False
             plain = is_view(a) or a.op is builtins.slice or a.op is ops.dim
             return plain and all(map(same_elements, a.args, b.args))
         case _:

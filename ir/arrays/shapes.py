@@ -21,6 +21,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.arrays.kinds import is_elementwise, ndim, reduced_axes
 from zygote_py.ir.core import Const, Instr, Operand, Value
 from zygote_py.ir.memory import is_view
+from zygote_py.ir.types import itemsize
 
 INDEX = types.int64
 
@@ -115,6 +116,9 @@ class Shapes:
             return self._given(array, args[1:])
         if array.op is np.transpose and len(args) == 1:
             return self.of(args[0])[::-1]
+        if array.op is ops.view:
+            same = itemsize(array.type) == itemsize(args[0].type)
+            return self.of(args[0]) if same else (*self.of(args[0])[:-1], *self._asked(array)[-1:])
         if array.op is np.expand_dims and len(args) == 2 and isinstance(args[1], Const):
             return _with_new_axis(self.of(args[0]), args[1].value, ndim(array))
         if array.op is ops.getitem:

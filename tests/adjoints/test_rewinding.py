@@ -111,7 +111,25 @@ def read_in_the_loop_that_writes(q):
     return s
 
 
+def product_after_a_write(q):
+    """The reverse of the product needs what was written just before it."""
+    n = len(q)
+    p = q * q
+    s = 0.0
+    for _ in range(3):
+        for j in range(n):
+            s += math.sin(p[j])
+    p[1] = 2.0
+    s += np.dot(q, p)
+    if s > 0.0:
+        p[2] = s
+        p[3] = 0.5
+        s += np.dot(p, q) * np.dot(p, p)
+    return s
+
+
 FUNCTIONS = [pairs, in_the_argument, under_a_condition, through_a_view, swapped, read_in_the_loop_that_writes]
+FUNCTIONS += [product_after_a_write]
 
 
 def differences(func, q, h=1e-5):

@@ -194,6 +194,8 @@ class Expressions:
                 return self.call(op, self.operand(array), ast.Tuple([]))
             case np.transpose, (array,):
                 return ast.Attribute(self.operand(array), "T")
+            case ops.view, (source,):
+                return self._view(source, instr.type)
             case ops.stack, ():
                 return self.zero(instr.type) if instr in self.passed_on else ast.List([])
             case np.zeros_like, (Value(type=types.List()) as values,):
@@ -307,6 +309,13 @@ class Expressions:
             # `astype` keeps Fortran order.
             return cast if (layout == "F") == (type.layout == "F") else _reordered(cast, type)
         return self.call(np.copy, source) if (layout, type.layout) == ("C", "C") else _reordered(source, type)
+
+    def _view(self, source: Operand, type: Type) -> ast.expr:
+        """The bytes of an array, or of a number, as numbers of another type."""
+        shown, dtype = self.operand(source), type.dtype if isinstance(type, types.Array) else type
+        if not isinstance(source.type, types.Array):  # Python's numbers have no such method
+            shown = ast.Call(self._dtype(source.type), [shown], [])
+        return ast.Call(ast.Attribute(shown, "view"), [self._dtype(dtype)], [])
 
     def _dtype(self, type: Type) -> ast.expr:
         attribute = "bool_" if type == types.boolean else str(type)

@@ -242,6 +242,7 @@ def _is_same_step(one: Instr, other: Instr) -> bool:
     rows = one.op is ops.getitem
     return (
         one.op is other.op
+        and one.type == other.type
         and len(one.args) == len(other.args)
         and all(
             _is_same_index(a, b) or (rows and isinstance(a.type, types.Integer) and isinstance(b.type, types.Integer))

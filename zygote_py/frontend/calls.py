@@ -23,7 +23,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.checkpoints import checkpointed
-from zygote_py.frontend import arrays, creation, given, lists, objects, values
+from zygote_py.frontend import arrays, creation, given, lists, objects, values, views
 from zygote_py.frontend.checks import check_positive
 from zygote_py.frontend.iteration import (
     INT,
@@ -96,7 +96,7 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return Bundle(type_, ())
     if not keywords and (function := _of_scipy(callee, args, expression.types, type_)) is not None:
         return _call_special(at, function, args, type_)
-    if callee is type and len(args) == 1 and not leaves_of(type_):
+    if (callee is type and len(args) == 1 and not leaves_of(type_)) or isinstance(type_, types.DType):
         return Bundle(type_, (), numba_adapter.object_of(type_))
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
@@ -121,8 +121,8 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is np.ndindex or callee is np.ndenumerate:
         at.iterations[target] = _over_indices(at, callee, args, type_), None
         return Bundle(type_, ())
-    if isinstance(callee, Method) and callee.name == "view" and plain(type_) == plain(callee.value.type):
-        return Bundle(plain(type_), callee.value.leaves)
+    if isinstance(callee, Method) and callee.name == "view" and views.can_be_viewed(callee.value.type):
+        return views.view(at, callee.value, type_)
     args, keywords = by_position(callee, args, keywords)
     if not keywords:
         simple = _simple(at, callee, args, expression.types, type_)
@@ -309,12 +309,6 @@ def _method(at: Lowering, method: Method) -> Callable[..., object]:
     own = plain(method.value.type)
     if isinstance(own, types.Number) and method.name == "conjugate":
         return np.conjugate
-    if isinstance(own, types.Array) and method.name == "view":
-        raise at.refuse(
-            "`view` with another type is not supported: what a number's bytes say otherwise has no derivative",
-            "convert the elements: `x.astype(t)`, `z.real`, `x[0::2] + 1j * x[1::2]`",
-            "view",
-        )
     if isinstance(own, types.Array) and method.name not in _IN_PLACE and hasattr(np, method.name):
         function: Callable[..., object] = getattr(np, method.name)
         return function

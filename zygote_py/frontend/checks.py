@@ -4,9 +4,12 @@ a, b, c = x                   check_count %n, 3             raises ValueError un
 checkpointed(range(n), k)     check_positive %k             raises ValueError unless there is a segment
 np.round(x, 1, y)             check_out %n, %m              raises ValueError unless the axes have the same length
 prev * x                      check_present %flag, "float64"    raises TypeError if `prev` is None
+z.view(np.float64)            check_last_axis %z            raises ValueError if the last axis is not contiguous
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.ops import WRITES_NOTHING, Effect
@@ -38,6 +41,12 @@ def check_present(present: bool, kind: str) -> None:
         raise TypeError("expected " + kind + ", got None")
 
 
+def check_last_axis(x: Any) -> None:
+    """Raise ValueError if the elements of the last axis of an array are not next to each other."""
+    if x.strides[x.ndim - 1] != x.itemsize:
+        raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
+
+
 def enum_value(member):  # type: ignore[no-untyped-def]
     """What stands for a member of an enumeration."""
     return member.value
@@ -49,3 +58,5 @@ helper(check_positive, Effect.WRITE)
 helper(check_present, Effect.WRITE)
 WRITES_NOTHING.add(check_present)
 helper(check_out, Effect.WRITE)
+helper(check_last_axis, Effect.WRITE)
+WRITES_NOTHING.add(check_last_axis)

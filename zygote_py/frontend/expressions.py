@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from functools import reduce
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
@@ -25,6 +25,7 @@ from zygote_py.frontend.iteration import INT, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.types import itemsize
 
 if TYPE_CHECKING:
     from zygote_py.frontend.lowering import Lowering
@@ -220,7 +221,7 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
-    if isinstance(type_, types.EnumMember):  # of its class
+    if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
         return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
     if isinstance(value.type, types.EnumMember) and name == "value":
         return Bundle(type_, value.leaves)
@@ -245,9 +246,9 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
         case types.Array(), "size":
             return Bundle(type_, (creation.size(at, value.leaves[0]),))
         case types.Array(), "itemsize":
-            return Bundle(type_, (Const(_itemsize(own), INT),))
+            return Bundle(type_, (Const(itemsize(own), INT),))
         case types.Array(), "nbytes":
-            bytes_ = (creation.size(at, value.leaves[0]), Const(_itemsize(own), INT))
+            bytes_ = (creation.size(at, value.leaves[0]), Const(itemsize(own), INT))
             return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
         case types.Array(), "T":
             return Bundle(type_, (creation.transpose(at, value.leaves[0], plain(type_)),))
@@ -258,10 +259,6 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     raise at.refuse(
         f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
     )
-
-
-def _itemsize(type_: Any) -> int:
-    return np.dtype(str(type_.dtype)).itemsize
 
 
 def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:

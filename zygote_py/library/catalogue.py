@@ -77,7 +77,8 @@ _REAL, _COMPLEX = types.float64, types.complex128
 _MEMBERS: dict[str, Status] = {
     **dict.fromkeys(("T", "fill", "flat", "flatten", "item", "astype", "conj"), Status(Kind.DIFFERENTIABLE)),
     **dict.fromkeys(("dtype", "flags", "itemsize", "nbytes", "ndim", "shape", "size", "strides"), Status(Kind.FLAT)),
-    **dict.fromkeys(("ctypes", "tobytes", "view"), Status(Kind.REFUSED, "it gives access to the bytes of an array")),
+    **dict.fromkeys(("ctypes", "tobytes"), Status(Kind.REFUSED, "it gives access to the bytes of an array")),
+    "view": Status(Kind.DIFFERENTIABLE, "of complex numbers as floats and back; of others see docs/complex.md"),
 }
 
 

@@ -71,6 +71,18 @@ _OF_LISTS = {
     r"(sum|max|min)\((list\(|ListType\[)(array|UniTuple|Tuple)": "write a loop over the list",
     r"\w+\((list\(|ListType\[)[a-z]+\d+[\])]": "make an array of the list first: `np.array(s)`",
 }
+# What to do instead of calling a method of a ufunc of NumPy.
+_INSTEAD_OF_METHODS = {
+    "add.reduce": "use `np.sum`",
+    "multiply.reduce": "use `np.prod`",
+    "maximum.reduce": "use `np.max`",
+    "minimum.reduce": "use `np.min`",
+    "logical_and.reduce": "use `np.all`",
+    "logical_or.reduce": "use `np.any`",
+    "add.accumulate": "use `np.cumsum`",
+    "multiply.accumulate": "use `np.cumprod`",
+    "multiply.outer": "use `np.outer`",
+}
 # What to do instead of writing to an array that is read-only; captured ones are, as Numba has it.
 PASS_IT = "pass it as an argument, or write to a copy"
 
@@ -118,6 +130,13 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
     if found := re.search(r"Unknown attribute '(reduce|accumulate|reduceat|outer|at)' of type function (\w+)", text):
         what = f"the method `{found[1]}` of the ufunc `{found[2]}` is not supported"
         return refuse(what, place, "write a loop that calls it for the elements", found[1])
+    if found := re.search(r"Unknown attribute '(\w+)' of type Function\(<ufunc '(\w+)'>\)", text):
+        hint = _INSTEAD_OF_METHODS.get(f"{found[2]}.{found[1]}", "write a loop that calls it for the elements")
+        return refuse(f"Numba does not know `np.{found[2]}.{found[1]}`", place, hint, found[1])
+    if "BoundFunction(array.view" in text or _raised_in(error, "resolve_view"):
+        place = find_line(func.__code__, r".*\.\s*view\s*\(") or place
+        hint = "give it a type of NumPy by position: `x.view(np.int64)`"
+        return refuse("Numba does not know this form of `view`", place, hint, "view")
     if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
         return refuse(
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
@@ -182,6 +201,16 @@ def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
     error.hint = f"{error.hint}\n{chain}" if error.hint else chain
     error.args = (*error.args[:-1], error.hint)
     error.has_calls = True  # type: ignore[attr-defined]
+
+
+def _raised_in(error: BaseException | None, name: str) -> bool:
+    """Whether an error comes from a function with this name, which says nothing else of it."""
+    trace = None if error is None else error.__traceback__
+    while trace is not None:
+        if trace.tb_next is None:
+            return trace.tb_frame.f_code.co_name == name
+        trace = trace.tb_next
+    return False
 
 
 def is_ours(error: Exception) -> bool:
