@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core import compiler, dispatcher, errors, typing
+from numba.core import compiler, dispatcher, errors
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
-from numba.core.typing.templates import Signature
+from numba.core.typing.templates import Signature, make_concrete_template, signature
 
 
 class _TypesOnly(compiler.Flags):
@@ -31,14 +31,15 @@ class _TypesOnly(compiler.Flags):
 @contextmanager
 def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
     """Within this, dispatchers that Numba asks for their signature do not compile themselves; they inherit `flags`."""
-    inherited: Any = _TypesOnly(flags)
+    made: Any = _TypesOnly
+    inherited = made(flags)
     inherited.nrt = True  # else Numba would refuse to make arrays
-    with ConfigStack().enter(inherited):  # type: ignore[no-untyped-call]
+    with ConfigStack().enter(inherited):
         yield
 
 
 def _is_typed_only() -> bool:
-    return isinstance(ConfigStack.top_or_none(), _TypesOnly)  # type: ignore[no-untyped-call]
+    return isinstance(ConfigStack.top_or_none(), _TypesOnly)
 
 
 _signatures: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Signature]] = weakref.WeakKeyDictionary()
@@ -59,7 +60,8 @@ def _call_template(compiling: Callable[..., Any]) -> Callable[..., Any]:
         if found not in known:
             known[found] = _inferred(self, found)
         name = self.py_func.__name__
-        template = typing.make_concrete_template(f"CallTemplate({name})", key=name, signatures=[known[found]])
+        make: Any = make_concrete_template
+        template = make(f"CallTemplate({name})", key=name, signatures=[known[found]])
         return template, pysig, folded, {}
 
     return get_call_template
@@ -77,8 +79,9 @@ def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return get_overload
 
 
-dispatcher._DispatcherBase.get_call_template = _call_template(dispatcher._DispatcherBase.get_call_template)
-dispatcher._DispatcherBase.get_overload = _overload(dispatcher._DispatcherBase.get_overload)
+_base: Any = dispatcher._DispatcherBase
+_base.get_call_template = _call_template(_base.get_call_template)
+_base.get_overload = _overload(_base.get_overload)
 
 
 def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
@@ -102,7 +105,9 @@ def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
         except errors.TypingError as error:
             its._failed_cache[key] = error
             raise
-    return typing.signature(found, *args)
+    made: Any = signature
+    answer: Signature = made(found, *args)
+    return answer
 
 
 @functools.cache
