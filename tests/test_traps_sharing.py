@@ -48,14 +48,15 @@ def test_a_view_written_through_its_base():
 
 
 def test_the_last_row_may_be_the_first():
-    def f(a):
-        doubled = a[-1] * 2.0
-        a[0] = 3.0 * a[0]
-        return np.sum(doubled * a[0])
+    def f(a, order, c):
+        a[0] = a[-1][order] * 2.0
+        return np.sum(a[0] * c)
 
+    order, c = np.array([2, 0, 1]), np.array([0.3, 0.5, -1.1])
+    back = 2.0 * c[np.argsort(order)]
     one, two = np.array([[0.5, 1.5, -2.0]]), np.array([[0.5, 1.5, -2.0], [0.3, -0.7, 1.1]])
-    trap(f, one, expected=(12 * one,))
-    trap(f, two, expected=(6 * two[::-1],))
+    trap(f, one, order, c, expected=(back[None], 2.0 * one[0][order]))
+    trap(f, two, order, c, expected=(np.array([0 * back, back]), 2.0 * two[1][order]))
 
 
 def test_views_of_views():
