@@ -321,3 +321,15 @@ def test_new_arrays_of_numbers_that_are_written_to_later():
     value, tangent = jvp(written, (1.5,), (1.0,))
     assert value == pytest.approx(2.0 + 3.0 * 1.5**3 + 2.0 * 1.5, rel=1e-15)
     assert tangent == pytest.approx(9.0 * 1.5**2 + 2.0, rel=1e-15)
+
+
+def test_what_a_constant_overwrites_has_no_tangent():
+    def f(x):
+        y = x * 1.0
+        y[0] = 2.0
+        y[1:2] = 0.5
+        return np.sum(y * y * x)  # 4 x0 + x1 / 4 + x2^3
+
+    x, v = np.array([0.3, 0.7, 1.1]), np.array([1.0, -2.0, 0.5])
+    expected = 4 * v[0] + v[1] / 4 + 3 * x[2] ** 2 * v[2]
+    np.testing.assert_allclose(jvp(f, x, v)[1], expected, rtol=1e-14)

@@ -260,8 +260,7 @@ FAULTS = (
         "adjoints/split.py",
         "while apart := {_viewed(value) for value in crossing} & again.keys():",
         "while apart := {_viewed(value) for value in crossing} & set[Value]():",
-        "test_pullback",
-        "test_routines",
+        "test_second_derivatives",
     ),
     fault(
         "a pullback uses its record up",
