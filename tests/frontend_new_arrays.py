@@ -45,6 +45,16 @@ def made_like(x):
     return a, b, c, d, e, g, h
 
 
+@at((V, 2), (V, 3), (V, 1), (F4, 2))
+def written_out(x, n):
+    a = np.zeros((3, 4))
+    a[0, :n] = [x[0], 2.0]
+    a[1] = [x[1], 2, x[0] * 0.5, 1.5]
+    a[1, 1:3] = [a[1, 2], a[1, 1]]
+    a[2, n:3] = [x[0]]
+    return a
+
+
 @at((V,), (M,), (np.asfortranarray(M),), (M[:, ::2],), (F4,))
 def copies(x):
     y = x.copy()

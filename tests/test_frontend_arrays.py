@@ -18,6 +18,7 @@ from numba import njit
 
 from tests.frontend_new_arrays import CASES
 from tests.modes import is_interpreted
+from zygote_py import gradient
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
@@ -141,10 +142,50 @@ def test_what_may_be_a_copy_is_not_written():
     def read(x):
         return np.ascontiguousarray(x)[0]
 
+    def between(x):
+        y = np.ascontiguousarray(x)
+        x[0] = 1.0
+        return y[0]
+
+    def in_a_loop(x):
+        y = np.ascontiguousarray(x)
+        s = 0.0
+        for _ in range(3):
+            s += y[0]
+            x[0] *= 2.0
+        return s
+
+    def before(x):
+        s = 0.0
+        for i in range(3):
+            x[i] *= 2.0
+            y = np.ascontiguousarray(x)
+            s += y[0] * y[i]
+        return s
+
     strided = np.arange(6.0)[::2]
-    assert "run time" in refusal(written, strided).message
+    for function in (written, between, in_a_loop):
+        assert "run time" in refusal(function, strided).message
+    assert "np.copy" in lowered(before, strided)
     assert "np.copy" in lowered(read, strided)
     assert "np.copy" not in lowered(written, np.arange(3.0))
+
+
+@njit(fastmath=True)
+def first_column(a):
+    return np.ascontiguousarray(a[:, 0])
+
+
+def test_what_may_be_the_array_itself_is_not_returned_to_a_caller_that_has_both():
+    def escaping(x):
+        r = x.reshape(4, 1).copy()
+        y = first_column(r)
+        r[0, 0] = 7.0
+        return y[0] * y[1]
+
+    assert njit(escaping)(np.arange(1.0, 5.0)) == 14.0  # a column of one is contiguous
+    with pytest.raises(DifferentiationError, match="the caller has both"):
+        gradient(escaping).source(np.arange(1.0, 5.0))
 
 
 def test_a_slice_is_a_view_and_is_stored_to_once():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.function_checks import check_functions
+from tests.plain import plain
 from zygote_py import DifferentiationError, gradient, pullback
 
 pytestmark = pytest.mark.interpreted
@@ -163,3 +164,22 @@ def test_a_value_that_is_not_there(function):
 def test_none_as_the_result_is_refused():
     with pytest.raises(DifferentiationError, match="returns a value on one path and `None` on another"):
         gradient(found)(1.0)
+
+
+def product_or_none(x, y):
+    if y > 0.0:
+        return x * y
+    return None
+
+
+def test_what_another_function_returned_is_the_result_where_it_is_there():
+    def f(x, y):
+        v = product_or_none(x, y)
+        if v is None:
+            return x
+        return v
+
+    derivative = gradient(f)
+    assert derivative(2.0, 3.0) == (3.0, 2.0)
+    assert derivative(2.0, -3.0) == (1.0, 0.0)
+    assert plain(derivative.source(2.0, 3.0))(2.0, -3.0) == (1.0, 0.0)

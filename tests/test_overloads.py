@@ -121,3 +121,60 @@ def implement_named_otherwise(x, n=2.0):
 
 def test_an_implementation_may_have_other_names_for_its_parameters():
     assert zg.gradient(lambda x: named_otherwise(x, 3.0))(2.0) == 12.0
+
+
+def each():
+    """Called with what its implementations take, whatever it says itself."""
+
+
+@overload(each, strict=False)
+def _each(*args):
+    if len(args) == 2:
+        return lambda f, xs: (f(xs[0]), f(xs[1]))
+    if len(args) == 3:
+        return lambda f, xs, factor: (f(xs[0]) * factor, f(xs[1]))
+    return None
+
+
+def product(*args):
+    raise NotImplementedError
+
+
+@overload(product)
+def _product_of_two(x, y, scale=3.0):
+    return lambda x, y, scale=3.0: x * y * scale
+
+
+@overload(product)
+def _product_of_one(x):
+    return lambda x: x * x
+
+
+@overload(product)
+def _product_of_many(a, b, c, d, *rest):
+    return lambda a, b, c, d, *rest: a * b * c * d * rest[0]
+
+
+def misnamed(x, y):
+    raise NotImplementedError
+
+
+@overload(misnamed)
+def _misnamed(a, b=2.0):
+    return lambda a, b=2.0: a * a * b
+
+
+def test_the_parameters_are_those_of_the_implementations():
+    def f(x, y):
+        a, b = each(cube, (x, y)), each(cube, (x, y), x)
+        s = product(x) + product(x, y) + product(x, y, 1.5) + product(x, y, x, y, x)
+        return a[0] * a[1] + b[0] * b[1] + s + misnamed(x) + misnamed(b=y, a=x)
+
+    check_caller(f, 1.3, 0.7)
+    for wrong in (lambda x: product(), lambda x: each(cube, x, x, x)):
+        with pytest.raises(DifferentiationError, match="there is no implementation for"):
+            gradient(wrong)(1.0)
+    with pytest.raises(DifferentiationError, match="missing a required argument: 'a'"):
+        gradient(lambda x: misnamed(b=x))(1.0)
+    with pytest.raises(DifferentiationError, match="without names"):
+        gradient(lambda x: product(x, y=x))(1.0)

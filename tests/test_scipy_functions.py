@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.special.cython_special
+from numba import types
 from numba.extending import get_cython_function_address
 
 import zygote_py as zg
+from tests.caller_checks import check_caller
 from tests.function_checks import check_functions
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient
@@ -150,6 +152,7 @@ import scipy.special
 import scipy.special as sp
 from numba import njit, types
 from numba.extending import get_cython_function_address, overload
+from tests.caller_checks import check_caller
 from tests.function_checks import check_functions
 from zygote_py import DifferentiationError, gradient
 
@@ -201,3 +204,25 @@ def test_by_name_where_numba_knows_it():
     """In a process of its own, as what Numba is told cannot be taken back."""
     done = subprocess.run([sys.executable, "-c", OVERLOADS], capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout == "done\n", done.stderr
+
+
+def known_by_address(name, address, signature):
+    """A function as Numba knows it by its address, without a source."""
+    members = {"__wrapper_address__": lambda self: address, "signature": lambda self: signature}
+    return type(name, (types.WrapperAddressProtocol,), members)()
+
+
+def address_of(symbol):
+    return get_cython_function_address("scipy.special.cython_special", symbol)
+
+
+by_address = known_by_address("gammaln", address_of("gammaln"), types.float64(types.float64))
+squares = numba.cfunc("f8(f8)")(lambda x: x * x)
+other_by_address = known_by_address("squares", squares.address, types.float64(types.float64))
+
+
+def test_functions_known_by_their_address():
+    check_caller(lambda x: by_address(x) * x, 1.3)
+    assert gradient(lambda x, n: x * other_by_address(n * 0.5))(1.3, 3) == (2.25, None)
+    with pytest.raises(DifferentiationError, match="C function"):
+        gradient(lambda x: other_by_address(x))(0.5)

@@ -223,6 +223,22 @@ def test_a_scratch_array_reused_in_each_iteration():
     trap(f, x, expected=(expected,))
 
 
+def test_rows_written_out_as_lists():
+    def f(x, n):
+        a = np.zeros((2, 3))
+        s = 0.0
+        for i in range(len(x) - 1):
+            a[0, :n] = [x[i] * x[i + 1], 2.0]
+            a[1] = [a[0, 1], x[i], a[1, 1] * a[0, 0]]
+            a[0, n:] = [x[i]]
+            s += np.dot(a[0], a[1]) * (i + 1)
+        return s
+
+    trap(f, rng.normal(size=4), 2)
+    with pytest.raises(ValueError, match="does not have the shape"):
+        plain(gradient(f).source(np.ones(3), 2))(np.ones(3), 1)
+
+
 def test_a_scratch_array_made_anew_in_each_iteration():
     def f(x):
         s = 0.0

@@ -176,6 +176,24 @@ def test_indices_changed_through_what_may_be_a_view():
         trap(f, x, expected=steepest(f, x))
 
 
+def test_what_may_be_the_array_itself_is_made_anew():
+    """The columns are copied, as they are not contiguous; this is known only at run time."""
+
+    def columns(x):
+        r = np.zeros((3, 3))
+        s = 0.0
+        for i in range(4):
+            r[:, :] = x[i]
+            for k in range(3):
+                r[k, k] *= x[0]
+            for k in range(3):
+                s += np.dot(x[:3], np.ascontiguousarray(r[:, k])) * (k + 1)
+        return s
+
+    x = np.array([0.3, 0.5, 0.7, 0.9])
+    trap(columns, x)
+
+
 def test_an_array_in_a_list_that_nothing_reads():
     def kept(x):
         a = np.zeros(2)

@@ -32,9 +32,10 @@ OF_SCIPY = """
 ## Functions of SciPy
 
 Compiled code reaches the functions of `scipy.special` by the pointers that `scipy.special.cython_special` gives away,
-called through `ctypes`, for any of the types that SciPy has them for, or by their names where Numba has been told what
-they mean (`numba.extending.overload`, numba-scipy). Both are differentiated. The emitted source calls pointers as well,
-and needs SciPy. Functions that are not in this table, and those of complex numbers, are refused.
+called through `ctypes` or as a `numba.types.WrapperAddressProtocol`, for any of the types that SciPy has them for, or
+by their names where Numba has been told what they mean (`numba.extending.overload`, numba-scipy). All are
+differentiated. The emitted source calls pointers as well, and needs SciPy. Functions that are not in this table, and
+those of complex numbers, are refused.
 
 | function | adjoints | refused in |
 |---|---|---|

@@ -230,8 +230,8 @@ class Fingerprint:
             self._source(value)
         elif (name := _known(value)) is not None:
             self.add("known", name)
-        elif (pointed_to := special.of_pointer(value)) is not None:
-            self.add("pointer", repr(pointed_to), repr(value.argtypes))
+        elif (pointed_to := special.of_pointer(pointer := numba_adapter.as_pointer(value))) is not None:
+            self.add("pointer", repr(pointed_to), repr(pointer.argtypes))
         elif kind is FunctionType:
             self.function(value)
         elif isinstance(value, type) and issubclass(value, BaseException) and structures.is_importable(value):

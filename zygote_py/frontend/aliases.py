@@ -5,7 +5,8 @@
 
 In Python `stop_gradient(x)` and `hook(x, fn)` are `x` itself, and a function that is ignored may return its argument,
 or a part of it. In the IR such an array must be memory of its own, for its derivative is another one. Nothing may be
-written to it then, nor to the original while the copy is still read.
+written to it then, nor to the original while the copy is still read. What `np.ascontiguousarray` gives may be the
+original as well.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from zygote_py.ir.core import (
     Foreign,
     Function,
     Instr,
+    Loc,
     Operand,
     Return,
     Routine,
@@ -50,6 +52,44 @@ def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None
         memory = Memory(function)
         for instr, source, result, name in copies:
             _check(function, memory, instr, source, result, name)
+
+
+def check_copied(function: Function, copied: Sequence[tuple[Operand, Operand, Loc]], *, is_routine: bool) -> None:
+    """Raise DifferentiationError where one can tell a copy from the array, which it is if that is contiguous."""
+    if not copied:
+        return
+    memory = Memory(function)
+    kept = {value for block in function.blocks for value in block.instrs}
+    for array, copy, loc in copied:
+        if not isinstance(copy, Instr) or copy not in kept:
+            continue
+        if memory.is_written(copy) or (
+            memory.may_be_written_after(copy, (array,)) and _is_read_after_write(function, memory, copy, array, copy)
+        ):
+            told = "one of the two is written to"
+        elif is_routine and _leave_together(function, memory, array, copy):
+            told = "the caller has both"
+        else:
+            continue
+        raise refuse(
+            f"whether this copies the array is only known at run time, and {told}",
+            loc,
+            "make a copy: `x.copy()`",
+            "ascontiguousarray",
+        )
+
+
+def _leave_together(function: Function, memory: Memory, array: Operand, copy: Operand) -> bool:
+    """Whether a copy is returned, and the array is an argument, a part of one, or returned, too."""
+    returned = {
+        memory.root(value)
+        for block in function.blocks
+        if isinstance(block.terminator, Return)
+        for value in block.terminator.values
+        if has_memory(value.type)
+    }
+    root = memory.root(array)
+    return memory.root(copy) in returned and root is not None and (root in returned or bool(memory.seen_outside(root)))
 
 
 def _is_ignored(routine: Routine) -> bool:

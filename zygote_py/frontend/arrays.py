@@ -21,7 +21,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import lists, values
-from zygote_py.frontend.checks import check_count
+from zygote_py.frontend.checks import check_count, check_filled
 from zygote_py.frontend.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
@@ -147,6 +147,9 @@ def fill(at: Lowering, array: Operand, value: Bundle) -> None:
     if not array.type.mutable:
         message = "this array cannot be written to: it is captured, or read-only"
         raise at.refuse(message, "pass it as an argument, or write to a copy", "=")
+    if values.is_tuple(value.type) and len(components(value)) == 1 and array.type.ndim == 1:
+        at.emit(check_filled, (dim(at, array, 0), Const(1, INT)), types.none)  # an array of one would be repeated
+        (value,) = components(value)
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
 
 

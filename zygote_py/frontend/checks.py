@@ -1,6 +1,7 @@
 """Checks that a function makes while it runs, where Numba makes them and no instruction does.
 
 a, b, c = x                   check_count %n, 3             raises ValueError unless the array has three elements
+x[a:b] = [y]                  check_filled %n, 1            raises ValueError unless that is one element
 checkpointed(range(n), k)     check_positive %k             raises ValueError unless there is a segment
 np.round(x, 1, y)             check_out %n, %m              raises ValueError unless the axes have the same length
 prev * x                      check_present %flag, "float64"    raises TypeError if `prev` is None
@@ -21,6 +22,12 @@ def check_count(length: int, count: int) -> None:
         raise ValueError("too many values to unpack")
     if length < count:
         raise ValueError("not enough values to unpack")
+
+
+def check_filled(length: int, count: int) -> None:
+    """Raise ValueError if a part of an array has not as many elements as the tuple or list that is stored to it."""
+    if length != count:
+        raise ValueError("the value does not have the shape of what it is assigned to")
 
 
 def check_out(length: int, given: int) -> None:
@@ -54,6 +61,7 @@ def enum_value(member):  # type: ignore[no-untyped-def]
 
 helper(enum_value)
 helper(check_count, Effect.WRITE)
+helper(check_filled, Effect.WRITE)
 helper(check_positive, Effect.WRITE)
 helper(check_present, Effect.WRITE)
 WRITES_NOTHING.add(check_present)

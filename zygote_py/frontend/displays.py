@@ -1,7 +1,9 @@
-"""Lists that are written out in the call of `np.array` become tuples: they are never there when the program runs.
+"""Lists that are written out where an array is made of them become tuples: they are never there when the program runs.
 
     $1 = list(x, 1.0)                        $1 = tuple(x, 1.0)
     a = call np.array($1)            ->      a = call np.array($1)
+    $2 = list(1.0, x)                        $2 = tuple(1.0, x)
+    a[:2] = $2                               a[:2] = $2
 
 A list that anything else uses stays a list. This comes before calls are inlined: what `np.array` does with a list is.
 """
@@ -38,6 +40,9 @@ def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
                 case st.Assign(target, st.Call(callee, (first, *others), keywords)) if _takes_display(types_[callee]):
                     taken[first] += 1
                     uses.update((target, callee, first, *others, *(name for _, name in keywords)))
+                case st.Store(target, index, value) if isinstance(types_[target], types.Array):
+                    taken[value] += 1
+                    uses.update((target, index, value))
                 case _:
                     uses.update(_names(statement))
         uses.update(_names(block.ending))

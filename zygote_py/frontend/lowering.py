@@ -19,7 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import arrays, calls, choices, expressions, lists, objects, optional, values
+from zygote_py.frontend import aliases, arrays, calls, choices, expressions, lists, objects, optional, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.graph import Graph
 from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
@@ -43,7 +43,6 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
-from zygote_py.ir.memory import Memory
 from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
@@ -130,22 +129,8 @@ class Lowering:
         unrotate_loops(self.function)
         clean_up(self.function)
         lists.hoist_lengths(self.function)
-        self._check_copies()
+        aliases.check_copied(self.function, self.copied_if_needed, is_routine=self._hidden_keys is not None)
         return self.function
-
-    def _check_copies(self) -> None:
-        """Whether an array is copied or not must not matter."""
-        if not self.copied_if_needed:
-            return
-        memory = Memory(self.function)
-        for array, copy, loc in self.copied_if_needed:
-            self.loc = loc
-            if memory.is_written(array) or memory.is_written(copy):
-                raise self.refuse(
-                    "whether this copies the array is only known at run time, and one of the two is written to",
-                    "make a copy: `x.copy()`",
-                    "ascontiguousarray",
-                )
 
     def _check_result(self) -> None:
         if any(isinstance(leaf, types.List) for leaf in leaves_of(self.result_type)):

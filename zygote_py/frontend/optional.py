@@ -12,6 +12,7 @@ Whoever reads such a variable, other than to copy it or to ask whether it is `No
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +75,12 @@ def is_none(at: Lowering, op: ops.Op, args: list[Bundle]) -> Operand | None:
 
 def result(at: Lowering, blocks: Collection[st.TypedBlock]) -> Any:
     """The type of the result, which may be of a variable that may be `None`, but that is not returned itself."""
+    assigned = [each for block in blocks for each in block.statements if isinstance(each, st.Assign)]
+    times = Counter(each.target for each in assigned)
     sources = {
         each.target: each.value.source
-        for block in blocks
-        for each in block.statements
-        if isinstance(each, st.Assign) and isinstance(each.value, st.Copy)
+        for each in assigned
+        if isinstance(each.value, st.Copy) and times[each.target] == 1
     }
     endings = [block.ending for block in blocks if isinstance(block.ending, st.Leave)]
     for ending in endings:

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
     from zygote_py.numba_adapter.messages import check_parameters, definition_line
     from zygote_py.numba_adapter.partials import Partial
+    from zygote_py.numba_adapter.pointers import as_pointer
     from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
     from zygote_py.numba_adapter.sources import content_of_source, has_source, options_of_source
     from zygote_py.numba_adapter.supported import array_members, supported_callables
@@ -88,6 +89,7 @@ __all__ = [
     "Partial",
     "arguments_of_decorator",
     "array_members",
+    "as_pointer",
     "asm_text",
     "called_function",
     "can_call",
@@ -180,6 +182,7 @@ _LATER = {
     "constructor_of": "zygote_py.numba_adapter.dataclasses.constructor_of",
     "cross2d": "numba.np.extensions.cross2d",
     "default_of": "zygote_py.numba_adapter.callees.default_of",
+    "as_pointer": "zygote_py.numba_adapter.pointers.as_pointer",
     "check_parameters": "zygote_py.numba_adapter.messages.check_parameters",
     "definition_line": "zygote_py.numba_adapter.messages.definition_line",
     "entry_of_seed": "zygote_py.numba_adapter.records.entry_of_seed",

@@ -304,7 +304,7 @@ class CalleeType(Same, types.Callable, types.Opaque):
         if pysig is not None:
             pysig, folded = fold_signature(pysig, self.func, args, kws, {}, literals=True)
         elif kws:
-            raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places")
+            raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places, without names")
         found = self.found(folded)
         return signature(self._session.result_type(found.func, found.types, found.how), *found.types).replace(
             pysig=pysig

@@ -40,7 +40,9 @@ from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.messages import refuse_with
+from zygote_py.numba_adapter.pointers import as_pointer
 from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.sources import remembered
 from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
@@ -164,6 +166,8 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         callee: object = given_callee(capture.value, state.session) or stand_in(value)
         callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
         callee = callee or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
+        if callee is None and (pointer := as_pointer(value)) is not value:
+            callee = remembered(state.session, ("pointer", id(value)), lambda: pointer)
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
         elif not is_known_to_numba(capture.value):

@@ -35,8 +35,9 @@ class Overloaded:
 
     def __init__(self, name: str, source: Any, templates: tuple[Any, ...]) -> None:
         self.__name__ = name
-        self.source = source  # what it is called as, with the parameters
+        self.source = source  # what it is called as
         self.templates = templates
+        self.signature = _common_signature(source, templates)  # None if arguments are taken by their places
 
 
 def overloaded_function(value: object) -> Overloaded | None:
@@ -81,10 +82,12 @@ def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Deco
     Raises numba's TypingError if there is none.
     """
     for template in value.templates:
+        if value.signature is None and not _takes(template, given):
+            continue
         literals = (True, False) if template.prefer_literal else (False, True)
         for literal in literals:
             kinds = given if literal else tuple(map(types.unliteral, given))
-            made = template._overload_func(*_spread(value.source, map(_given, kinds)))
+            made = template._overload_func(*_spread(value.signature, map(_given, kinds)))
             made = made[1] if isinstance(made, tuple) else made
             if made is not None:
                 return made, Decoration(semantic(template._jit_options))
@@ -97,12 +100,43 @@ def _given(type_: Any) -> Any:
     return type_.value if isinstance(type_, types.Omitted) else type_
 
 
-def _spread(source: Any, kinds: Any) -> list[Any]:
+def _spread(signature: inspect.Signature | None, kinds: Any) -> list[Any]:
     """The types of the arguments, those of `*args` each for itself."""
+    if signature is None:
+        return list(kinds)
     found: list[Any] = []
-    for parameter, kind in zip(inspect.signature(source).parameters.values(), kinds, strict=True):
+    for parameter, kind in zip(signature.parameters.values(), kinds, strict=True):
         found += list(kind) if parameter.kind is parameter.VAR_POSITIONAL else [kind]
     return found
+
+
+def _common_signature(source: Any, templates: tuple[Any, ...]) -> inspect.Signature | None:
+    """The parameters of the registered functions, which count and not those of the function that is called as well.
+
+    None if they differ, or if an implementation may have others: Numba then tries one after the other.
+    """
+    found = [inspect.signature(template._overload_func) for template in templates]
+    starred = any(each.kind is each.VAR_POSITIONAL for each in found[0].parameters.values())
+    if len(set(map(_shape, found))) > 1 or (starred and not all(template._strict for template in templates)):
+        return None
+    own = inspect.signature(source)
+    if len({tuple(each.parameters) for each in found}) > 1 and _shape(own) == _shape(found[0]):
+        return own
+    return found[0]
+
+
+def _shape(signature: inspect.Signature) -> tuple[tuple[object, str], ...]:
+    """What parameters there are, apart from their names."""
+    return tuple((each.kind, repr(each.default)) for each in signature.parameters.values())
+
+
+def _takes(template: Any, given: tuple[Type, ...]) -> bool:
+    """Whether a registered function may be called with that many arguments."""
+    try:
+        inspect.signature(template._overload_func).bind(*given)
+    except TypeError:
+        return False
+    return True
 
 
 def _root(function: Any) -> str:

@@ -118,6 +118,8 @@ def signature_of_source(value: Any) -> inspect.Signature | None:
     """The parameters of a callable; None if it takes its arguments by position only, in a number that may vary."""
     if isinstance(value, DUFunc | GUFunc):
         return None
+    if isinstance(value, Overloaded):
+        return value.signature
     if isinstance(value, StencilFunc):
         from zygote_py.numba_adapter.stencils import signature_of_stencil
 
@@ -150,9 +152,19 @@ def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
 def _of_overload(value: Overloaded, given: tuple[Type, ...], session: Any) -> Found:
     key = value, given
     if key not in session.written:
-        session.written[key] = find_overload(value, given)
+        func, how = find_overload(value, given)
+        session.written[key] = func if value.signature is not None else _by_place(func, len(given)), how
     func, how = session.written[key]
     return Found(func, tuple(map(types.unliteral, given)), how)
+
+
+def _by_place(made: Any, count: int) -> Any:
+    """An implementation that is called with so many arguments: with one parameter for each."""
+    parameters = list(inspect.signature(made).parameters.values())
+    if len(parameters) == count and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
+        return made
+    names = ", ".join(f"a{number}" for number in range(count))
+    return written(f"def call({names}):\n    return made({names})\n", "call", {"made": made}, made)
 
 
 def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:
