@@ -238,16 +238,23 @@ class Decorated:
         rng = self.rng
         expressions = Expressions(rng, Scope(floats=["x"]))
         both = Expressions(rng, Scope(floats=["x", "q", "q"]))
+
+        def with_option(depth: int) -> str:
+            """An expression that may have `q` in it, which is of an optional type: Numba has no `np.where` of that."""
+            while "np.where(" in (text := both.flat(both.real(depth), NARROW).text):
+                pass
+            return text
+
         known = [each.name for each in self.callees.get(OPTIONAL, ())]
         lines = [f"def {name}(x, q{rng.choice(('', '=None'))}):"]
         without = expressions.flat(expressions.real(2), NARROW).text
-        with_it = both.flat(both.real(2), NARROW).text
+        with_it = with_option(2)
         if known and rng.random() < 0.7:
             value = f"0.5 * {rng.choice(known)}({expressions.flat(expressions.real(1), NARROW).text}, q)"
             lines += [
                 f"    r = {value}",
                 "    if q is not None:",
-                f"        r += 0.5 * {both.flat(both.real(1), NARROW).text}",
+                f"        r += 0.5 * {with_option(1)}",
             ]
             lines += ["    return r"]
         elif rng.random() < 0.5:
