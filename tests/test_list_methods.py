@@ -297,7 +297,7 @@ def test_programs(program):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("program", TYPED, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("program", [compared, pytest.param(assigned_typed, marks=pytest.mark.long)])
 def test_programs_of_typed_lists(program):
     trap(program, X.copy())
 
@@ -326,6 +326,7 @@ def test_keys():
     check_structures(by_keys, X.copy())
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_equal_keys_come_in_the_order_of_numba():
     def f(x):

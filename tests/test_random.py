@@ -23,7 +23,7 @@ from tests.random_programs.runner import features_of, program_of
 from tests.random_programs.shrink import shrink
 from tests.reference import central, complex_step, distance, precise
 
-PLAIN, COMPILED = 120, 16
+PLAIN, COMPILED = 120, 8
 FINE = (Kind.OK, Kind.DISCARDED)
 
 

@@ -66,7 +66,11 @@ GRID = np.sort(RNG.normal(size=6))
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     "heights",
-    [ROW, SPECIAL, pytest.param(ROW.astype(np.complex64), marks=pytest.mark.long)],
+    [
+        pytest.param(ROW, marks=pytest.mark.long),
+        SPECIAL,
+        pytest.param(ROW.astype(np.complex64), marks=pytest.mark.long),
+    ],
     ids=["plain", "special", "single"],
 )
 def test_interpolation(heights):

@@ -180,18 +180,28 @@ def test_middle(x):
     agree(middle, x)
 
 
+@pytest.mark.parametrize("x", [TIES, ROW[:1], ROW[:2]], ids=str)
+def test_middle_of_special_rows_in_plain_python(x):
+    agree(middle, x)
+
+
+@pytest.mark.long
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    "x",
-    [with_nan(ROW), *(pytest.param(x, marks=pytest.mark.long) for x in (TIES, ROW[:1], ROW[:2], INFINITE))],
-    ids=str,
-)
+@pytest.mark.parametrize("x", [TIES, with_nan(ROW), ROW[:1], ROW[:2], INFINITE], ids=str)
 def test_middle_of_special_rows(x):
     agree(middle, x)
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("x", [TIES, with_nan(TIES), with_nan(with_nan(TABLE))], ids=str)
+@pytest.mark.parametrize(
+    "x",
+    [
+        pytest.param(TIES, marks=pytest.mark.long),
+        pytest.param(with_nan(TIES), marks=pytest.mark.long),
+        with_nan(with_nan(TABLE)),
+    ],
+    ids=str,
+)
 def test_sorting_of_special_rows(x):
     agree(in_order, x)
     agree(sorted_in_place, x)
@@ -314,6 +324,7 @@ def test_cov(x):
     agree(lambda x: (np.cov(x, x * x), np.cov(x, x[0]), np.cov(x[1]), np.cov(x[0], x[1])), x, ulps=4)
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_cov_that_is_refused():
     agree(lambda x: np.cov(x), TABLE[:1])
