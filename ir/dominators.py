@@ -49,6 +49,9 @@ def reverse_postorder(function: Function) -> list[Block]:
 
 def dominator_tree(function: Function) -> DominatorTree:
     """The dominator tree of the blocks that can be reached."""
+    if len(function.blocks) == 1:
+        (block,) = function.blocks
+        return DominatorTree((block,), {block: None}, {block: ()}, {block: 0}, {block: 0})
     return _tree(reverse_postorder(function), [function.entry], predecessors(function).__getitem__)
 
 

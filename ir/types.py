@@ -111,6 +111,8 @@ def copied_type(type: Type) -> Type:
 
 def is_a(type: Type, wanted: Type) -> bool:
     """Whether a value of a type is one of the type that is wanted: arrays in C order are arrays in any order."""
+    if type is wanted:
+        return True
     if isinstance(type, types.BaseTuple) and isinstance(wanted, types.BaseTuple) and names_of(type) == names_of(wanted):
         items, others = components_of(type), components_of(wanted)
         return len(items) == len(others) and all(map(is_a, items, others))

@@ -47,7 +47,7 @@ from __future__ import annotations
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
 
 from numba import types
 
@@ -204,7 +204,9 @@ class _Verifier:
         for index, instr in enumerate(block.instrs):
             for operand in operands(instr):
                 if isinstance(operand, Value):
-                    self._check_dominates(operand, instr, block, index, tree)
+                    at, position = self.defined.get(operand, (None, 0))
+                    if at is not block or position >= index:
+                        self._check_dominates(operand, instr, block, index, tree)
         for operand in operands(block.terminator):
             if isinstance(operand, Value):
                 self._check_dominates(operand, block.terminator, block, len(block.instrs), tree)
@@ -241,7 +243,7 @@ class _Verifier:
         for operand in used:
             match operand:
                 case Const():
-                    if not _fits(operand.value, operand.type):
+                    if _class_of_constants(operand.type) not in (type(operand.value), object):
                         shown = f"{operand.value!r} ({type(operand.value).__name__})"
                         self.faults.add(user, f"the constant {shown} is not of type {type_text(operand.type)}")
                 case Alpha(value):
@@ -315,23 +317,24 @@ def _are_alike(returned: list[Type], others: list[Type]) -> bool:
     )
 
 
-def _fits(value: object, t: Type) -> bool:
+@cache
+def _class_of_constants(t: Type) -> type:
     # Scalars of NumPy are refused: they print, compare and compute differently.
     match t:
         case types.Boolean():
-            return type(value) is bool
+            return bool
         case types.Integer():
-            return type(value) is int
+            return int
         case types.Float():
-            return type(value) is float
+            return float
         case types.Complex():
-            return type(value) is complex
+            return complex
         case types.UnicodeType():
-            return type(value) is str
+            return str
         case types.NoneType():
-            return value is None
+            return type(None)
         case _:
-            return True
+            return object
 
 
 def _check_canonical(function: Function, faults: _Faults) -> None:

@@ -9,16 +9,20 @@ with unless_native():
 with optimiser():
     gradient(f)(2.0)            # compiled as in earnest, where little depends on so much
 
-A derivative that has been compiled stays so: take a new one.
+A derivative that has been compiled stays so: take a new one. Of many cases some are enough for the default run:
+
+@pytest.mark.parametrize("case", one_in(3, CASES))                  # the others run for long only
+@pytest.mark.parametrize("case", one_in(3, CASES, "compiled"))      # the others as the module says
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numba
+import pytest
 
 _settings: Any = numba.config
 _everything_native = False
@@ -59,3 +63,13 @@ def optimiser() -> Iterator[None]:
 def unless_native() -> Any:
     """The interpreter, unless everything is to be compiled."""
     return nullcontext() if _everything_native else interpreter()
+
+
+def one_in(n: int, cases: Iterable[Any], mark: str | None = None) -> list[Any]:
+    """All cases for `parametrize`: every n-th, from the first on, with a mark; without one, the others are `long`."""
+    found = []
+    for k, case in enumerate(cases):
+        chosen = k % n == 0
+        marks = [getattr(pytest.mark, mark or "long")] if chosen == (mark is not None) else []
+        found.append(pytest.param(*(case if type(case) is tuple else (case,)), marks=marks))
+    return found

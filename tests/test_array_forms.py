@@ -147,6 +147,7 @@ def test_values_of_clip(x):
     agree(lambda x, y: (np.clip(x, a_min=y, a_max=0.6), x.clip(a_max=y), x.clip(y, y + y)), x, x * x)
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_clip_into_an_array():
     agree(lambda x, y: (np.clip(x, 0.0, 1.0, y), x.clip(0.1, 0.7, out=y[::-1])), ROW, np.zeros(4))

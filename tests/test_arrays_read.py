@@ -10,6 +10,8 @@ import pytest
 from tests.checks import check
 from zygote_py import gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 rng = np.random.default_rng(5)
 
 
@@ -73,6 +75,7 @@ def dimensions_4(a):
     return s
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("f", "shape"),
     [(dimensions_1, (4,)), (dimensions_2, (3, 2)), (dimensions_3, (2, 3, 2)), (dimensions_4, (2, 2, 3, 2))],
@@ -125,6 +128,7 @@ def test_an_array_of_ints_as_index():
     assert gradient(f)(rng.normal(size=4), np.array([1, 2]))[1] is None
 
 
+@pytest.mark.compiled
 def test_an_array_of_truth_values():
     def f(a, mask):
         s = 0.0
@@ -190,6 +194,7 @@ def test_an_array_that_only_steers_has_zeros():
     np.testing.assert_array_equal(da, [0.0, 0.0])
 
 
+@pytest.mark.compiled
 def test_float32():
     def f(a, x):
         s = np.float32(0.0)

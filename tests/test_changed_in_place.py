@@ -14,6 +14,8 @@ import pytest
 import zygote_py as zg
 from zygote_py import gradient, pullback, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 def code(function, other):
     function.__code__ = other.__code__
@@ -309,6 +311,7 @@ def test_all_derivatives(case, interpreted):
         assert {name: float(each()) for name, each in made.items()} == after
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("how", ["assigned", "changed"])
 @pytest.mark.parametrize(
     ("name", "call", "values"),
@@ -383,6 +386,7 @@ def test_a_change_that_cannot_be_differentiated_and_back(interpreted):
     assert df(2.0) == 4.0
 
 
+@pytest.mark.compiled
 def test_compiled():
     m = made("def h(x): return x * x\ndef f(x, n=1.0): return h(x) * n\ndef k(x): return x * x * x")
     df, other = gradient(m.f, wrt=0), gradient(m.h)
@@ -406,6 +410,7 @@ def test_compiled():
     assert df(2.0, 1.0) == 1.0
 
 
+@pytest.mark.compiled
 def test_compiled_with_captured_values():
     m = made("def h(x): return x * x\ndef f(x, n=1): return h(x) * w * n\ndef k(x): return x * x * x", w=1.0)
     df = gradient(m.f, wrt=0)

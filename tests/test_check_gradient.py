@@ -13,6 +13,8 @@ import zygote_py as zg
 from zygote_py import DifferentiationError, check_gradient
 from zygote_py.differences import one_sided, slope
 
+pytestmark = pytest.mark.interpreted
+
 
 class Layer(NamedTuple):
     w: np.ndarray
@@ -43,6 +45,7 @@ def table_of(report):
     return {entry.name: entry for entry in report.entries}
 
 
+@pytest.mark.compiled
 def test_arguments_of_every_kind_and_forward_mode():
     model = Model(Layer(np.array([0.1, 0.2]), 0.3), 2.0, "m")
     x = np.array([1.0, 2.0])
@@ -104,6 +107,7 @@ def test_single_precision_integers_and_samples():
     assert table_of(with_aux)["x"].ours == 4.0
 
 
+@pytest.mark.compiled
 def test_kinks_jumps_and_edges():
     kink = check_gradient(lambda x: np.sum(np.maximum(x, 0.0)) + max(x[0], 0.0), np.array([0.0, 1.0, -1.0]))
     entry = table_of(kink)["x[0]"]

@@ -11,6 +11,8 @@ from tests import custom_adjoints as functions
 from tests.custom_adjoints import X, without_rule
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 def square(x):
     return x * x
@@ -143,6 +145,7 @@ def writes_to_argument(x):
     return np.sum(x), back
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("function", "rule", "says"),
     [
@@ -214,6 +217,7 @@ def test_a_second_rule():
     assert zg.pullback(own, 3.0)[1](1.0) == (2.0,)
 
 
+@pytest.mark.compiled
 def test_a_rule_after_the_first_call():
     own = without_rule(square)
     derivative = gradient(lambda x: own(x) + 1.0)

@@ -14,6 +14,8 @@ import pytest
 from tests.structure_checks import check_structures
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -115,6 +117,7 @@ def test_nested_objects_with_methods():
     assert found[0].first.n is None
 
 
+@pytest.mark.compiled
 def test_every_kind_of_member():
     def f(layer, x):
         later = layer.scaled
@@ -193,6 +196,7 @@ def test_chains_of_chains():
     check_structures(lambda model, x: model(x), Chain((inner, Line(0.5), Chain((Line(3.0),)))), 0.75)
 
 
+@pytest.mark.compiled
 def test_a_training_loop_is_compiled():
     df = value_and_gradient(lambda model, x, y: (model(x) - y) ** 2, wrt="model")
 
@@ -211,6 +215,7 @@ def test_a_training_loop_is_compiled():
     assert at_end == pytest.approx(4.0, abs=1e-2)
 
 
+@pytest.mark.compiled
 def test_numba_alone_knows_them():
     @numba.njit
     def g(model, x):

@@ -70,10 +70,10 @@ def rule(x):
     ("function", "args", "forward", "reverse"),
     [
         (square, (2.0,), ["square 2.0"], []),
-        (in_a_loop, (0.5, 3), ["step 0", "step 1", "step 2"], []),
-        (over_an_array, (np.ones(2),), ["element 0", "element 1"], []),
+        pytest.param(in_a_loop, (0.5, 3), ["step 0", "step 1", "step 2"], [], marks=pytest.mark.interpreted),
+        pytest.param(over_an_array, (np.ones(2),), ["element 0", "element 1"], [], marks=pytest.mark.interpreted),
         (recursive, (1.1, 2), ["level 2", "level 1", "level 0"], []),
-        (with_a_checkpoint, (2.0,), ["square 2.0"], ["square 2.0"]),
+        pytest.param(with_a_checkpoint, (2.0,), ["square 2.0"], ["square 2.0"], marks=pytest.mark.interpreted),
         (with_a_hook, (2.0,), ["after"], ["gradient 3.0"]),
         (lambda x: ruled(x) * 2.0, (2.0,), ["rule"], ["back 2.0"]),
     ],

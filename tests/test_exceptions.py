@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from tests.function_checks import check_functions
+from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient
+
+pytestmark = pytest.mark.interpreted
 
 
 def risky(v):
@@ -192,6 +195,7 @@ def test_against_differences(f, x, y):
     check_functions(f, x, y)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_division_by_zero(n):
     check_functions(quotients, 2.3, n)
@@ -201,6 +205,7 @@ def test_state_that_was_written_stays():
     check_functions(with_arrays, np.array([1.0, 2.0, 3.0]), 0.7)
 
 
+@pytest.mark.compiled
 def test_exceptions_that_are_not_caught():
     def raises_in_handler(x):
         try:
@@ -354,7 +359,7 @@ class Writer:
         return self.random.choice(["s > 2.0", "t < 0.5", "n > 2", "s * t > 1.0", "n == 1"])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", one_in(4, range(12), "compiled"))
 def test_random_programs(seed):
     function = Writer(seed).program()
     checked = 0

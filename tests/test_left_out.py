@@ -22,6 +22,8 @@ from tests.left_out_programs import (
 )
 from tests.plain import plain
 
+pytestmark = pytest.mark.interpreted
+
 
 def results(gradient: Any) -> list[np.ndarray]:
     if isinstance(gradient, tuple):
@@ -50,6 +52,7 @@ def test_emitted_source(case: Program) -> None:
         check(plain(source)(*copies(case.arguments)), case.expected)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("case", [each for each in PROGRAMS if each.compiled], ids=lambda case: case.function.__name__)
 def test_compiled(case: Program) -> None:
     check(zg.gradient(case.function)(*copies(case.arguments)), case.expected)
@@ -103,6 +106,7 @@ def test_a_program_without_a_selection_has_no_guards(function: Any) -> None:
     assert "!= 0.0" not in zg.gradient(function).source(*arguments)
 
 
+@pytest.mark.compiled
 def test_a_pullback_in_two_halves() -> None:
     value, back = zg.pullback(nansum_of_squares, np.array([1.0, nan, 2.0]))
     assert value == 5.0

@@ -14,6 +14,8 @@ from zygote_py.library.__main__ import text
 from zygote_py.library.catalogue import Kind, status, status_of_member
 from zygote_py.numba_adapter import array_members, supported_callables
 
+pytestmark = pytest.mark.interpreted
+
 PAGE = Path(__file__).parent.parent / "docs" / "numpy.md"
 
 

@@ -42,7 +42,9 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-both = pytest.mark.parametrize("decorate", [plain, njit], ids=["plain", "compiled"])
+both = pytest.mark.parametrize(
+    "decorate", [pytest.param(plain, marks=pytest.mark.interpreted), njit], ids=["plain", "compiled"]
+)
 
 
 def close(found: Any, *expected: Any) -> None:

@@ -16,6 +16,8 @@ from tests.checks import check
 from tests.random_programs.generator import load
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 REAL = (-1.7, -0.3, 0.4, 2.2)
 POSITIVE = (0.2, 0.9, 1.6, 3.1)
 UNIT = (-0.8, -0.1, 0.3, 0.7)
@@ -95,6 +97,7 @@ def test_operation_of_two_numbers(expression):
     check(function("x, y", expression), *PAIRS, compiled=False)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("points", OF_ONE, ids=["real", "positive", "unit", "above one"])
 def test_all_operations_of_one_number_compiled(points):
     terms = [f"{1 + k % 7} * ({e})" for k, e in enumerate(split(OF_ONE[points]))]
@@ -104,6 +107,7 @@ def test_all_operations_of_one_number_compiled(points):
         check(f, *((x,) for x in points), tolerance=1e-9)
 
 
+@pytest.mark.compiled
 def test_all_operations_of_two_numbers_compiled():
     terms = " + ".join(f"{1 + k % 7} * ({e})" for k, e in enumerate(split(OF_TWO)))
     check(function("x, y", terms), *PAIRS, tolerance=1e-9)

@@ -26,6 +26,8 @@ import zygote_py as zg
 from tests.reference import central
 from zygote_py.flattening import Layout
 
+pytestmark = pytest.mark.interpreted
+
 
 def rosenbrock(x):
     total = 0.0
@@ -191,14 +193,7 @@ def logistic_optimum(features, labels):
     return x
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "args",
-        pytest.param("captured", marks=pytest.mark.interpreted),
-        pytest.param("constants", marks=pytest.mark.interpreted),
-    ],
-)
+@pytest.mark.parametrize("how", ["args", "captured", "constants"])
 def test_logistic_regression(how):
     features, labels = logistic_data()
     weights = Weights(np.zeros(3), 0.0)
@@ -227,6 +222,7 @@ def loss_of_two(data, a, b, power=2):
     return a**power + np.sum(b**2 * data)
 
 
+@pytest.mark.compiled
 def test_several_parameters():
     objective = zg.scipy_objective(loss_of_two, (2, np.ones(3)), wrt=("a", "b"), constants={"data": np.arange(3.0)})
     x = objective.x0
@@ -282,6 +278,7 @@ def test_the_start_may_be_written_to():
         np.testing.assert_array_equal(objective.x0, [1.0, 1.0])
 
 
+@pytest.mark.compiled
 def test_floats():
     objective = zg.scipy_objective(lambda x: math.cos(x), 3)
     found = optimize.minimize(objective, objective.x0, jac=True, hess=objective.hess, method="trust-exact")
@@ -289,6 +286,7 @@ def test_floats():
     assert objective(3)[1] == objective.jac([3.0]) == -math.sin(3)
 
 
+@pytest.mark.compiled
 def test_single_precision():
     pair = (np.ones(2, np.float32), np.float32(2.0))
     objective = zg.scipy_objective(lambda p: np.sum(p[0] ** 2) * p[1], pair)

@@ -19,6 +19,8 @@ from tests.function_checks import check_functions
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient
 
+pytestmark = pytest.mark.interpreted
+
 double, single, long, whole = ctypes.c_double, ctypes.c_float, ctypes.c_long, ctypes.c_int
 
 
@@ -53,6 +55,7 @@ def many(x, ks, a):
 KS = np.array([1.0, 3.0, 2.5])
 
 
+@pytest.mark.compiled
 def test_pointers():
     check_functions(many, 1.3, KS, 0.7)
 
@@ -200,6 +203,7 @@ print("done")
 """
 
 
+@pytest.mark.compiled
 def test_by_name_where_numba_knows_it():
     """In a process of its own, as what Numba is told cannot be taken back."""
     done = subprocess.run([sys.executable, "-c", OVERLOADS], capture_output=True, text=True, check=False, timeout=300)
@@ -221,6 +225,7 @@ squares = numba.cfunc("f8(f8)")(lambda x: x * x)
 other_by_address = known_by_address("squares", squares.address, types.float64(types.float64))
 
 
+@pytest.mark.compiled
 def test_functions_known_by_their_address():
     check_caller(lambda x: by_address(x) * x, 1.3)
     assert gradient(lambda x, n: x * other_by_address(n * 0.5))(1.3, 3) == (2.25, None)

@@ -9,6 +9,8 @@ import pytest
 from tests.function_checks import check_functions
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 
 def sum_of_squares(*xs):
     s = 0.0
@@ -126,6 +128,7 @@ def while_else(x, n):
     return x
 
 
+@pytest.mark.compiled
 def test_stars_in_called_functions():
     check_functions(calls_with_stars, 1.3, 0.7)
 
@@ -157,6 +160,7 @@ def test_match(n, x):
     check_functions(matches, n, x, 0.8)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("kind", ["sin", "cos", "tan"])
 def test_match_of_strings(kind):
     check_functions(matches_names, kind, 1.3)
@@ -172,6 +176,7 @@ def test_chained_comparisons(x, y):
     check_functions(chained, x, y)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("n", [0, 1, 3, 6])
 def test_loops_with_else(n):
     check_functions(while_else, 1.2, n)

@@ -14,6 +14,8 @@ from tests.caller_checks import check_caller
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
+pytestmark = pytest.mark.interpreted
+
 RATE = 0.7
 ROW = np.linspace(0.2, 1.4, 4)
 COLUMN = np.array([[0.3], [1.1], [0.6]])
@@ -53,6 +55,7 @@ def test_broadcasting(args):
     check_caller(lambda x, y: np.sum(ratio(x, y) * ratio(y, x)), *args, compiled=False)
 
 
+@pytest.mark.compiled
 def test_broadcasting_compiled():
     check_caller(lambda x, y, n: np.sum(ratio(x, y) * ratio(n, ratio(y, x))), ROW, COLUMN, 3)
 
@@ -62,6 +65,7 @@ def test_dimensions_that_do_not_fit():
         gradient(lambda x, y: np.sum(ratio(x, y)))(ROW, ROW[:3])
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("changed", [np.asfortranarray(GRID), GRID[::-1, ::2], GRID[:0], GRID[1, 2] + np.zeros(())])
 def test_layouts(changed):
     check_caller(lambda x: np.sum(np.exp(ratio(x, 2.0))), changed, compiled=False)
@@ -100,6 +104,7 @@ def test_divisions_by_zero_are_those_of_numpy():
     check_caller(lambda x: np.sum(floored(x)), ROW, compiled=False)
 
 
+@pytest.mark.compiled
 def test_what_a_kernel_captures_and_calls():
     @njit("f8(f8)")
     def inner(x):

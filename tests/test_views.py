@@ -24,7 +24,8 @@ from zygote_py.ir.passes.common_subexpressions import merge_common_subexpression
 from zygote_py.ir.text import text
 from zygote_py.ir.verify import verify
 
-interpreted = pytest.mark.interpreted
+pytestmark = pytest.mark.interpreted
+
 
 rng = np.random.default_rng(11)
 X = np.array([1.5, -2.25, 3.0, 0.1, 0.7, -5.5])
@@ -121,12 +122,12 @@ def viewed_in_recursive(z):
     return recursive(z, 5)
 
 
+@pytest.mark.compiled
 def test_compiled():
     check_arrays(as_floats, Z, layouts=("C",), float32=False)
     check_arrays(exponents, X, float32=False)
 
 
-@interpreted
 @pytest.mark.parametrize(
     ("function", "args"),
     [
@@ -146,7 +147,6 @@ def test_the_same_numbers(function, args):
     check_arrays(function, *args, layouts=("C",), float32=False)
 
 
-@interpreted
 def test_of_single_precision():
     z = Z.astype(np.complex64)
     found = gradient(lambda z: np.sum(z.view(np.float32)[1::2] ** 2) * 1.0)(z)
@@ -154,12 +154,10 @@ def test_of_single_precision():
     np.testing.assert_allclose(found, 2j * z.imag, rtol=1e-6)
 
 
-@interpreted
 def test_stored_into_an_argument():
     check_arrays(stored_into_argument, X, np.zeros(6), written=("out",), layouts=("C",), float32=False)
 
 
-@interpreted
 def test_a_vector_in_closed_form():
     def parts(x):
         return np.abs(x.view(np.complex128)) ** 2
@@ -170,7 +168,6 @@ def test_a_vector_in_closed_form():
     np.testing.assert_allclose(jacobian(parts)(X), expected)
 
 
-@interpreted
 def test_forward_and_second_derivatives():
     def squares(x):
         w = x.view(np.complex128)
@@ -188,7 +185,6 @@ def test_forward_and_second_derivatives():
         np.testing.assert_allclose(back(seed)[0], seed * signs * 4 * X**3)
 
 
-@interpreted
 def test_derivative_inside():
     def of_gradient(x):
         return np.sum(gradient(lambda t: np.sum(t.view(np.complex128) ** 2).real)(x) ** 2)
@@ -269,7 +265,6 @@ def in_a_function(x):
     return np.sum(x * x * magnitude(x))
 
 
-@interpreted
 @pytest.mark.parametrize(
     ("function", "args"),
     [
@@ -285,12 +280,12 @@ def test_integers(function, args):
     check_arrays(function, *args, layouts=("C",), float32=False, wrt=["z" if args[0] is Z else "x"])
 
 
-@interpreted
 def test_numbers_as_integers():
     emitted = plain(gradient(of_numbers).source(X))
     np.testing.assert_allclose(emitted(X), 2 * X * (X.view(np.int64) >> 52))
 
 
+@pytest.mark.compiled
 def test_numbers_as_integers_compiled():
     np.testing.assert_allclose(gradient(of_numbers)(X), 2 * X * (X.view(np.int64) >> 52))
 
@@ -298,7 +293,6 @@ def test_numbers_as_integers_compiled():
 # -------------------------------------------------------------------------------------------------------- layouts
 
 
-@interpreted
 @pytest.mark.parametrize("order", ["F", "A"])
 def test_elements_of_the_same_size_in_any_order(order):
     def of_matrix(x):
@@ -356,7 +350,6 @@ def same_view(x):
     return y[0] * x[1]
 
 
-@interpreted
 def test_left_out():
     """A view shares its memory with what a selection leaves out."""
 

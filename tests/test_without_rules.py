@@ -71,9 +71,7 @@ def an_object(x):
 @pytest.mark.parametrize(
     "f",
     [
-        a_draw,
-        a_draw_of_many,
-        an_intersection,
+        *(pytest.param(each, marks=pytest.mark.interpreted) for each in (a_draw, a_draw_of_many, an_intersection)),
         another_type,
         an_intrinsic,
         an_intrinsic_of_arrays,

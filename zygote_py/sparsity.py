@@ -12,6 +12,7 @@ Nothing here knows of functions and their derivatives.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -25,8 +26,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compiled(function: F) -> F:
+    """The function compiled, and as it is while Numba is disabled."""
     decorate: Any = numba.njit
-    return cast(F, decorate(function))
+    settings: Any = numba.config
+    compiled = decorate(function)
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return (function if settings.DISABLE_JIT else compiled)(*args)
+
+    return cast(F, call)
 
 
 @dataclass(frozen=True, eq=False)

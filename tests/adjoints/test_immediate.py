@@ -9,6 +9,8 @@ from tests.adjoints.stages import stages
 from tests.checks import check
 from zygote_py import gradient
 
+pytestmark = pytest.mark.interpreted
+
 X = np.array([0.9, 1.7, 0.4, 1.2, 0.8])
 
 
@@ -222,6 +224,7 @@ def test_what_must_wait(func):
     check(func, (X,))
 
 
+@pytest.mark.compiled
 def test_a_parameter_summed_over_several_loops():
     def f(x, w):
         s = 0.0

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from tests.adjoints.stages import stages
+from tests.modes import one_in
 from zygote_py import gradient, value_and_gradient
+
+pytestmark = pytest.mark.interpreted
 
 Q = np.array([0.9, -0.7, 0.4, 1.2, 0.3])
 
@@ -144,7 +147,7 @@ def differences(func, q, h=1e-5):
     return found
 
 
-@pytest.mark.parametrize("func", FUNCTIONS)
+@pytest.mark.parametrize("func", one_in(4, FUNCTIONS, "compiled"))
 def test_gradient(func):
     expected = differences(lambda q: func(q.copy()), Q)
     for _ in range(2):

@@ -174,7 +174,10 @@ def test_rules_against_differences(case, layout):
 
 
 # The helpers of these take long to compile; what they compute is compared above.
-SLOW = (np.linalg.svd, np.linalg.lstsq, np.linalg.qr, np.linalg.eig, np.linalg.matrix_power, np.linalg.pinv)
+SLOW = (
+    *(np.linalg.svd, np.linalg.lstsq, np.linalg.qr, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals),
+    *(np.linalg.matrix_power, np.linalg.pinv, np.linalg.solve, np.linalg.cond),
+)
 
 
 @pytest.mark.parametrize(

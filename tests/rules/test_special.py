@@ -42,11 +42,11 @@ def test_digamma() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 12])
 def test_polygamma(n: int) -> None:
     with mpmath.workdps(40):
-        for x in map(float, POSITIVE[::6]):
+        for x in map(float, POSITIVE[:: 6 if n == 1 else 12]):
             want = mpmath.polygamma(n, x)
             if 1e-290 < abs(want) < 1e290:
                 assert relative(polygamma(n, x), want, mpmath.mpf(0)) < 2e-14, x
-        for x in map(float, NEGATIVE[::6]):
+        for x in map(float, NEGATIVE[:: 6 if n == 1 else 12]):
             want = mpmath.polygamma(n, x)
             if abs(want) < 1e290:
                 around = math.pi ** (n + 1) * mpmath.mpf(0.1)
