@@ -162,6 +162,14 @@ def for_range_backwards(x, n):
     return r
 
 
+@at((0.7, 6), (0.7, 0))
+def a_counter_that_goes_down(x, n):
+    r = x
+    for i in range(n, 0, -1):
+        r = math.sin(r * i) + i * x
+    return r
+
+
 @at((0.7, 0), (0.7, 5))
 def zero_trips_leave_the_first_value(x, n):
     r = x * x

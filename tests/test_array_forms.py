@@ -40,6 +40,7 @@ def test_rounded_values(x):
     agree(rounded, x * 9)
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_rounding_into_an_array():
     def f(x, y):
@@ -140,7 +141,7 @@ def clipped(x, low, high):
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(
-    "x", [pytest.param(LAYOUTS[name], id=name, marks=() if name == "single" else pytest.mark.long) for name in LAYOUTS]
+    "x", [pytest.param(LAYOUTS[name], id=name, marks=() if name == "no axes" else pytest.mark.long) for name in LAYOUTS]
 )
 def test_values_of_clip(x):
     agree(clipped, x, -0.2, 0.6)
@@ -166,6 +167,7 @@ def test_clip():
     holds(f, numba.njit(f), TABLE, TABLE - 0.1, 0.5)
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_where_by_keywords():
     def f(x, y):

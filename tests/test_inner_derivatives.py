@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
+from tests.modes import one_in
 from tests.plain import plain
 from zygote_py import DifferentiationError, derivative, gradient, hessian, jacobian, jvp, value_and_gradient
 
@@ -245,8 +247,7 @@ def landing(w, forward):
         x = there
 
 
-@pytest.mark.parametrize("outer", ["forward", "reverse"])
-@pytest.mark.parametrize("inner", [True, False])
+@pytest.mark.parametrize(("outer", "inner"), one_in(3, itertools.product(("forward", "reverse"), (True, False))))
 def test_particle(outer, inner):
     def both(w):
         if outer == "forward":

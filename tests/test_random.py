@@ -23,7 +23,7 @@ from tests.random_programs.runner import features_of, program_of
 from tests.random_programs.shrink import shrink
 from tests.reference import central, complex_step, distance, precise
 
-PLAIN, COMPILED = 84, 4
+PLAIN, COMPILED = 72, 2
 FINE = (Kind.OK, Kind.DISCARDED)
 
 

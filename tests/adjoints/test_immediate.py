@@ -177,6 +177,16 @@ def scratch_read_while_it_is_filled(x):
     return s
 
 
+def scratch_read_before_its_element_is_written(x):
+    s = 0.0
+    w = np.zeros(3)
+    for i in range(len(x)):
+        for j in range(3):
+            s += math.sin(w[j]) * x[i]
+            w[j] = x[i] * x[i] + j
+    return s
+
+
 def written_later(x):
     s = 0.0
     y = np.zeros(5)
@@ -215,6 +225,7 @@ def written_in_the_next_round(x):
         scratch_read_after,
         scratch_read_before_it_is_filled,
         scratch_read_while_it_is_filled,
+        scratch_read_before_its_element_is_written,
         written_later,
         written_in_the_next_round,
         sums_within_sums,

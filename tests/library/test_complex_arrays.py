@@ -68,7 +68,7 @@ GRID = np.sort(RNG.normal(size=6))
     "heights",
     [
         pytest.param(ROW, marks=pytest.mark.long),
-        SPECIAL,
+        pytest.param(SPECIAL, marks=pytest.mark.long),
         pytest.param(ROW.astype(np.complex64), marks=pytest.mark.long),
     ],
     ids=["plain", "special", "single"],

@@ -12,6 +12,7 @@ from tests.library.compiled import check, with_samples
 pytestmark = pytest.mark.interpreted
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 @with_samples
 def test_diag(samples):

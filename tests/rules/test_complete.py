@@ -87,6 +87,7 @@ def test_every_operation_has_a_rule_or_a_reason() -> None:
 NOT_OF_COMPLEX = {cmath.polar, np.sign, max, min}
 
 
+@pytest.mark.long
 def test_every_operation_on_complex_numbers_has_a_rule() -> None:
     missing = []
     for text, op in callables():

@@ -212,8 +212,8 @@ FAULTS = (
     fault(
         "the reverse of a branch takes the other way",
         "adjoints/joint.py",
-        "                    answers[reverse] = (branch.condition, True)\n",
         "                    answers[reverse] = (branch.condition, False)\n",
+        "                    answers[reverse] = (branch.condition, True)\n",
         "test_control_flow",
     ),
     fault(
