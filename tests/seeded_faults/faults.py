@@ -392,6 +392,7 @@ FAULTS = (
         "zygote_py/emit/sharing.py",
         "if not (after & others or others_after & own):",
         "if not (after & others):",
+        "test_control_flow",
         "emit/test_emit",
         "emit/test_random_graphs",
     ),
