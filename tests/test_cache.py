@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fork_server import SETTINGS, forked
+
 START = """\
 import json, sys, time
 import numba
@@ -41,23 +43,28 @@ class Process:
             "ZYGOTE_PY_CACHE_SIZE": "",
             "ZYGOTE_PY_VERIFY": "",
             "ZYGOTE_PY_DUMP": "",
-            "NUMBA_OPT": "3",
+            **SETTINGS,
         }
 
     def write(self, name: str, source: str) -> None:
         (self.folder / name).write_text(textwrap.dedent(source))
 
-    def text(self, program: str, **environment: str) -> str:
+    def text(self, program: str, anew: bool = False, **environment: str) -> str:
+        """What a program prints, in an interpreter of its own if it is to have one, or other settings."""
         path = [str(self.folder), os.environ.get("PYTHONPATH", "")]
         settings = {**os.environ, **self.environment, "PYTHONPATH": os.pathsep.join(path), **environment}
-        command = [sys.executable, "-c", START + textwrap.dedent(program)]
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, cwd=self.folder, timeout=300)
+        program = START + textwrap.dedent(program)
+        if anew or any(name.startswith("NUMBA") and settings[name] != SETTINGS.get(name) for name in settings):
+            command = [sys.executable, "-c", program]
+            done = subprocess.run(command, env=settings, capture_output=True, text=True, cwd=self.folder, timeout=300)
+        else:
+            done = forked(program, self.folder, settings)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def run(self, program: str, **environment: str) -> tuple[bool, int, list]:
+    def run(self, program: str, anew: bool = False, **environment: str) -> tuple[bool, int, list]:
         """Whether stages ran, how many signatures' machine code was read, and the results."""
-        stages, hits, results = json.loads(self.text(program, **environment).splitlines()[-1])
+        stages, hits, results = json.loads(self.text(program, anew, **environment).splitlines()[-1])
         return stages, hits, results
 
     def files(self, suffix: str) -> list[Path]:
@@ -87,9 +94,9 @@ def test_a_second_process_compiles_nothing(process):
         df = gradient(f)
         show(df, df(0.0, 3.0), df(0.0))
     """
-    expect(process.run(program), COMPILED, [9.0, 0.0, 4.0, 0.0])
+    expect(process.run(program, anew=True), COMPILED, [9.0, 0.0, 4.0, 0.0])
     assert [len(process.files(kind)) for kind in (".py", ".code")] == [2, 2]
-    expect(process.run(program), (False, 2), [9.0, 0.0, 4.0, 0.0])
+    expect(process.run(program, anew=True), (False, 2), [9.0, 0.0, 4.0, 0.0])
     assert "def f_gradient" in process.files(".py")[0].read_text()
 
 
@@ -103,10 +110,10 @@ def test_the_first_gradient_of_the_lotka_volterra_loss_is_there_at_once(process)
         print(time.process_time() - began)  # not the time of the clock: other tests run beside this one
         show(vg, value, slope)
     """
-    first = process.text(program).splitlines()
+    first = process.text(program, anew=True).splitlines()
     times = []
     for _ in range(3):
-        seconds, second = process.text(program).splitlines()
+        seconds, second = process.text(program, anew=True).splitlines()
         stages, hits, results = json.loads(second)
         assert (stages, hits) == READ
         assert results == json.loads(first[1])[2]
@@ -219,7 +226,7 @@ def test_structures(process):
     """
     expected = [[15.0, 15.0], 7.5, 30.0, 22.5, [27.0, 27.0], 27.0]
     expect(process.run(program), COMPILED, expected)
-    expect(process.run(program), READ, expected)
+    expect(process.run(program, anew=True), READ, expected)
     changed = (process.folder / "model.py").read_text().replace("+ self.b", "+ 2.0 * self.b")
     process.write("model.py", changed)
     assert process.run(program)[0] is True
@@ -262,7 +269,6 @@ def outer(x):
 def test_what_is_changed_is_compiled_anew(process):
     process.write("model.py", PROGRAMS)
     process.write("callee.py", CALLEE)
-    process.environment["NUMBA_OPT"] = "0"  # it is much to compile
     program = "import model\nprint(json.dumps([model.gradients(), [each[1:] for each in model.ALL]]))"
     for _ in range(2):  # to be read as well as to be written
         found, expected = json.loads(process.text(program))
@@ -331,7 +337,7 @@ SIMPLE = """
 
 def test_many_processes_at_once(process):
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: process.run(SIMPLE), range(3)))
+        found = list(pool.map(lambda _: process.run(SIMPLE, anew=True), range(3)))
     assert all(results == [12.0] for _, _, results in found)
     expect(process.run(SIMPLE), READ, [12.0])
     assert not process.files(".tmp")

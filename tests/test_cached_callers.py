@@ -10,6 +10,8 @@ import textwrap
 
 import pytest
 
+from tests.fork_server import SETTINGS, forked
+
 CALLEES = """
     import numpy as np
     import zygote_py as zg
@@ -122,19 +124,22 @@ def process(tmp_path):
     def write(name, text):
         (tmp_path / name).write_text(textwrap.dedent(text))
 
-    def run(*names, before=""):
+    def run(*names, before="", anew=False):
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
         settings = {
             **os.environ,
             "PYTHONPATH": path,
             "ZYGOTE_PY_CACHE": "0",
             "ZYGOTE_PY_VERIFY": "",  # who watches the stages gets nothing from a cache
-            "NUMBA_OPT": "3",
+            **SETTINGS,
             "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
         }
         program = f"import callees; {before}\nimport callers; callers.NAMES = {names!r}; callers.run()"
-        command = [sys.executable, "-c", program]
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        if anew:
+            command = [sys.executable, "-c", program]
+            done = subprocess.run(command, env=settings, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        else:
+            done = forked(program, tmp_path, settings)
         assert done.returncode == 0, done.stderr
         found, warned = json.loads(done.stdout.splitlines()[-1])
         return {name: tuple(each) for name, each in found.items()}, warned
@@ -168,7 +173,7 @@ def test_another_process_reads_them(process):
     found, warned = process(*ALL)
     assert {name: result for name, (_, result) in found.items()} == ALL
     assert not warned
-    found, _ = process(*ALL)
+    found, _ = process(*ALL, anew=True)
     assert {name: result for name, (_, result) in found.items()} == ALL
     assert {name: hits for name, (hits, _) in found.items()} == {
         name: -1 if name == "elementwise" else 1 for name in ALL
