@@ -127,6 +127,30 @@ def test_a_recurrence_through_an_array():
 # Overwriting
 
 
+def test_added_to_what_an_element_was_before_it_was_overwritten():
+    def f(x, k):
+        t = x[0]
+        x[k] = 3.0 * x[1]
+        x[0] = t + x[1]
+        return x[k] * x[k]
+
+    trap(f, np.array([0.5, 1.5]), 0, expected=([2 * 2.0, 2 * 2.0],))
+    trap(f, np.array([0.5, 1.5]), 1, expected=([0.0, 2 * 4.5 * 3.0],))
+
+
+def test_what_was_read_before_a_store_is_used_in_the_next_iteration():
+    def f(x, n):
+        before, s = 1.0, 0.0
+        for i in range(n):
+            t = before
+            before = x[i]
+            x[i] = 2.0 * i
+            s += t * t
+        return s + before
+
+    trap(f, np.array([0.5, 1.5, 2.5]), 3, expected=([1.0, 3.0, 1.0],))
+
+
 def test_multiplied_and_divided_in_place_after_it_was_read():
     def f(a, x):
         b = a * a
