@@ -162,26 +162,6 @@ def for_range_backwards(x, n):
     return r
 
 
-@at((0.7, 6), (0.7, 0))
-def a_counter_that_goes_down(x, n):
-    r = x
-    for i in range(n, 0, -1):
-        r = math.sin(r * i) + i * x
-    return r
-
-
-@at((0.4, 3), (0.4, 0))
-def an_old_value_outlives_its_name(x, n):
-    s, total = x, 0.0
-    for _ in range(n):
-        t = s + 1.0
-        s = t * t
-        old = s
-        s = math.sin(t)
-        total += math.cos(old) * s * old
-    return total + s
-
-
 @at((0.7, 0), (0.7, 5))
 def zero_trips_leave_the_first_value(x, n):
     r = x * x

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,30 @@ pytestmark = pytest.mark.interpreted
 @pytest.mark.parametrize(("function", "inputs"), CASES, ids=[function.__name__ for function, _ in CASES])
 def test_gradient(function, inputs):
     check(function, *inputs)
+
+
+def test_a_counter_that_goes_down():
+    def f(x, n):
+        r = x
+        for i in range(n, 0, -1):
+            r = math.sin(r * i) + i * x
+        return r
+
+    check(f, (0.7, 6), (0.7, 0))
+
+
+def test_an_old_value_outlives_its_name():
+    def f(x, n):
+        s, total = x, 0.0
+        for _ in range(n):
+            t = s + 1.0
+            s = t * t
+            old = s
+            s = math.sin(t)
+            total += math.cos(old) * s * old
+        return total + s
+
+    check(f, (0.4, 3), (0.4, 0))
 
 
 def test_a_guard_keeps_a_division_by_zero_from_happening():

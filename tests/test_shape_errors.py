@@ -62,7 +62,7 @@ CASES = {
 
 
 # NumPy raises in the emitted source what Numba raises when it is compiled; one of each kind is.
-NATIVE = ("addition", "a store", "a scalar product", "take")
+NATIVE = ("addition", "a store", "a scalar product", "solve", "take")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,14 @@ def inner(frames):
     return sum(frame.filename.startswith(folder) for frame in frames)
 
 
-@pytest.mark.parametrize("of", [zg.gradient, zg.hessian, lambda f: lambda x: zg.pullback(f, x)])
+@pytest.mark.parametrize(
+    "of",
+    [
+        *(zg.gradient, zg.hessian, lambda f: zg.gradient(f).source, lambda f: zg.gradient(f).primal_ir),
+        *(lambda f: lambda x: zg.pullback(f, x), lambda f: lambda x: zg.check_gradient(f, x)),
+        *(lambda f: zg.hessian(f, sparsity="detect"), lambda f: zg.hessian(f, sparsity="detect").pattern),
+    ],
+)
 def test_it_ends_in_the_line_that_cannot_be_differentiated(of):
     for f in (overlapping, calls):
         frames = frames_of(lambda f=f: of(f)(np.ones(3)))
@@ -52,6 +59,14 @@ def test_wrong_arguments_have_one_frame_of_the_library():
     frames = frames_of(lambda: zg.gradient(overlapping)(1.0, 2.0))
     assert [frame.name for frame in frames][-1] == "__call__"
     assert inner(frames) == 1
+
+
+def test_wrong_seeds_have_one_frame_of_the_library():
+    _, back = zg.pullback(lambda x: x * 2.0, np.ones(3))
+    for seeds in ((), (np.ones(2),), (np.ones(3), np.ones(3))):
+        with pytest.raises(DifferentiationError) as caught:
+            back(*seeds)
+        assert inner(traceback.extract_tb(caught.value.__traceback__)) == 1
 
 
 def test_all_frames_are_there_on_request(monkeypatch):

@@ -34,7 +34,7 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.types import parse_types
 from zygote_py.requests import MoreCaptured, Request, check_fit, misfit, named_in_module
 from zygote_py.starred import expanded, star_of, starred_dispatcher
-from zygote_py.tracebacks import is_of_the_user, shortened
+from zygote_py.tracebacks import is_of_the_user, shortened, shortening
 
 if TYPE_CHECKING:
     from zygote_py.compile import Compiled
@@ -163,14 +163,17 @@ class DerivativeFunction(Generic[P, R]):
         _named[made] = self
         return made
 
+    @shortening
     def primal_ir(self, *args: Any) -> str:
         """The IR of the function for these arguments, or types: typed SSA, in canonical form; see `source`."""
         return self._inspect(args).primal_text
 
+    @shortening
     def adjoint_ir(self, *args: Any) -> str:
         """The IR of the adjoint for these arguments, or types; `@v` is what `%v` held. See `source`."""
         return self._inspect(args).adjoint_text
 
+    @shortening
     def source(self, *args: Any) -> str:
         """The Python source that computes the gradient for these arguments.
 

@@ -25,6 +25,7 @@ from zygote_py.differences import copied, leaves_of, one_sided, random_seed, slo
 from zygote_py.ir.core import Loc
 from zygote_py.pullbacks import pullback
 from zygote_py.requests import Wrt, check_fit, make_request
+from zygote_py.tracebacks import shortening
 
 _SHOWN = 10
 
@@ -98,6 +99,7 @@ class GradientReport:
     __repr__ = __str__
 
 
+@shortening
 def check_gradient(
     f: Callable[..., Any],
     *args: Any,

@@ -156,10 +156,18 @@ class Pullback:
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
         """The gradients for these seeds."""
-        made = self._made
         if self._quick is not None and not seeds and (not seed or (len(seed) == 1 and type(seed[0]) is float)):
             quick: tuple[Any, ...] = self._quick(self._kept, seed[0] if seed else 1.0)
             return quick
+        try:
+            return self._back(seed, seeds)
+        except Exception as error:
+            if is_of_the_user(error):
+                raise shortened(error) from None
+            raise
+
+    def _back(self, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> tuple[Any, ...]:
+        made = self._made
         compiled = made.compiled
         given = self._seeds(compiled, seed, seeds)
         kept = (self._kept,) if compiled.split else map(_copied, (*self._args, *self._captured))

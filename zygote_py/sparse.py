@@ -29,6 +29,7 @@ from zygote_py.derivative_function import DerivativeFunction
 from zygote_py.drivers.sparse import Dependence, Products, Weighed
 from zygote_py.ir.core import Loc
 from zygote_py.requests import check_fit
+from zygote_py.tracebacks import shortening
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -94,18 +95,21 @@ class _Sparse:
     def __reduce__(self) -> Any:
         return type(self), (self.primal, self.wrt, self.sparsity)
 
+    @shortening
     def __call__(self, *args: Any, **kwargs: Any) -> csr_array:
         """The matrix at these arguments."""
         given, place = self._bound(args, kwargs)
         plan = self._plan(given, given[place])
         return plan.matrix(self._values(plan, given, given[place]))
 
+    @shortening
     def pattern(self, *args: Any, **kwargs: Any) -> csr_array:
         """Where the matrix may have entries at these arguments: a matrix with True there."""
         given, place = self._bound(args, kwargs)
         plan = self._plan(given, given[place])
         return plan.matrix(np.ones(len(plan.pattern.columns), np.bool_))
 
+    @shortening
     def directions(self, *args: Any, **kwargs: Any) -> int:
         """In how many directions the function, or for a Hessian its gradient, is differentiated at these arguments."""
         given, place = self._bound(args, kwargs)

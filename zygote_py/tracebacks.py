@@ -11,14 +11,34 @@
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import os
 import re
+from collections.abc import Callable
 from types import CodeType
+from typing import ParamSpec, TypeVar
 
 from zygote_py.adjoints.errors import DifferentiationError
 
 _DEF = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def shortening(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator of what users call: errors that say what they did wrong are raised shortened."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if is_of_the_user(error):
+                raise shortened(error) from None
+            raise
+
+    return call
 
 
 def shortened(error: Exception) -> Exception:
