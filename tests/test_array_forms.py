@@ -156,6 +156,7 @@ def test_clip_into_an_array():
     agree(lambda x, y: x[:1].clip(0.0, 1.0, out=y), ROW, np.zeros(4))
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_clip():
     def f(x, low, high):

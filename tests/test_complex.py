@@ -81,7 +81,7 @@ def slopes(function: Callable[..., float], point: tuple[Any, ...], index: int) -
 
 @pytest.mark.compiled
 @pytest.mark.parametrize(
-    "group", [pytest.param(each, marks=pytest.mark.long if each == "numpy" else ()) for each in EXPRESSIONS]
+    "group", [pytest.param(each, marks=pytest.mark.long if each in ("cmath", "numpy") else ()) for each in EXPRESSIONS]
 )
 def test_expressions(group: str) -> None:
     expressions = [each.strip() for line in EXPRESSIONS[group].splitlines() for each in line.split(";") if each.strip()]

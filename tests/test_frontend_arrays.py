@@ -83,13 +83,13 @@ def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[An
 def marked() -> Iterator[Any]:
     """All cases; those of a function's further types run for long, unless it is about types.
 
-    What is emitted for every sixth function is compiled, for the others it is interpreted.
+    What is emitted for every tenth function is compiled, for the others it is interpreted.
     """
     first: dict[Callable[..., Any], tuple[Any, ...]] = {}
     for function, args in CASES:
         types = tuple(map(typeof, args))
         often = types == first.setdefault(function, types) or function.__name__ in IN_ALL_TYPES
-        mode = pytest.mark.interpreted if list(first).index(function) % 6 else pytest.mark.compiled
+        mode = pytest.mark.interpreted if list(first).index(function) % 10 else pytest.mark.compiled
         yield pytest.param(function, args, marks=mode if often else (mode, pytest.mark.long))
 
 

@@ -296,8 +296,9 @@ def test_programs(program):
     trap(program, X.copy())
 
 
+@pytest.mark.long
 @pytest.mark.compiled
-@pytest.mark.parametrize("program", [compared, pytest.param(assigned_typed, marks=pytest.mark.long)])
+@pytest.mark.parametrize("program", TYPED)
 def test_programs_of_typed_lists(program):
     trap(program, X.copy())
 

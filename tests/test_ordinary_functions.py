@@ -241,7 +241,7 @@ def test_joblib(backend):
     assert [df(1.0) for df in made] == [4.0, 6.0]
 
 
-@pytest.mark.parametrize("pool", ["multiprocessing", "joblib"])
+@pytest.mark.parametrize("pool", ["multiprocessing", pytest.param("joblib", marks=pytest.mark.long)])
 def test_functions_of_the_main_program(tmp_path, pool):
     pytest.importorskip("joblib")
     calls = {

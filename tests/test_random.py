@@ -75,7 +75,7 @@ def test_programs_with_derivatives_have_what_they_are_to_have():
         assert form in text, form
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.booleans(), st.booleans())
 def test_programs_that_hypothesis_draws_and_shrinks(rng, arrays, writes):
     program = generate(rng, arrays, writes=writes)

@@ -80,6 +80,7 @@ def test_interpolation(heights):
     agree(lambda x, xp, fp: np.interp(x, xp, fp), x[:6].reshape(2, 3), GRID, heights)
 
 
+@pytest.mark.long
 @pytest.mark.compiled
 def test_interpolation_with_few_points_or_equal_ones():
     for size in (0, 1, 2):
