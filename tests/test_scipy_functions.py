@@ -231,3 +231,15 @@ def test_functions_known_by_their_address():
     assert gradient(lambda x, n: x * other_by_address(n * 0.5))(1.3, 3) == (2.25, None)
     with pytest.raises(DifferentiationError, match="C function"):
         gradient(lambda x: other_by_address(x))(0.5)
+    with pytest.raises(DifferentiationError) as caught:
+        zg.adjoint(other_by_address)
+    assert "write a function that does so" in caught.value.hint
+
+    def calls_it(x):
+        return other_by_address(x)
+
+    @zg.adjoint(calls_it)
+    def rule(x):
+        return other_by_address(x), lambda dy: (2.0 * x * dy,)
+
+    assert gradient(lambda x: calls_it(x) * 3.0)(0.5) == 3.0

@@ -81,7 +81,10 @@ def adjoint(
             f"`{given.name_of(f)}` is ignored, and a rule would give it a derivative", None, "use one of the two"
         )
     if not callable(f):
-        raise refuse(f"{f!r} cannot be called", None, "give a rule for a function: `@adjoint(f)`")
+        hint = "give a rule for a function: `@adjoint(f)`"
+        if numba_adapter.as_pointer(f) is not f:
+            hint = "only compiled code can call it: write a function that does so, and give the rule for that one"
+        raise refuse(f"{f!r} cannot be called", None, hint)
 
     def register(rule: F) -> F:
         made = given.Given("rule", f, rule)
