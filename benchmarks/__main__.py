@@ -2,6 +2,7 @@
 
 python -m benchmarks                          everything, with fastmath off and on
 python -m benchmarks loop rk4 --json out.json these two, and a file for pyperf
+python -m benchmarks first                    the wait for the first call in a fresh process
 python -m benchmarks compile code             compile time and code size only
 python -m benchmarks split                    what `pullback` costs, beside a gradient
 python -m benchmarks second                   Hessians, their products with vectors, a Jacobian
@@ -22,6 +23,7 @@ from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.code_size import code_sizes
 from benchmarks.compile_time import compile_times
+from benchmarks.first_call import first_calls
 from benchmarks.measure import Times, interleaved, time_in_processes
 from benchmarks.memory import peak_in_process
 from benchmarks.second import SECOND, check_second, compile_second
@@ -30,7 +32,7 @@ from benchmarks.split import split_times
 
 def main() -> None:
     """Run what the command line names and print the tables."""
-    names = [*CASES, "split", "second", "compile", "code"]
+    names = [*CASES, "split", "second", "first", "compile", "code"]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Time gradients against gradients by hand."
     )
@@ -65,6 +67,8 @@ def main() -> None:
         seconds_ = {case.name: interleaved(case.runs, rounds, seconds) for case in cases}
         print(report.second_table(seconds_), end="\n\n", flush=True)
         print(report.compile_second_table(compile_second(3 if options.quick else 7)), end="\n\n", flush=True)
+    if "first" in wanted:
+        print(report.first_call_table(first_calls()), end="\n\n", flush=True)
     compiled = sizes = None
     if "compile" in wanted:
         compiled = compile_times(3 if options.quick else 7)

@@ -172,6 +172,12 @@ def compile_table(compile_times: Mapping[str, Times]) -> str:
     return _table(("ten lines, first call", "numba", "gradient", "ratio", "ratio of medians"), rows)
 
 
+def first_call_table(found: Mapping[str, Mapping[str, float]]) -> str:
+    """Seconds of one core until a fresh process has the first result."""
+    rows = ((name, f"{seconds['numba']:.1f}", f"{seconds['gradient']:.1f}") for name, seconds in found.items())
+    return _table(("function", "Numba, the function", "gradient"), rows)
+
+
 def size_table(sizes: Mapping[str, Sizes]) -> str:
     """Lines of the function and of its gradient."""
     rows = (
