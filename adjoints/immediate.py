@@ -249,12 +249,12 @@ class ImmediateLoops:
                 pending += block.successors
         return found
 
-    def reverse_at_once(self, it: Immediate) -> None:
-        """Put the reverse of an iteration behind it."""
+    def reverse_at_once(self, it: Immediate) -> list[Phi]:
+        """Put the reverse of an iteration behind it; give the sums, which are phis of the loop then."""
         loop = it.loop
         (preheader,), (latch,) = loop.entering, loop.latches
         self._make_known(it, preheader)
-        totals: dict[Value, Operand] = {}
+        totals: dict[Value, Phi] = {}
         for phi in it.header.phis:
             start = phi.incoming[it.before]
             known = isinstance(start, Const)
@@ -277,6 +277,7 @@ class ImmediateLoops:
         it.before.terminator = Jump(it.behind)
         rename_incoming(it.behind, it.header, it.before)
         self._reverse.blocks.remove(it.header)
+        return list(totals.values())
 
     def _replace_outside(self, phi: Phi, total: Value, it: Immediate) -> None:
         """After the loop, a sum has what it started from."""

@@ -130,12 +130,12 @@ class _Join:
         assert isinstance(last.terminator, Return)
         value, *self.passed_on = last.terminator.values
         last.terminator = Jump(reverse.entry)
-        for each in self.immediate:
-            self.finder.reverse_at_once(each)
+        totals = {total: each.loop.header for each in self.immediate for total in self.finder.reverse_at_once(each)}
         self.joint.blocks = [*forward.blocks, *reverse.blocks]
         if immediate:
             self.joint.blocks = reverse_postorder(self.joint)
         self._start_slots(last)
+        self._read_totals(totals)
         index = self._count_down(questions)
         mirrors = {block: reverse for reverse, block in self.mirrored.items()}
         self.rewinding = Rewinding(forward, self.nest, self.memory, self.active, mirrors)
@@ -280,6 +280,27 @@ class _Join:
             self.ssa.declare(value, value.type, value.hint)
             self.ssa.write(value, home, value)
         return self.ssa.read(value, block)
+
+    def _read_totals(self, totals: Mapping[Phi, Block]) -> None:
+        """Let the reverse sweep read the sums of loops that control may not have come to as it does other values."""
+        if all(self.nest.tree.dominates(header, self.last) for header in totals.values()):
+            return
+        tree = dominator_tree(self.joint)
+
+        def read(operand: Operand, block: Block) -> Operand:
+            if not isinstance(operand, Phi) or operand not in totals or tree.dominates(totals[operand], block):
+                return operand
+            self.home[operand] = totals[operand]
+            return self._read_slot(operand, block)
+
+        for block in self.reverse.function.blocks:
+            for instr in block.instrs:
+                if isinstance(instr, Instr):
+                    instr.args = tuple(read(arg, block) for arg in instr.args)
+            for phi in block.phis:
+                phi.incoming = {pred: read(arg, pred) for pred, arg in phi.incoming.items()}
+            if isinstance(block.terminator, Return):
+                block.terminator.values = tuple(read(value, block) for value in block.terminator.values)
 
     def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
         """What `value` is at the end of an iteration; zero, or an empty array, if the iteration did not come to it."""

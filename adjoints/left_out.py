@@ -230,6 +230,8 @@ class _Problem:
                 found[block].append(_Event(bit, uses, 0 if is_store else bit, self._bits_of(replaced)))
                 for above, loops in self._deciding(block) if uses else ():
                     outside = uses & self._outside(loops)
+                    if not lenient and self._selects(instr, block) & loops:
+                        outside &= ~seen.get(instr, 0)  # each iteration reads elements of its own
                     if outside:
                         elsewhere.setdefault(above, []).append(_Event(bit, outside, elsewhere=True))
         for block, events in elsewhere.items():
@@ -274,6 +276,17 @@ class _Problem:
                     found.append((above, origin.loops))
                 target = above
             above = self._nest.tree.idom[above]
+        return found
+
+    def _selects(self, read: Instr, block: Block) -> frozenset[Loop]:
+        """The loops by whose counters a read chooses its elements, itself or by the views that it reads through."""
+        found: frozenset[Loop] = frozenset()
+        array: Operand = read
+        while isinstance(array, Instr) and array.args and (array is read or is_view(array)):
+            for index in array.args[1:]:
+                if isinstance(index.type, types.Integer):
+                    found |= self._accesses.origin(index, self._home.get(array, block)).loops
+            array = array.args[0]
         return found
 
     def _outside(self, loops: Collection[Loop]) -> int:

@@ -77,6 +77,38 @@ def test_the_implementation_is_the_one_that_numba_takes():
     check_caller(f, 1.5, 3, LINE)
 
 
+def times(x, n):
+    raise NotImplementedError
+
+
+@overload(times, prefer_literal=True)
+def _times(x, n):
+    if isinstance(n, types.Literal):
+        value = 100 * n.literal_value
+        return lambda x, n: value * x
+    return lambda x, n: n * x
+
+
+def reduced(a, mode):
+    raise NotImplementedError
+
+
+@overload(reduced)
+def _reduced(a, mode):
+    if isinstance(mode, types.StringLiteral):
+        if mode.literal_value == "sum":
+            return lambda a, mode: np.sum(a)
+        return lambda a, mode: np.sum(a * a)
+    return None
+
+
+def test_an_implementation_for_a_constant():
+    def f(x, n, a):
+        return times(x, 3) * times(x, n=4) + times(x, n) + reduced(a, "sum") * reduced(a, "squares")
+
+    check_caller(f, 1.5, 3, LINE, compiled=False)
+
+
 def test_a_captured_variable_of_an_implementation():
     assert gradient(lambda x: clamp(x, 50.0), wrt=(0, "RATE"))(2.0) == (12.0, 8.0)
 

@@ -249,3 +249,32 @@ def test_a_parameter_summed_over_several_loops():
         return s + t * w
 
     check(f, (X, 0.7))
+
+
+# A sum that control may not come to is read in the reverse sweep under the condition of then.
+
+
+def a_sum_under_a_condition(x, w):
+    s = 0.0
+    if w > 0.0:
+        for v in x:
+            s += v * w
+    return s
+
+
+def sums_of_some_iterations(x, w):
+    s = 0.0
+    for i in range(len(x)):
+        if i == 1:
+            for v in x:
+                s += v * w
+        elif x[i] > 0.5:
+            s += np.sum(x * w * x[i])
+    return s
+
+
+@pytest.mark.parametrize("func", [a_sum_under_a_condition, sums_of_some_iterations])
+def test_a_sum_that_control_may_not_come_to(func):
+    check(func, (X, 0.7))
+    check(func, (X, -0.7))
+    assert ".append" not in gradient(func).source(X, 0.7)

@@ -261,7 +261,10 @@ class _Inliner:
             if member is not None or numba_adapter.is_object(this):
                 call = dataclasses.replace(call, args=(method.value, *call.args), types=(this, *call.types))
                 own = member or types.none
-        return self._typed.callee_of(own, call.types), own, call
+        found = self._typed.callee_of(own, call.types)
+        if found is not None:  # by constants, maybe, which are arguments like others then
+            call = dataclasses.replace(call, types=tuple(map(types.unliteral, call.types)))
+        return found, own, call
 
     def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:
         """What our library has in the place of a call, if numbers are differentiated through it, or it gives a list."""

@@ -306,9 +306,8 @@ class CalleeType(Same, types.Callable, types.Opaque):
         elif kws:
             raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places, without names")
         found = self.found(folded)
-        return signature(self._session.result_type(found.func, found.types, found.how), *found.types).replace(
-            pysig=pysig
-        )
+        result = self._session.result_type(found.func, found.types, found.how)
+        return signature(result, *(found.asked or found.types)).replace(pysig=pysig)
 
     def get_call_signatures(self) -> tuple[list[Any], bool]:
         """Numba asks for what is known beforehand, to explain a failure."""

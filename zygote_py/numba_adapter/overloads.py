@@ -76,8 +76,10 @@ def overloaded_member(type_: Type, name: str, accessor: bool = False) -> Overloa
     return Overloaded(name, found[0]._overload_func, functions)
 
 
-def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Decoration]:
-    """The Python function for arguments of these types, and how it is compiled.
+def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Decoration, tuple[Type, ...]]:
+    """The Python function for arguments of these types, how it is compiled, and the types that it was found by.
+
+    An implementation may ask for a constant, so that a call with another one comes to another function.
 
     Raises numba's TypingError if there is none.
     """
@@ -90,7 +92,7 @@ def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Deco
             made = template._overload_func(*_spread(value.signature, map(_given, kinds)))
             made = made[1] if isinstance(made, tuple) else made
             if made is not None:
-                return made, Decoration(semantic(template._jit_options))
+                return made, Decoration(semantic(template._jit_options)), kinds
     shown = ", ".join(map(str, map(types.unliteral, given)))
     raise errors.TypingError(f"wrong arguments for `{value.__name__}`: there is no implementation for ({shown})")
 

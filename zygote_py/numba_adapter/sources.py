@@ -38,11 +38,15 @@ from zygote_py.numba_adapter.overloads import Overloaded, find_overload
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A Python function, the types that it takes its arguments as, and how it is compiled."""
+    """A Python function, the types that it takes its arguments as, and how it is compiled.
+
+    `asked` are the types by which it was found, if they say of a constant that it is one.
+    """
 
     func: Any
     types: tuple[Type, ...]
     how: Decoration | None = None
+    asked: tuple[Type, ...] | None = None
 
 
 class Kernel:
@@ -152,10 +156,10 @@ def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
 def _of_overload(value: Overloaded, given: tuple[Type, ...], session: Any) -> Found:
     key = value, given
     if key not in session.written:
-        func, how = find_overload(value, given)
-        session.written[key] = func if value.signature is not None else _by_place(func, len(given)), how
-    func, how = session.written[key]
-    return Found(func, tuple(map(types.unliteral, given)), how)
+        func, how, asked = find_overload(value, given)
+        session.written[key] = func if value.signature is not None else _by_place(func, len(given)), how, asked
+    func, how, asked = session.written[key]
+    return Found(func, tuple(map(types.unliteral, given)), how, asked)
 
 
 def _by_place(made: Any, count: int) -> Any:
