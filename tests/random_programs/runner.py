@@ -6,7 +6,7 @@ others); every second four call functions. One in `--every` is run compiled and 
 callees of each kind of `tests.random_programs.callees` that `--features` names; how often each was right, refused or
 wrong is counted. With `--order 2` second derivatives are checked, in every way there is of computing them, and with
 `--nested` the programs take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba
-optimises nothing (`NUMBA_OPT=0`) and nothing is cached, unless the environment says otherwise. The processes are forked
+optimises nothing (`NUMBA_OPT=0`), nothing is cached and all IR is verified, unless the environment says otherwise. The processes are forked
 from one that has run some programs. One that dies is a crash of the seed it was working on. Exit code 1 if any gradient
 was wrong or anything crashed.
 """
@@ -257,8 +257,8 @@ def main() -> int:
     settings = Settings(
         options.every, options.shrink, options.arrays, options.order, options.nested, features, options.always
     )
-    for name in ("NUMBA_OPT", "ZYGOTE_PY_CACHE"):
-        os.environ.setdefault(name, "0")
+    for name, value in (("NUMBA_OPT", "0"), ("ZYGOTE_PY_CACHE", "0"), ("ZYGOTE_PY_VERIFY", "1")):
+        os.environ.setdefault(name, value)
     if options.show is not None:
         outcome = run_seed(options.show, settings)
         print(
