@@ -1,14 +1,14 @@
 """Many random programs on several processes: `python -m tests.random_programs --count 10000 --seed 0 --jobs 2`.
 
 Seed `s` is one program: of four in a row one has no arrays, one reads them, and two write to them (`--arrays` draws
-others); every second four call functions. One in `--every` is run compiled and the others in plain Python
-(`--compiled` and `--plain` run all in one mode). One in four is steered by arrays that it changes, and one in eight has
-callees of each kind of `tests.random_programs.callees` that `--features` names; how often each was right, refused or
-wrong is counted. With `--order 2` second derivatives are checked, in every way there is of computing them, and with
-`--nested` the programs take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba
-optimises nothing (`NUMBA_OPT=0`), nothing is cached and all IR is verified, unless the environment says otherwise. The processes are forked
-from one that has run some programs. One that dies is a crash of the seed it was working on. Exit code 1 if any gradient
-was wrong or anything crashed.
+others); every second four call functions. One in `--every` is run compiled and the others in plain Python (`--compiled`
+and `--plain` run all in one mode). One in four is steered by arrays that it changes, and one in eight has callees of
+each kind of `tests.random_programs.callees` that `--features` names; how often each was right, refused or wrong is
+counted. With `--order 2` second derivatives are checked, in every way there is of computing them, and with `--nested`
+the programs take derivatives themselves. `--show SEED` prints a program and what comes of it. Numba optimises nothing
+(`NUMBA_OPT=0`), nothing is cached and all IR is verified, unless the environment says otherwise. The processes are
+forked from one that has run some programs. One that dies is a crash of the seed it was working on. Exit code 1 if any
+gradient was wrong or anything crashed.
 """
 
 from __future__ import annotations
