@@ -45,7 +45,7 @@ def shortened(error: Exception) -> Exception:
     """The same error to be raised with `from None`: what it has to be raised with is its traceback."""
     if os.environ.get("ZYGOTE_PY_TRACEBACK") == "full":
         return error
-    if isinstance(error, DifferentiationError) and error.file is not None and error.line:
+    if isinstance(error, DifferentiationError) and error.file and error.line and "\0" not in error.file:
         try:
             exec(_raising(error.file, error.line), {"error": error.with_traceback(None)})
         except DifferentiationError as raised:
