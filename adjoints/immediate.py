@@ -339,6 +339,18 @@ class ImmediateLoops:
         return operand if self._is_of(self._home[operand], it) else known(operand)
 
 
+def read_by(function: Function, read: Callable[[Operand, Block], Operand]) -> None:
+    """Put what `read` gives for an operand, at the end of a block, in the place of each that a function uses."""
+    for block in function.blocks:
+        for instr in block.instrs:
+            if isinstance(instr, Instr):
+                instr.args = tuple(read(arg, block) for arg in instr.args)
+        for phi in block.phis:
+            phi.incoming = {pred: read(arg, pred) for pred, arg in phi.incoming.items()}
+        if hasattr(block.terminator, "values"):
+            block.terminator.values = tuple(read(value, block) for value in block.terminator.values)
+
+
 def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:
     """The nest without some of its loops, as if their blocks belonged to what is around them."""
 

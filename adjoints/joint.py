@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.alphas import Alphas, Sweeps
-from zygote_py.adjoints.immediate import ImmediateLoops, without
+from zygote_py.adjoints.immediate import ImmediateLoops, read_by, without
 from zygote_py.adjoints.nothing import nothing
 from zygote_py.adjoints.plan import Plan
 from zygote_py.adjoints.rewinding import Rewinding, Write
@@ -293,14 +293,7 @@ class _Join:
             self.home[operand] = totals[operand]
             return self._read_slot(operand, block)
 
-        for block in self.reverse.function.blocks:
-            for instr in block.instrs:
-                if isinstance(instr, Instr):
-                    instr.args = tuple(read(arg, block) for arg in instr.args)
-            for phi in block.phis:
-                phi.incoming = {pred: read(arg, pred) for pred, arg in phi.incoming.items()}
-            if isinstance(block.terminator, Return):
-                block.terminator.values = tuple(read(value, block) for value in block.terminator.values)
+        read_by(self.reverse.function, read)
 
     def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
         """What `value` is at the end of an iteration; zero, or an empty array, if the iteration did not come to it."""

@@ -125,31 +125,6 @@ def elements_by_a_mask(x):
     return np.sum(y * y)
 
 
-@program(np.array([2.0, 0.0, 4.0]), 3.0, expected=([1.5, 0.0, 0.75], math.log(8.0)))
-def elements_by_a_counter(x, a):
-    y = np.empty(x.size)
-    for i in range(x.size):
-        y[i] = np.log(x[i])
-    total = 0.0
-    for i in range(x.size):
-        if i != 1:
-            total += y[i] * a
-    return total
-
-
-@program(np.array([[2.0, 1.0], [0.0, 0.0], [4.0, 5.0]]), expected=[[0.5, 1.0], [0.0, 0.0], [0.25, 0.2]])
-def rows_by_a_counter(x):
-    y = np.empty(x.shape)
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            y[i, j] = np.log(x[i, j])
-    total = 0.0
-    for i in range(x.shape[0]):
-        if i != 1:
-            total += np.sum(y[i])
-    return total
-
-
 @program(PADDED, expected=SQUARES)
 def squares_masked_by_a_store(x):
     e = x * x

@@ -30,6 +30,11 @@ class Name(enum.Enum):
     CUBE = "cube"
 
 
+class Mixed(enum.Enum):
+    NUMBER = 1.5
+    TEXT = "text"
+
+
 KIND = Kind.SQUARE
 X = np.array([0.5, 1.2, -0.3, 0.8])
 
@@ -188,6 +193,7 @@ def test_every_kind_of_derivative_of_tuples():
     [
         (lambda: gradient(of_argument, wrt="kind")(1.5, Kind.SQUARE), "no gradient with respect to `kind`"),
         (lambda: gradient(of_members, wrt="kinds")(1.5, (Kind.SQUARE,)), "no gradient with respect to `kinds`"),
+        (lambda: gradient(of_argument)(1.5, Mixed.NUMBER), "give all members of `Mixed` values of one type"),
     ],
 )
 def test_refused(call, says):

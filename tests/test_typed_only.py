@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit, types
+from numba import literally, njit, types
 from numba.core import event
 from numba.extending import overload
 
@@ -77,6 +77,19 @@ def test_the_type_of_what_is_rounded_into_an_array_is_known_with_numba_disabled(
         return np.sum(rounded * x)
 
     np.testing.assert_allclose(gradient(f)(X), np.around(X, 1))
+
+
+@njit
+def _times_a_constant(x, n):
+    n = literally(n)
+    return x * n
+
+
+def test_a_function_that_asks_for_a_constant_is_refused_and_stays_as_it_was():
+    for _ in range(2):
+        with pytest.raises(DifferentiationError, match=r"`numba.literally`"):
+            gradient(lambda x: _times_a_constant(x, 3))(2.0)
+    assert njit(lambda x: _times_a_constant(x, 3))(2.0) == 6.0
 
 
 def test_what_cannot_be_typed_is_refused_each_time():

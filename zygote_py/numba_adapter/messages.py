@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
+from numba.core import errors
+
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc
 from zygote_py.ir.python_text import is_identifier, one_line, place_text
@@ -163,6 +165,9 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         functions = re.match(r"function |Function\(|type\(CPUDispatcher", found[1])
         hint = "call each function in its own branch of an `if`" if functions else "use one variable for each type"
         return refuse(f"{what} is {kinds}", place, hint, name)
+    if isinstance(error, errors.ForceLiteralArg):
+        what = "an argument that has to be a constant (`numba.literally`) is not supported"
+        return refuse(what, place, "write the constant where it is used", "literally")
     if isinstance(error, AttributeError) and "'NoneType' object has no attribute 'args'" in text:
         # What Numba raises for an operator in place whose result it cannot store.
         place = find_line(func.__code__, r".*[-+*/%&|^<>]=") or place

@@ -8,6 +8,7 @@ Numba has a type for some of them too, such as lists; those are not arguments of
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numba
@@ -161,6 +162,8 @@ def _instead(value: Any) -> str:
         return "declare it with @dataclass(frozen=True)"
     if isinstance(value, type):
         return HINT
+    if isinstance(value, enum.Enum):
+        return f"give all members of `{cls.__name__}` values of one type, numbers or strings"
     if isinstance(value, dict | numba.typed.Dict):
         return "pass a tuple, a NamedTuple or a dataclass of what it holds, or arrays"
     for kind, conversion in _OF_BUILTINS.items():
