@@ -40,6 +40,7 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Phi,
+    Return,
     Routine,
     Undef,
     Value,
@@ -291,7 +292,7 @@ class ImmediateLoops:
             for instr in block.instrs:
                 if isinstance(instr, Instr) and instr is not total:
                     instr.args = tuple(total if arg is phi else arg for arg in instr.args)
-            if hasattr(block.terminator, "values"):
+            if isinstance(block.terminator, Return):
                 block.terminator.values = tuple(total if v is phi else v for v in block.terminator.values)
 
     def _make_known(self, it: Immediate, preheader: Block) -> None:
@@ -340,14 +341,14 @@ class ImmediateLoops:
 
 
 def read_by(function: Function, read: Callable[[Operand, Block], Operand]) -> None:
-    """Put what `read` gives for an operand, at the end of a block, in the place of each that a function uses."""
+    """Replace each operand by what `read` gives for it in the block that uses it; that of a phi, in the predecessor."""
     for block in function.blocks:
         for instr in block.instrs:
             if isinstance(instr, Instr):
                 instr.args = tuple(read(arg, block) for arg in instr.args)
         for phi in block.phis:
             phi.incoming = {pred: read(arg, pred) for pred, arg in phi.incoming.items()}
-        if hasattr(block.terminator, "values"):
+        if isinstance(block.terminator, Return):
             block.terminator.values = tuple(read(value, block) for value in block.terminator.values)
 
 

@@ -21,8 +21,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 SETTINGS = {"NUMBA_OPT": "3"}
+SECONDS = 300  # that a program has
 SERVER = """
-import importlib, json, os, sys, traceback, types
+import importlib, json, os, signal, sys, traceback, types
 import numba, zygote_py
 numba.njit("f8(f8)")(lambda x: x + 1.0)
 
@@ -42,6 +43,7 @@ for line in sys.stdin:
     child = os.fork()
     if child == 0:
         code = 1
+        signal.alarm({seconds})
         try:
             run(json.loads(line))
             code = 0
@@ -58,7 +60,7 @@ for line in sys.stdin:
 @functools.cache
 def _server() -> subprocess.Popen[str]:
     environment = {**os.environ, **SETTINGS}
-    command = [sys.executable, "-c", SERVER]
+    command = [sys.executable, "-c", SERVER.replace("{seconds}", str(SECONDS))]
     server = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     atexit.register(server.communicate)
     return server

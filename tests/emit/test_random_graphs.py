@@ -48,13 +48,13 @@ def check(function: Function) -> None:
     assert emit(function, name="emitted") == emitted
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(1, 8))
 def test_canonical_loops(choices, size):
     check(random_function(choices, True, size))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(1, 8))
 def test_any_loops(choices, size):
     check(random_function(choices, False, size))

@@ -110,8 +110,8 @@ def written(rows) -> tuple[Callable[..., Any], list[list[int]]]:
 @pytest.mark.parametrize(
     "rows",
     [
-        pytest.param(REAL[::3], id="a third of the real"),
-        pytest.param(COMPLEX[::6], id="a sixth of the complex"),
+        pytest.param(REAL[::5], id="a fifth of the real"),
+        pytest.param(COMPLEX[::9], id="a ninth of the complex"),
         pytest.param(REAL, id="real", marks=pytest.mark.long),
         pytest.param(COMPLEX, id="complex", marks=pytest.mark.long),
     ],

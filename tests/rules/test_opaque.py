@@ -178,6 +178,7 @@ def test_rules_against_differences(case, layout):
 SLOW = (
     *(np.linalg.svd, np.linalg.lstsq, np.linalg.qr, np.linalg.eig, np.linalg.eigh, np.linalg.eigvals),
     *(np.linalg.matrix_power, np.linalg.pinv, np.linalg.solve, np.linalg.cond, np.linalg.det, np.linalg.norm),
+    np.linalg.cholesky,
 )
 
 

@@ -380,7 +380,7 @@ def test_loops_with_no_exit_but_a_raise_stay():
     assert not loop.header.phis
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_random_programs_mean_the_same_after_every_pass(seed, depth):
     function = build(statements(random.Random(seed), depth))
