@@ -88,7 +88,10 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
             shift = np.sum(np.diag(cofactors)) / k
             for i in range(n):
                 cofactors[i, i] -= shift
-        return np.conj(cofactors.T) * dy
+        for i in range(n):
+            for j in range(n):
+                result[i, j] = np.conj(cofactors[j, i]) * dy
+        return result
     u, s, vh = np.linalg.svd(a)
     scaled = np.empty_like(u)
     for k in range(n):

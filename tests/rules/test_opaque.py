@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numba import njit, typeof
+from numba import njit, typeof, types
 from numba.core.errors import NumbaPerformanceWarning
 
 from tests.modes import one_in
@@ -20,6 +20,7 @@ from tests.rules.opaque_cases import CASES, Case, draw
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import helpers
 from zygote_py.ir.core import Const, Instr
+from zygote_py.numba_adapter import typed_function
 
 LAYOUTS = ("C", "F", "A")
 CALLED = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -38,12 +39,18 @@ def primal(op, count):
 
 
 @functools.cache
-def compiled(function):
-    """A helper from its emitted source, compiled with those that it calls."""
+def emitted(function):
+    """A helper from its emitted source, for Numba, with those that it calls."""
     namespace = {"np": np}
     namespace |= {called.__name__: compiled(called) for called in helpers.called_by(function)}
     exec(helpers.source(function), namespace)
-    return njit(namespace[function.__name__])
+    return namespace[function.__name__]
+
+
+@functools.cache
+def compiled(function):
+    """A helper from its emitted source, compiled with those that it calls."""
+    return njit(emitted(function))
 
 
 def laid_out(x, layout):
@@ -172,6 +179,29 @@ def as_result(x, like):
 def test_rules_against_differences(case, layout):
     for dtype in case.dtypes:
         check(case, dtype, layout, plain)
+
+
+IN_DOUBLE = {types.float32: types.float64, types.complex64: types.complex128}
+FIRST = {case.op: case for case in reversed(CASES)}.values()
+
+
+@pytest.mark.parametrize("layout", one_in(3, ("A", "C", "F")))
+@pytest.mark.parametrize("case", FIRST, ids=lambda case: case.op.__name__)
+def test_helpers_have_a_type_in_single_precision_and_for_adjoints_in_double_precision(case, layout):
+    def typed(function):
+        return lambda *kinds: typed_function(emitted(function), kinds, {}).return_type
+
+    for dtype in (dtype for dtype in case.dtypes if np.finfo(dtype).bits == 32):
+        arguments = case.arguments(np.random.default_rng(0), dtype)
+        kinds = tuple(type_of(x, layout) for x in arguments)
+        result = typed_function(primal(case.op, len(kinds)).py_func, kinds, {}).return_type
+        if isinstance(result, types.Optional):  # Numba's `matrix_power`
+            result = result.type
+        results = tuple(result) if isinstance(result, types.BaseTuple) else (result,)
+        seeds = tuple(IN_DOUBLE.get(kind, kind) for kind in results)
+        found = contributions(rule_of(case, arguments, layout), kinds, results, seeds, typed)
+        for kind in found.values():
+            assert isinstance(kind, types.Array)
 
 
 # The helpers of these take long to compile; what they compute is compared above.
