@@ -36,6 +36,18 @@ def test_what_was_only_typed_is_compiled_where_it_is_called():
     np.testing.assert_allclose(njit(order_statistics)(X), order_statistics(X))
 
 
+@pytest.mark.compiled
+def test_intrinsics_that_resolve_other_functions_are_compiled_afterwards():
+    """`str` of a tuple, in a message of Numba's own sum, asks for `__str__`."""
+    cube = np.arange(24.0).reshape(2, 3, 4)
+
+    def f(x):
+        return np.sum(np.sum(x * x, axis=(0, 2)))
+
+    gradient(f).primal_ir(cube)
+    assert njit(f)(cube) == np.sum(cube * cube)
+
+
 @njit
 def _halved(n):
     return n // 2

@@ -21,7 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
-from numba.core.typing.templates import Signature, make_concrete_template, signature
+from numba.core.typing.templates import Signature, _IntrinsicTemplate, make_concrete_template, signature
 
 
 class _TypesOnly(compiler.Flags):
@@ -79,9 +79,29 @@ def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return get_overload
 
 
+def _intrinsic(typing: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in the place of an intrinsic's `generic`, which keeps for good how its calls are lowered.
+
+    What its author calls for that may need the machine code of other functions: they are compiled, as otherwise.
+    """
+
+    @functools.wraps(typing)
+    def generic(self: Any, args: Any, kws: Any) -> Any:
+        flags = ConfigStack.top_or_none()
+        if not isinstance(flags, _TypesOnly) or (self.context, args, tuple(kws.items())) in self._impl_cache:
+            return typing(self, args, kws)
+        made: Any = compiler.Flags
+        with ConfigStack().enter(made(flags)):
+            return typing(self, args, kws)
+
+    return generic
+
+
 _base: Any = dispatcher._DispatcherBase
 _base.get_call_template = _call_template(_base.get_call_template)
 _base.get_overload = _overload(_base.get_overload)
+_of_intrinsics: Any = _IntrinsicTemplate
+_of_intrinsics.generic = _intrinsic(_of_intrinsics.generic)
 
 
 def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
