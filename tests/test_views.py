@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -105,6 +106,7 @@ def one_of_two(x):
     return np.abs(w[0]) ** 2 + y[0] + np.abs(w[1]) ** 2
 
 
+@numba.njit
 def half(v, n):
     return 0.0 if n == 0 else v[n - 1] * v[n - 1] * v[n] + half(v, n - 1)
 
@@ -113,6 +115,7 @@ def passed_to_recursive(z):
     return half(z.view(np.float64), 5)
 
 
+@numba.njit
 def recursive(z, n):
     v, b = z.view(np.float64), z.view(np.int64)
     return 0.0 if n == 0 else v[n - 1] * v[n - 1] * v[n] * ((b[0] >> 52) & 7) + recursive(z, n - 1)
@@ -140,7 +143,7 @@ def test_compiled():
         (one_of_two, (X,)),
         (one_of_two, (-X,)),
         (passed_to_recursive, (Z,)),
-        (viewed_in_recursive, (Z,)),
+        pytest.param(viewed_in_recursive, (Z,), marks=pytest.mark.compiled),
     ],
 )
 def test_the_same_numbers(function, args):
@@ -257,6 +260,7 @@ def of_integers(x, k):
     return x[0] * halves[0] + x[1] * halves[2] + np.sum(x[:3] * flags)
 
 
+@numba.njit
 def magnitude(x):
     return (x.view(np.int64) >> 52) & 0x7FF
 
