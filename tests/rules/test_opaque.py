@@ -191,17 +191,17 @@ def test_helpers_have_a_type_in_single_precision_and_for_adjoints_in_double_prec
     def typed(function):
         return lambda *kinds: typed_function(emitted(function), kinds, {}).return_type
 
-    for dtype in (dtype for dtype in case.dtypes if np.finfo(dtype).bits == 32):
-        arguments = case.arguments(np.random.default_rng(0), dtype)
-        kinds = tuple(type_of(x, layout) for x in arguments)
-        result = typed_function(primal(case.op, len(kinds)).py_func, kinds, {}).return_type
-        if isinstance(result, types.Optional):  # Numba's `matrix_power`
-            result = result.type
-        results = tuple(result) if isinstance(result, types.BaseTuple) else (result,)
-        seeds = tuple(IN_DOUBLE.get(kind, kind) for kind in results)
-        found = contributions(rule_of(case, arguments, layout), kinds, results, seeds, typed)
-        for kind in found.values():
-            assert isinstance(kind, types.Array)
+    dtype = next(dtype for dtype in case.dtypes if np.finfo(dtype).bits == 32)
+    arguments = case.arguments(np.random.default_rng(0), dtype)
+    kinds = tuple(type_of(x, layout) for x in arguments)
+    result = typed_function(primal(case.op, len(kinds)).py_func, kinds, {}).return_type
+    if isinstance(result, types.Optional):  # Numba's `matrix_power`
+        result = result.type
+    results = tuple(result) if isinstance(result, types.BaseTuple) else (result,)
+    seeds = tuple(IN_DOUBLE.get(kind, kind) for kind in results)
+    found = contributions(rule_of(case, arguments, layout), kinds, results, seeds, typed)
+    for kind in found.values():
+        assert isinstance(kind, types.Array)
 
 
 # The helpers of these take long to compile; what they compute is compared above.
