@@ -23,9 +23,21 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
 from numba.core.typing.templates import Signature, _IntrinsicTemplate, make_concrete_template, signature
 
+_HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
+
 
 class _TypesOnly(compiler.Flags):
-    """The flags under which nothing is compiled. A compilation proper within puts its own on top of them."""
+    """The flags under which nothing is compiled. A compilation proper within puts its own on top of them.
+
+    They are part of the key of each template that Numba looks up, thousands of times for a function. So they know their
+    hash, and equal ones are one object.
+    """
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_flags: dict[_TypesOnly, _TypesOnly] = {}
 
 
 @contextmanager
@@ -34,7 +46,7 @@ def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
     made: Any = _TypesOnly
     inherited = made(flags)
     inherited.nrt = True  # else Numba would refuse to make arrays
-    with ConfigStack().enter(inherited):
+    with ConfigStack().enter(_flags.setdefault(inherited, inherited)):
         yield
 
 
