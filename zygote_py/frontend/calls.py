@@ -32,6 +32,7 @@ from zygote_py.frontend.iteration import (
     OverArray,
     OverCheckpointed,
     OverEnumerate,
+    OverFlat,
     OverIndices,
     OverRange,
     OverTuple,
@@ -107,19 +108,19 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is numba.literal_unroll:
         return args[0]
     if callee is numba_adapter.LENGTH_OF_ITERATOR:
-        over = iteration(at, expression.args[0])
+        over = iteration(at, expression.args[0], uses_up=False)
         if isinstance(over, OverRange):
             return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))
         return Bundle(type_, (over.length(at),))
     if callee is enumerate or callee is zip:
         made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
-        at.iterations[target] = made, None
+        at.make_iterator(target, made)
         return Bundle(type_, ())
     if callee is checkpointed:
-        at.iterations[target] = _over_checkpointed(at, expression), None
+        at.make_iterator(target, _over_checkpointed(at, expression))
         return args[0]
     if callee is np.ndindex or callee is np.ndenumerate:
-        at.iterations[target] = _over_indices(at, callee, args, type_), None
+        at.make_iterator(target, _over_indices(at, callee, args, type_))
         return Bundle(type_, ())
     if isinstance(callee, Method) and callee.name == "view" and views.can_be_viewed(callee.value.type):
         return views.view(at, callee.value, type_)
@@ -404,19 +405,19 @@ def _over_indices(at: Lowering, callee: object, args: list[Bundle], type_: Type)
     return OverIndices(tuple(lengths), values.elements_of(type_))
 
 
-def iteration(at: Lowering, variable: st.Variable) -> Iteration:
-    """What a loop over the value of a variable iterates over."""
+def iteration(at: Lowering, variable: st.Variable, *, uses_up: bool = True) -> Iteration:
+    """What a loop over the value of a variable iterates over, and uses up if it is an iterator."""
     if variable in at.iterations:
-        return at.iterations[variable][0]
+        over = at.iterations[variable][0]
+        if uses_up:
+            at.use_up(over)
+        return over.begin(at) if isinstance(over, OverFlat) else over
     value = at.read(variable)
     refuse_sequence(at, value)
     own = plain(value.type)
     if own in values.RANGES:
         start, stop, step = value.leaves
         return OverRange(start, stop, step, values.RANGES[own])
-    flat = arrays.flat_of(value)
-    if flat is not None:
-        return over_elements(at, flat, values.elements_of(own), bare=True)
     match own:
         case types.Array(ndim=1):
             return OverArray(value.leaves[0], plain(own.dtype))

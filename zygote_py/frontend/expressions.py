@@ -21,7 +21,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import arrays, calls, creation, lists, objects, optional, values
-from zygote_py.frontend.iteration import INT, counter_of, dim, pick
+from zygote_py.frontend.iteration import INT, OverFlat, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
@@ -65,7 +65,10 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
         case st.Invoke():
             return at.invoke(expression, type_)
         case st.Attribute(value, name):
-            return _attribute(at, at.read(value), name, type_)
+            found = _attribute(at, at.read(value), name, type_)
+            if (array := arrays.flat_of(found)) is not None:
+                at.make_iterator(target, OverFlat(array, values.elements_of(type_)))
+            return found
         case st.Item():
             return _item(at, expression, type_)
         case st.Build("tuple", items):

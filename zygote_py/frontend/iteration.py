@@ -252,6 +252,25 @@ class OverIndices:
         return Bundle(self.element_type, (element,) if self.bare else (*index, element))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OverFlat:
+    """`array.flat` that no loop has begun to go over: what it then is, `begin` gives."""
+
+    array: Operand
+    element_type: Type
+
+    def begin(self, emit: Emitter) -> OverIndices:
+        """The elements, for a loop."""
+        return over_elements(emit, self.array, self.element_type, bare=True)
+
+
+def is_used_up(over: Iteration | OverFlat) -> bool:
+    """Whether a loop leaves nothing to the next one: iterators are used up, what they were made from is not."""
+    if isinstance(over, OverCheckpointed):
+        return is_used_up(over.part)
+    return isinstance(over, OverZip | OverEnumerate | OverIndices | OverFlat)
+
+
 def over_elements(emit: Emitter, array: Operand, element_type: Type, bare: bool = False) -> OverIndices:
     """All elements of an array, with their indices unless `bare`."""
     return OverIndices(shape_of(emit, array), element_type, array, bare)

@@ -22,7 +22,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import aliases, arrays, calls, choices, expressions, lists, objects, optional, values
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.graph import Graph
-from zygote_py.frontend.iteration import INT, Counter, Iteration, element_of
+from zygote_py.frontend.iteration import INT, Counter, Iteration, OverFlat, element_of, is_used_up
 from zygote_py.frontend.program import Program, packed, parameters_of
 from zygote_py.frontend.renaming import is_parameter
 from zygote_py.frontend.values import Bundle, leaves_of, plain
@@ -78,7 +78,8 @@ class Lowering:
         )
         self.ssa = SSABuilder(self.function)
         self.static: dict[st.Variable, object] = {}  # of variables known while compiling, what they are
-        self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
+        self.iterations: dict[st.Variable, tuple[Iteration | OverFlat, Counter | None]] = {}
+        self._iterators: dict[Iteration | OverFlat, tuple[Block, list[Block]]] = {}  # where made, where used up
         self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
         self.block = Block()
         self.loc: Loc = typed.loc
@@ -302,11 +303,31 @@ class Lowering:
                 for phi, leaf in zip(phis, leaves, strict=True):
                     phi.incoming[pred] = leaf
 
+    def make_iterator(self, target: st.Variable, over: Iteration | OverFlat) -> None:
+        """Note what a variable is that holds an iterator that no loop has begun to go over."""
+        self.iterations[target] = over, None
+        self._iterators[over] = self.block, []
+
+    def use_up(self, over: Iteration | OverFlat) -> None:
+        """Refuse a second loop over an iterator, of which the first leaves nothing."""
+        if not is_used_up(over) or over not in self._iterators:
+            return
+        made, before = self._iterators[over]
+        here = self.block
+        again = here in before or comes_to(here, here, made)
+        if again or any(comes_to(block, here, made) or comes_to(here, block, made) for block in before):
+            raise self.refuse(
+                "an iterator is looped over where another loop, or the same one before, may have used it up",
+                "make it anew for each loop, in the `for` statement",
+            )
+        before.append(here)
+
     def _advance(self, label: st.Label, target: st.Variable, iterator: st.Variable) -> None:
         made = self.iterations.get(iterator)
         if made is None:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
+        assert not isinstance(iteration, OverFlat)
         ending = self.graph.blocks[label].ending
         if counter is None or not isinstance(ending, st.Choose):
             raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
@@ -476,6 +497,19 @@ class Lowering:
             block.instrs.insert(block.instrs.index(named) + 1, made)
             self._named[key] = made
         return self._named[key]
+
+
+def comes_to(start: Block, target: Block, without: Block) -> bool:
+    """Whether control may come from the end of a block to another one, not by way of a third."""
+    pending, seen = list(start.successors), {without}
+    while pending:
+        block = pending.pop()
+        if block not in seen:
+            if block is target:
+                return True
+            seen.add(block)
+            pending += block.successors
+    return False
 
 
 def _function_name(name: str) -> str:
