@@ -17,12 +17,14 @@ A derivative that has been compiled stays so: take a new one. Of many cases some
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numba
 import pytest
+from numba.core.registry import CPUDispatcher
 
 _settings: Any = numba.config
 _everything_native = False
@@ -47,6 +49,24 @@ def interpreter() -> Iterator[None]:
         yield
     finally:
         _settings.DISABLE_JIT = before
+
+
+def _compiling(compile_it: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that was decorated before: Numba decorates functions of its own for it, which must count."""
+
+    @functools.wraps(compile_it)
+    def compile_for(self: Any, sig: Any) -> Any:
+        before, _settings.DISABLE_JIT = _settings.DISABLE_JIT, 0
+        try:
+            return compile_it(self, sig)
+        finally:
+            _settings.DISABLE_JIT = before
+
+    return compile_for
+
+
+_dispatcher: Any = CPUDispatcher
+_dispatcher.compile = _compiling(_dispatcher.compile)
 
 
 @contextmanager
