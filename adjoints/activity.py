@@ -30,7 +30,8 @@ from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Routine, Value
+from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Routine, Terminator, Value
+from zygote_py.ir.dataflow import liveness, reach
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import Effect
@@ -80,14 +81,12 @@ def find_active(
             forward.setdefault(source, []).append(target)
             backward.setdefault(target, []).append(source)
     varied = _reached(filter(None, map(flows.node, asked)), forward)
-    ends = [value for block in function.blocks for value in _returned(block.terminator)]
+    ends = [value for _, end in function.returns() for value in end.args[:1]]  # what follows is only passed on
     useful = _reached(filter(None, map(flows.node, (*ends, *reachable(results, parts)))), backward)
     nodes = frozenset(varied & useful)
     values = frozenset(value for value in function.values() if flows.node(value) in nodes)
-    for block in function.blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                _check(instr, flows, nodes)
+    for instr in function.instrs():
+        _check(instr, flows, nodes)
     check_views(function, memory, flows, varied, nodes)
     for value in values:
         if not isinstance(value, Instr):
@@ -97,56 +96,37 @@ def find_active(
 
 
 def live_at_ends(
-    order: tuple[Block, ...], activity: Activity, calls: Collection[Instr], results: Sequence[Value]
+    function: Function,
+    order: tuple[Block, ...],
+    activity: Activity,
+    calls: Collection[Instr],
+    results: Sequence[Value],
 ) -> dict[Block, set[Value]]:
     """The active numbers that are used after each block, other than by phis of its successors.
 
-    `calls` use their arguments, `results` are used at the end. Backward dataflow: what is live at the start of the
-    successors. A phi's operands are used in the predecessors.
+    `calls` use their arguments, `results` are used at the end. Only the blocks in `order` count. A phi's operands are
+    used in the predecessors.
     """
-    used: dict[Block, set[Value]] = {block: set() for block in order}
-    defined: dict[Block, set[Value]] = {block: set() for block in order}
-    for block in order:
-        defined[block].update(block.phis, block.instrs)
-        inputs: list[Operand] = []
-        for instr in block.instrs:
-            if isinstance(instr, Instr) and instr in calls:
-                inputs += instr.args
-            elif instr in activity or (isinstance(instr, Instr) and instr.op in _FILLS and instr.args[0] in activity):
-                inputs += sources(instr)
-        if isinstance(block.terminator, Return):
-            inputs += (*block.terminator.values[:1], *results)
-        for after in block.successors:
-            inputs += [phi.incoming[block] for phi in after.phis if phi in activity]
-        used[block].update(v for v in inputs if isinstance(v, Value) and v in activity and is_number(v.type))
-    at_start = {block: used[block] - defined[block] for block in order}
-    at_end: dict[Block, set[Value]] = {block: set() for block in order}
-    changed = True
-    while changed:  # as often as loops are nested, plus two
-        changed = False
-        for block in order:
-            live = set().union(*(at_start[after] for after in block.successors if after in at_start))
-            if len(live) != len(at_end[block]):
-                at_end[block] = live
-                at_start[block] |= live - defined[block]
-                changed = True
-    return at_end
 
+    def reads(node: Instr | Terminator) -> tuple[Operand, ...]:
+        if isinstance(node, Return):
+            return (*node.args[:1], *results)
+        if not isinstance(node, Instr):
+            return ()
+        if node in calls:
+            return node.args
+        if node in activity or (node.op in _FILLS and node.args[0] in activity):
+            return tuple(sources(node))
+        return ()
 
-def _returned(terminator: object) -> tuple[Operand, ...]:
-    """The result of a function, which is the first that it returns; what is behind it is only passed on."""
-    return terminator.values[:1] if isinstance(terminator, Return) else ()
+    number = {value: index for index, value in enumerate(v for v in activity.values if is_number(v.type))}
+    live = liveness(function, number=number, reads=reads, order=order[::-1])
+    at_start = {block: live.before(block) for block in live.live_in}
+    return {block: {value for after in block.successors for value in at_start.get(after, ())} for block in order}
 
 
 def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set[Value]:
-    pending = list(starts)
-    found = set(pending)
-    while pending:
-        for value in edges.get(pending.pop(), ()):
-            if value not in found:
-                found.add(value)
-                pending.append(value)
-    return found
+    return set(reach(starts, lambda value: edges.get(value, ())))
 
 
 def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:

@@ -114,7 +114,9 @@ class _Builder:
         self.tree = dominator_tree(primal)
         self.preds = predecessors(primal)
         order = postdominator_tree(primal).order
-        self.carried = live_at_ends(order, activity, prepared.calls, list(reachable(prepared.seeded, parts)))
+        self.carried = live_at_ends(
+            self.primal, order, activity, prepared.calls, list(reachable(prepared.seeded, parts))
+        )
         self.back = {block: self._back_edges(block) for block in order}
         after: dict[Block, list[Block]] = {order[0]: []}
         for block in order:  # each after those that lead to it, but for the bodies of loops
@@ -158,7 +160,7 @@ class _Builder:
         self.guards.begin_block()
         mirror = self.mirror[block]
         if isinstance(block.terminator, Return):
-            self._seed(block.terminator.values[:1])
+            self._seed(block.terminator.args[:1])
         for operand, d in self.from_phis.pop(block, ()):
             self._add(operand, d)
         for instr in reversed(block.instrs):

@@ -51,7 +51,6 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Phi,
-    Return,
     Routine,
     Type,
     zero,
@@ -97,8 +96,8 @@ def case_of_body(routine: Routine, case: Case) -> Case:
     written = [function.params[number] for number in sorted(body.writes)]
     while True:
         activity = find_active(function, [function.params[number] for number in sorted(active)], results=written)
-        (end,) = (block.terminator for block in function.blocks if isinstance(block.terminator, Return))
-        (result,) = end.values
+        _, end = function.exit()
+        (result,) = end.args
         items = result.args if isinstance(result, Instr) and isinstance(result.type, types.BaseTuple) else (result,)
         found = {number for number, item in enumerate(items) if item in activity and can_have_adjoint(item.type)}
         if found <= active:

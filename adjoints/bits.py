@@ -24,7 +24,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.flows import Flows
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Routine, Type, Value, operands
+from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.memory import Memory, has_memory, is_fresh, is_view, writes
 from zygote_py.ir.types import components_of
 
@@ -165,7 +165,7 @@ class _Taint:
                 self._found.add(self._memory.root(target) or target)
 
     def _comes_from_bytes(self, value: Value) -> bool:
-        taken = operands(value)
+        taken = value.args
         if isinstance(value, Phi) and has_memory(value.type):
             return False  # one root with all that come in
         match value:

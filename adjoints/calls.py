@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py.adjoints.kinds import has_shadow, is_number
 from zygote_py.adjoints.left_out import Degree
-from zygote_py.ir.core import Function, Instr, Param, Return, Routine, Type, Value
+from zygote_py.ir.core import Function, Instr, Param, Routine, Type, Value
 from zygote_py.ir.types import components_of
 
 
@@ -135,8 +135,8 @@ class Call:
 
 def results_of(function: Function) -> tuple[Type, ...]:
     """The types of what a routine returns, one by one."""
-    end = next(block.terminator for block in function.blocks if isinstance(block.terminator, Return))
-    (value,) = end.values
+    _, end = function.exit()
+    (value,) = end.args
     if isinstance(value.type, types.BaseTuple):
         return components_of(value.type)
     return () if isinstance(value.type, types.NoneType) else (value.type,)

@@ -198,20 +198,19 @@ def check_repeatable(routine: Routine) -> None:
 def _check_results(routine: Routine) -> None:
     """Refuse arrays among the results that may share memory: each has a shadow of its own, and one is written to."""
     seen: set[Operand] = set()
-    for block in routine.function.blocks:
-        if isinstance(block.terminator, Return):
-            seen.clear()
-            for array in _arrays_of(block.terminator.values):
-                found = bases(array)
-                if found & seen or not all(isinstance(base, Instr) and _is_apart(base) for base in found):
-                    raise refuse(
-                        f"`{routine.__name__}` has a checkpoint, and may return arrays that share memory, to which"
-                        " something is written afterwards",
-                        routine.function.loc,
-                        "let it return one of them, or copies",
-                        "def",
-                    )
-                seen |= found
+    for _, end in routine.function.returns():
+        seen.clear()
+        for array in _arrays_of(end.args):
+            found = bases(array)
+            if found & seen or not all(isinstance(base, Instr) and _is_apart(base) for base in found):
+                raise refuse(
+                    f"`{routine.__name__}` has a checkpoint, and may return arrays that share memory, to which"
+                    " something is written afterwards",
+                    routine.function.loc,
+                    "let it return one of them, or copies",
+                    "def",
+                )
+            seen |= found
 
 
 def _arrays_of(results: Sequence[Operand]) -> list[Operand]:

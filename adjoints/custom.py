@@ -370,8 +370,8 @@ def _nothing() -> Function:
 
 def _returned(function: Function, count: int) -> list[Operand]:
     """What a routine returns, one by one."""
-    (end,) = (block.terminator for block in function.blocks if isinstance(block.terminator, Return))
-    (value,) = end.values
+    _, end = function.exit()
+    (value,) = end.args
     if count == 1:
         return [value]
     if not count:

@@ -48,7 +48,7 @@ from zygote_py.adjoints.sets_of_indices import (
 )
 from zygote_py.ir import ops
 from zygote_py.ir.clone import clone
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Return, Routine, Type, Undef, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Undef, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.errors import InternalError
@@ -101,12 +101,11 @@ class Dependences:
         primal.params += (indices,)
         builder.run({wrt: indices})
         primal.entry.instrs.insert(0, sets)
-        for block in primal.blocks:
-            if isinstance(block.terminator, Return):
-                (value,) = block.terminator.values
-                found = builder.result(block, value)
-                block.instrs.append(unions := Instr(as_array, (sets,), _ROW))
-                block.terminator.values = (pack_all(block, (Const(None, types.none), found, unions, same)),)
+        for block, end in primal.returns():
+            (value,) = end.args
+            found = builder.result(block, value)
+            block.instrs.append(unions := Instr(as_array, (sets,), _ROW))
+            end.args = (pack_all(block, (Const(None, types.none), found, unions, same)),)
         name_apart(primal.params)
         check_after("trace", primal)
         return Traced(primal, indices)
@@ -151,15 +150,14 @@ class Dependences:
         given = {param: Param(ids_type(param.type), f"i_{param.hint}", param.loc) for param in wrt}
         primal.params += (*given.values(), sets)
         builder.run(given)
-        for block in primal.blocks:
-            if isinstance(block.terminator, Return):
-                (value,) = block.terminator.values
-                items = value.args if isinstance(value, Instr) and value.op is ops.pack else (value,)
-                if isinstance(value.type, types.NoneType):
-                    items = ()
-                found = [builder.result(block, item) for item in items if is_number(item.type) or is_array(item.type)]
-                everything = (*items, *found)
-                block.terminator.values = (pack_all(block, everything),) if everything else (Const(None, types.none),)
+        for block, end in primal.returns():
+            (value,) = end.args
+            items = value.args if isinstance(value, Instr) and value.op is ops.pack else (value,)
+            if isinstance(value.type, types.NoneType):
+                items = ()
+            found = [builder.result(block, item) for item in items if is_number(item.type) or is_array(item.type)]
+            everything = (*items, *found)
+            end.args = (pack_all(block, everything),) if everything else (Const(None, types.none),)
         name_apart(primal.params)
         check_after("trace", primal)
         made.function = primal

@@ -37,7 +37,6 @@ from zygote_py.adjoints.walking_back import walk_back
 from zygote_py.ir import ops, passes
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
-    Block,
     Const,
     Function,
     Instr,
@@ -47,11 +46,11 @@ from zygote_py.ir.core import (
     Routine,
     Type,
     Value,
-    replace_values,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.memory import Memory, has_memory
 from zygote_py.ir.routines import cycles, find_effects
+from zygote_py.ir.walks import remove, replace_uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +258,8 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         whole = Instr(ops.pop, (passed[stacks.index(own)],), record.type, "record")
         made, items = unpack_all(whole, len(kept))
         reverse.entry.instrs[:0] = [whole, *made]
-        replace_values(reverse, {stand_ins[value]: item for value, item in zip(kept, items, strict=True)})
-        replace_values(reverse, {p: passed[stacks.index(v)] for v, p in stand_ins.items() if v in stacks})
+        replace_uses(reverse, {stand_ins[value]: item for value, item in zip(kept, items, strict=True)})
+        replace_uses(reverse, {p: passed[stacks.index(v)] for v, p in stand_ins.items() if v in stacks})
         for value, item in zip(kept, items, strict=True):
             item.hint = value.hint
         reverse.params = [*passed, *seeds]
@@ -272,14 +271,11 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
                 results = (*results, value)
         derivative.sources = tuple(places[value] for value in halves.crossing)
     halves.last.terminator = Return((pack_all(halves.last, results),) if results else (_NONE,))
-    for block in reverse.blocks:
-        if isinstance(block.terminator, Return):
-            values = block.terminator.values
-            block.terminator.values = (pack_all(block, values),) if values else (_NONE,)
+    block, end = reverse.exit()
+    end.args = (pack_all(block, end.args),) if end.args else (_NONE,)
     for function in (forward, reverse):
         name_apart(function.params)
-        for block in function.blocks:
-            block.instrs = [each for each in block.instrs if not (isinstance(each, Instr) and each.op is ops.release)]
+        remove(function, {instr for instr in function.instrs() if instr.op is ops.release})
     derivative.forward.function, derivative.reverse.function = forward, reverse
 
 
@@ -293,18 +289,17 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
     if recursive:
         refuse_shared_arguments(primal)
     expose_results(primal)
-    (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
-    assert isinstance(end.terminator, Return)
+    block, end = primal.exit()
     released: list[Operand] = [
         param
         for number, param in enumerate(primal.params)
         if has_memory(param.type) and number in case.unstable | routine.writes
     ]
     if case.unstable_result:
-        (whole,) = end.terminator.values
+        (whole,) = end.args
         items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else (whole,)
         released += [item for item in items if has_memory(item.type)]
-    end.instrs += [Instr(ops.release, (each,), types.none) for each in released]
+    block.instrs += [Instr(ops.release, (each,), types.none) for each in released]
     return primal
 
 
@@ -389,26 +384,21 @@ def items_of(value: Operand) -> tuple[Operand, ...]:
 
 def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[Value, Value]) -> None:
     """Let a routine return the shadows of its results as well."""
-    (end,) = (block for block in primal.blocks if isinstance(block.terminator, Return))
-    assert isinstance(end.terminator, Return)
-    results = items_of(end.terminator.values[0])
+    block, end = primal.exit()
+    results = items_of(end.args[0])
     if not derivative.group:
         derivative.shadowed_results = tuple(n for n, each in enumerate(results) if each in shadows)
     found: list[Operand] = []
     for number in derivative.shadowed_results:
         result = results[number]
         if not isinstance(result, Value) or result not in shadows:
-            end.instrs.append(Instr(np.zeros_like, (result,), result.type, "shadow"))
-        found.append(shadows[result] if isinstance(result, Value) and result in shadows else _last(end))
+            block.instrs.append(Instr(np.zeros_like, (result,), result.type, "shadow"))
+        found.append(shadows[result] if isinstance(result, Value) and result in shadows else block.instrs[-1])
     if found:
         kinds = tuple(each.type for each in (*results, *found))
         whole = Instr(ops.pack, (*results, *found), types.Tuple(kinds))
-        end.instrs.append(whole)
-        end.terminator.values = (whole,)
-
-
-def _last(block: Block) -> Value:
-    return block.instrs[-1]
+        block.instrs.append(whole)
+        end.args = (whole,)
 
 
 def _expect(derivative: Derivative) -> None:

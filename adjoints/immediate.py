@@ -40,19 +40,17 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Phi,
-    Return,
     Routine,
     Undef,
     Value,
-    operands,
     predecessors,
-    replace_values,
     zero,
 )
 from zygote_py.ir.edit import rename_incoming
 from zygote_py.ir.loops import Loop, LoopNest
 from zygote_py.ir.memory import Memory, effect, reads
 from zygote_py.ir.ops import Effect
+from zygote_py.ir.walks import replace_uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +100,7 @@ class ImmediateLoops:
         self._users: dict[Value, list[tuple[Block, object]]] = {}
         for block in reverse.blocks:
             for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in operands(node):
+                for operand in node.args:
                     if isinstance(operand, Value):
                         self._users.setdefault(operand, []).append((block, node))
 
@@ -154,7 +152,7 @@ class ImmediateLoops:
             carried |= total
         for block in self._blocks(it):
             for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in operands(node):
+                for operand in node.args:
                     if isinstance(operand, Value) and operand in self._home and operand not in carried:
                         inside = self._home[operand]
                         if self._is_of(inside, it):
@@ -270,8 +268,8 @@ class ImmediateLoops:
         for phi in loop.header.phis:
             if latch in phi.incoming:
                 phi.incoming[it.first] = phi.incoming.pop(latch)
-        replace_values(self._reverse, totals)
-        replace_values(self._forward, totals)
+        replace_uses(self._reverse, totals)
+        replace_uses(self._forward, totals)
         latch.terminator = Jump(it.last)
         rename_incoming(it.last, it.header, latch)
         it.first.terminator = Jump(loop.header)
@@ -289,11 +287,9 @@ class ImmediateLoops:
                 for pred, operand in each.incoming.items():
                     if operand is phi:
                         each.incoming[pred] = total
-            for instr in block.instrs:
-                if isinstance(instr, Instr) and instr is not total:
-                    instr.args = tuple(total if arg is phi else arg for arg in instr.args)
-            if isinstance(block.terminator, Return):
-                block.terminator.values = tuple(total if v is phi else v for v in block.terminator.values)
+            for node in (*block.instrs, block.terminator):
+                if node is not total:
+                    node.args = tuple(total if arg is phi else arg for arg in node.args)
 
     def _make_known(self, it: Immediate, preheader: Block) -> None:
         """Compute before the loop what enters its reverse."""
@@ -338,18 +334,6 @@ class ImmediateLoops:
         if not isinstance(operand, Instr) or operand not in self._home or operand in self._lifted:
             return operand
         return operand if self._is_of(self._home[operand], it) else known(operand)
-
-
-def read_by(function: Function, read: Callable[[Operand, Block], Operand]) -> None:
-    """Replace each operand by what `read` gives for it in the block that uses it; that of a phi, in the predecessor."""
-    for block in function.blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                instr.args = tuple(read(arg, block) for arg in instr.args)
-        for phi in block.phis:
-            phi.incoming = {pred: read(arg, pred) for pred, arg in phi.incoming.items()}
-        if isinstance(block.terminator, Return):
-            block.terminator.values = tuple(read(value, block) for value in block.terminator.values)
 
 
 def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:

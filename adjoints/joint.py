@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.alphas import Alphas, Sweeps
-from zygote_py.adjoints.immediate import ImmediateLoops, read_by, without
+from zygote_py.adjoints.immediate import ImmediateLoops, without
 from zygote_py.adjoints.nothing import nothing
 from zygote_py.adjoints.plan import Plan
 from zygote_py.adjoints.rewinding import Rewinding, Write
@@ -46,7 +46,6 @@ from zygote_py.ir.core import (
     Type,
     Value,
     predecessors,
-    replace_values,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree, reverse_postorder
@@ -54,6 +53,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ssa import SSABuilder
+from zygote_py.ir.walks import definitions, map_operands, replace_uses
 
 
 def join(
@@ -85,8 +85,8 @@ def join_halves(adjoint: Function, shadows: Mapping[Value, Value], wrt: Collecti
     """
     made = _Join(adjoint, shadows, together=False)
     value, last = made.build()
-    end = made.end()
-    end.values = tuple(end.values[number] for number in wrt)
+    _, end = made.reverse.function.exit()
+    end.args = tuple(end.args[number] for number in wrt)
     made.ssa.finish()
     return split(made.joint, last, made.reverse.function.entry, made.reverse.function.params), value
 
@@ -123,12 +123,9 @@ class _Join:
         # Inner loops first: what is added for them must be seen to be in the outer ones.
         self.trips = {loop: trip_of(loop, forward) for loop in reversed(self.nest.loops) if loop in asked_loops}
         answers = self._answers(questions)
-        self.home: dict[Value, Block] = {
-            value: block for block in forward.blocks for value in (*block.phis, *block.instrs)
-        }
-        last = next(block for block in forward.blocks if isinstance(block.terminator, Return))
-        assert isinstance(last.terminator, Return)
-        value, *self.passed_on = last.terminator.values
+        self.home = definitions(forward)
+        last, returned = forward.exit()
+        value, *self.passed_on = returned.args
         last.terminator = Jump(reverse.entry)
         totals = {total: each.loop.header for each in self.immediate for total in self.finder.reverse_at_once(each)}
         self.joint.blocks = [*forward.blocks, *reverse.blocks]
@@ -167,7 +164,7 @@ class _Join:
         """
         behind: dict[Value, list[Instr]] = {}
         for block in self.reverse.function.blocks:
-            kept: list[Instr | CameFrom] = []
+            kept: list[Instr] = []
             same: dict[object, Instr] = {}  # of this block, by what they compute
             for instr in block.instrs:
                 if isinstance(instr, CameFrom) or not self._needs_no_adjoint(instr):
@@ -293,7 +290,7 @@ class _Join:
             self.home[operand] = totals[operand]
             return self._read_slot(operand, block)
 
-        read_by(self.reverse.function, read)
+        map_operands(self.reverse.function.blocks, read)
 
     def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
         """What `value` is at the end of an iteration; zero, or an empty array, if the iteration did not come to it."""
@@ -356,7 +353,7 @@ class _Join:
                 for pred, operand in phi.incoming.items():
                     self._demand_all((operand,), pred)
             if isinstance(block.terminator, Return):
-                self._demand_all(block.terminator.values, block)
+                self._demand_all(block.terminator.args, block)
         for block, (condition, _) in answers.items():
             self._demand_one(condition, block)
         for _, before, trip in self.starts:
@@ -412,8 +409,8 @@ class _Join:
             self._put_back_in(block, group)
         if not self.together:
             return  # the reverse half works on copies of what the caller has
-        returning = next(block for block in self.reverse.function.blocks if isinstance(block.terminator, Return))
-        for root in self.rewinding.chosen:
+        returning, _ = self.reverse.function.exit()
+        for root in (root for root in self.active if root in self.rewinding.chosen):
             for seen in self.memory.seen_outside(root):
                 assert isinstance(seen.type, types.Array)
                 kind = types.Array(seen.type.dtype, seen.type.ndim, "C")
@@ -449,14 +446,7 @@ class _Join:
 
     def _substitute(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
         """Put the values in the place of the alphas and of the questions."""
-        for block in self.reverse.function.blocks:
-            for instr in block.instrs:
-                if isinstance(instr, Instr):
-                    instr.args = tuple(self._operand(arg, block) for arg in instr.args)
-            for phi in block.phis:
-                phi.incoming = {pred: self._operand(arg, pred) for pred, arg in phi.incoming.items()}
-            if isinstance(block.terminator, Return):
-                block.terminator.values = tuple(self._operand(arg, block) for arg in block.terminator.values)
+        map_operands(self.reverse.function.blocks, self._operand)
         for block, (condition, negated) in answers.items():
             branch = block.terminator
             assert isinstance(branch, Branch)
@@ -480,24 +470,19 @@ class _Join:
             return self.alphas.operand(operand, block)
         return operand
 
-    def end(self) -> Return:
-        """The return of the reverse sweep."""
-        return next(b.terminator for b in self.reverse.function.blocks if isinstance(b.terminator, Return))
-
     def give(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
         """Replace the seed by 1, or take it as a parameter, and return what was asked for."""
         reverse = self.reverse.function
-        last = next(block for block in reverse.blocks if isinstance(block.terminator, Return))
-        end = self.end()
-        gradients = tuple(end.values[number] for number in wrt)
+        last, end = reverse.exit()
+        gradients = tuple(end.args[number] for number in wrt)
         result = gradients[0] if bare else _pack(last, gradients)
         if with_value:
             result = _pack(last, (value, result))
-        end.values = (result, *self.passed_on)
+        end.args = (result, *self.passed_on)
         if seeded:
             self.joint.params += reverse.params
         else:
-            replace_values(self.joint, {seed: Const(1.0, seed.type) for seed in reverse.params})
+            replace_uses(self.joint, {seed: Const(1.0, seed.type) for seed in reverse.params})
         self.ssa.finish()
 
 

@@ -17,8 +17,9 @@ from numba import types
 
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Param, Routine, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Param, Routine, Value
 from zygote_py.ir.types import components_of, names_of
+from zygote_py.ir.walks import replace_uses
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:
@@ -88,4 +89,4 @@ def _replace_reads(function: Function, parts: dict[Value, tuple[Instr, ...]]) ->
                         continue
             kept.append(instr)
         block.instrs = kept
-    replace_values(function, replacement)
+    replace_uses(function, replacement)

@@ -296,7 +296,7 @@ class _Problem:
         )
 
     def _results(self, end: Return) -> Iterator[Value]:
-        pending: list[Operand] = [*end.values, *self._written]
+        pending: list[Operand] = [*end.args, *self._written]
         while pending:
             operand = pending.pop()
             if isinstance(operand, Instr) and operand.op is ops.pack:

@@ -24,7 +24,7 @@ from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.rules import rule_for, uses
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Return, Routine, Value
+from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Routine, Value
 from zygote_py.ir.memory import Memory, draws, has_memory, is_view, writes
 
 
@@ -132,9 +132,8 @@ class _Look:
                     case Branch(condition) if self._of(condition) in (LINEAR, OTHER):
                         self._branches = True
         found = _Summary(loc=self._loc, branches=self._branches)
-        for block in self._function.blocks:
-            if isinstance(block.terminator, Return):
-                found.results = self._returned(block.terminator.values[0])
+        for _, end in self._function.returns():
+            found.results = self._returned(end.args[0])
         for number, param in enumerate(self._function.params):
             if has_memory(param.type):
                 found.written[number] = self._of(param)

@@ -46,8 +46,6 @@ from zygote_py.ir.core import (
     Routine,
     Type,
     Value,
-    operands,
-    replace_values,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.helpers import helper
@@ -56,6 +54,7 @@ from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import Memory, has_memory, is_view, writes
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop, replace_loop
 from zygote_py.ir.routines import find_effects
+from zygote_py.ir.walks import replace_uses
 
 INT = types.int64
 
@@ -107,7 +106,7 @@ def divide_loops(function: Function) -> list[Routine]:
         for instr in block.instrs
         if isinstance(instr, Instr) and _is_mark(instr)
     }
-    replace_values(function, marks)
+    replace_uses(function, marks)
     for block in function.blocks:
         block.instrs = [instr for instr in block.instrs if instr not in marks]
     return made
@@ -349,10 +348,10 @@ def _remake_views(function: Function) -> None:
 
     for block in function.blocks:
         for value in (*block.phis, *block.instrs):
-            for operand in operands(value):
+            for operand in value.args:
                 if operand not in made.values():
                     remake(operand)
-    replace_values(function, made)
+    replace_uses(function, made)
 
 
 def _named(value: Value) -> str:

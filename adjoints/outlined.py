@@ -17,11 +17,11 @@ from numba import types
 
 from zygote_py.adjoints.calls import name_apart
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Return, Routine, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Routine, Value
 from zygote_py.ir.loops import Loop
 from zygote_py.ir.memory import Memory, bases, is_fresh, is_view
 from zygote_py.ir.outline import replace_loop
-from zygote_py.ir.routines import calls_in, routines_of
+from zygote_py.ir.routines import routines_of
 
 
 def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
@@ -65,9 +65,9 @@ def written_after_return(functions: Sequence[Function], looping: Collection[Rout
     """
     for function in functions:
         memory = Memory(function)
-        for call in calls_in(function):
-            if isinstance(call.op, Routine) and call.op.shares:
-                reached = (call.op, *routines_of(call.op.function))
+        for call, routine in function.calls():
+            if routine.shares:
+                reached = (routine, *routines_of(routine.function))
                 if any(each in looping for each in reached) and memory.may_be_written_after(call, (call,)):
                     return call
     return None
@@ -75,21 +75,20 @@ def written_after_return(functions: Sequence[Function], looping: Collection[Rout
 
 def return_copies(function: Function) -> None:
     """Let a function that was outlined return new arrays."""
-    (end,) = (block for block in function.blocks if isinstance(block.terminator, Return))
-    assert isinstance(end.terminator, Return)
-    (result,) = end.terminator.values
+    block, end = function.exit()
+    (result,) = end.args
     whole = result if isinstance(result, Instr) and result.op is ops.pack else None
     items = list(whole.args) if whole is not None else [result]
     for number, item in enumerate(items):
         if isinstance(item.type, types.Array):
             items[number] = copy = Instr(np.copy, (item,), item.type, "", function.loc)
-            end.instrs.append(copy)
+            block.instrs.append(copy)
     if whole is not None:
-        end.instrs.remove(whole)
-        end.instrs.append(whole)
+        block.instrs.remove(whole)
+        block.instrs.append(whole)
         whole.args = tuple(items)
     else:
-        end.terminator.values = (items[0],)
+        end.args = (items[0],)
     name_apart(function.params)
 
 

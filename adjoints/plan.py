@@ -34,7 +34,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from zygote_py.adjoints.rewinding import Rewinding
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value, operands
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import Loop, LoopNest
 from zygote_py.ir.memory import Memory, effect, is_view
 
@@ -137,14 +137,14 @@ class Plan:
         wanted = list(dict.fromkeys(needed))
         self._anew = self._made_anew(wanted)
         graph = _Graph()
-        seen: set[Node] = set()
+        seen: dict[Node, None] = {}
         roots: set[Value] = set()
         pending = list(wanted)
         while pending:
             node = pending.pop()
             if node in seen:
                 continue
-            seen.add(node)
+            seen[node] = None
             if node.loop is None:
                 self.ways[node] = Way.RECOMPUTE if _is_slice(node.value) else Way.SLOT
                 if _is_slice(node.value):
@@ -186,7 +186,7 @@ class Plan:
                     if isinstance(operand, Value):
                         users.setdefault(operand, []).append(None)
             for value in (*block.instrs, block.terminator):
-                for operand in operands(value):
+                for operand in value.args:
                     if isinstance(operand, Value):
                         users.setdefault(operand, []).append(value if isinstance(value, Instr) else None)
         away = {node.value for node in wanted if node.loop is not self._nest.innermost(self._home[node.value])}

@@ -16,7 +16,7 @@ import operator
 from collections.abc import Iterable
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value, operands
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import CountedLoop, Loop, LoopNest, counted_exit
 from zygote_py.ir.memory import Memory, effect, writes
 from zygote_py.ir.ops import Effect
@@ -35,7 +35,7 @@ class Private:
             for defined in (*block.phis, *block.instrs):
                 self._home[defined] = block
             for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in operands(node):
+                for operand in node.args:
                     if isinstance(operand, Value):
                         self._users.setdefault(operand, []).append((block, node))
         for value in function.values():

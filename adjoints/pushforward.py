@@ -42,7 +42,6 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Phi,
-    Return,
     Routine,
     Type,
     Undef,
@@ -55,6 +54,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, is_view
 from zygote_py.ir.routines import cycles, find_effects, routines_of
 from zygote_py.ir.types import components_of, with_components
+from zygote_py.ir.walks import remove
 
 Tangents = tuple[Operand, ...]  # one for each direction
 
@@ -96,11 +96,10 @@ class Pushforwards:
         primal.params += tangents
         builder.take_parameters(given, parts)
         builder.run()
-        for block in primal.blocks:
-            if isinstance(block.terminator, Return):
-                (value,) = block.terminator.values
-                found = [builder.result(block, value, number) for number in range(self.width)]
-                block.terminator.values = (pack_all(block, (value, *found)),)
+        for block, end in primal.returns():
+            (value,) = end.args
+            found = [builder.result(block, value, number) for number in range(self.width)]
+            end.args = (pack_all(block, (value, *found)),)
         name_apart(primal.params)
         check_after("push", primal)
         return Pushed(primal, tangents)
@@ -162,18 +161,17 @@ class Pushforwards:
             given[param] = tuple(tangents)
         builder.take_parameters(given, {})
         builder.run()
-        for block in primal.blocks:
-            if isinstance(block.terminator, Return):
-                items = items_of(block.terminator.values[0])
-                found = [
-                    builder.result(block, item, number)
-                    for item in items
-                    if _has_tangent(item.type)
-                    for number in range(self.width)
-                ]
-                everything = (*items, *found)
-                block.terminator.values = (pack_all(block, everything),) if everything else (Const(None, types.none),)
-            block.instrs = [each for each in block.instrs if not (isinstance(each, Instr) and each.op is ops.release)]
+        for block, end in primal.returns():
+            items = items_of(end.args[0])
+            found = [
+                builder.result(block, item, number)
+                for item in items
+                if _has_tangent(item.type)
+                for number in range(self.width)
+            ]
+            everything = (*items, *found)
+            end.args = (pack_all(block, everything),) if everything else (Const(None, types.none),)
+        remove(primal, {instr for instr in primal.instrs() if instr.op is ops.release})
         name_apart(primal.params)
         check_after("push", primal)
         made.function = primal

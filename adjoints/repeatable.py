@@ -21,9 +21,10 @@ from numba import types
 
 from zygote_py.adjoints.split import Halves
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Param, Routine, Type, Value, replace_values
+from zygote_py.ir.core import Function, Instr, Operand, Param, Routine, Type, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.memory import Memory, has_memory
+from zygote_py.ir.walks import replace_uses
 
 
 def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None:
@@ -96,7 +97,7 @@ def _copy_first(reverse: Function, param: Param) -> None:
     """Let the reverse half work on a copy of a parameter."""
     op: ops.Op = np.copy if isinstance(param.type, types.Array) else ops.copied
     copy = Instr(op, (param,), _copied(param.type), param.hint, param.loc)
-    replace_values(reverse, {param: copy})
+    replace_uses(reverse, {param: copy})
     reverse.entry.instrs.insert(0, copy)
 
 

@@ -46,8 +46,6 @@ from zygote_py.ir.core import (
     Routine,
     Type,
     Value,
-    operands,
-    replace_values,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree
@@ -57,6 +55,7 @@ from zygote_py.ir.memory import Memory, bases, draws, effect, has_memory, is_fre
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop
 from zygote_py.ir.routines import find_effects, routines_of
+from zygote_py.ir.walks import replace_uses
 
 INT = types.int64
 
@@ -187,11 +186,10 @@ class _Solution:
         self.left: set[int] = set()  # the numbers of those of which it is not known what they were before it
         self._old, self._inputs = function.params[:count], function.params[count:]
         self._new = [Param(each.type, each.hint, each.loc) for each in self._old]
-        (self._end,) = (block for block in function.blocks if isinstance(block.terminator, Return))
-        assert isinstance(self._end.terminator, Return)
-        (self._whole,) = self._end.terminator.values
-        packed = isinstance(self._whole, Instr) and self._whole.op is ops.pack
-        self._following = list(operands(self._whole)) if packed else [self._whole]  # type: ignore[arg-type]
+        self._end, end = function.exit()
+        (self._whole,) = end.args
+        packed = self._whole.args if isinstance(self._whole, Instr) and self._whole.op is ops.pack else None
+        self._following = [self._whole] if packed is None else list(packed)
         self._known: dict[Value, Operand] = {}
         self._undone = 0  # how many steps are
         self._lost: set[Value] = set()  # the roots of arrays whose contents are not to be had
@@ -255,7 +253,7 @@ class _Solution:
             if value is not None:
                 replacement[old] = value
             found.append(value)
-        replace_values(self._function, replacement)
+        replace_uses(self._function, replacement)
         self._following = [replacement.get(each, each) if isinstance(each, Value) else each for each in self._following]
         self._function.entry.instrs[:0] = made
         return found
@@ -273,7 +271,7 @@ class _Solution:
             before = len(found) + len(self._lost)
             for block in self._function.blocks:
                 for value in (*block.phis, *block.instrs):
-                    uses = any(isinstance(arg, Value) and arg in found for arg in operands(value))
+                    uses = any(isinstance(arg, Value) and arg in found for arg in value.args)
                     if uses or self._memory.root(value) in self._lost:
                         found.add(value)
                     if value in found and isinstance(value, Instr):
@@ -392,10 +390,10 @@ class _Solution:
                 continue
             seen.add(value)
             for block in self._function.blocks:
-                if block is not self._end and value in operands(block.terminator):
+                if block is not self._end and value in block.terminator.args:
                     return True
                 for user in (*block.phis, *block.instrs):
-                    if value not in operands(user):
+                    if value not in user.args:
                         continue
                     sums = isinstance(user, Instr) and user.op in (operator.add, operator.sub)
                     if user is self._whole:

@@ -49,7 +49,7 @@ def add_shadows(
             shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
             block.phis.append(new)
     for block in function.blocks:
-        instrs: list[Instr | CameFrom] = []
+        instrs: list[Instr] = []
         for instr in block.instrs:
             if isinstance(instr, Instr) and instr in calls:
                 args = [instr.args[number] for number in calls[instr].derivative.shadowed]

@@ -29,12 +29,11 @@ from zygote_py.ir.core import (
     Return,
     Undef,
     Value,
-    operands,
-    replace_values,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.memory import effect, has_memory, is_view
+from zygote_py.ir.walks import replace_uses
 
 _CHEAP = frozenset(
     {
@@ -81,7 +80,7 @@ def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) 
     crossing = _Crossing(forward, reverse, frozenset(seeds)).choose()
     stand_ins: dict[Value, Operand] = {value: Param(value.type, value.hint, value.loc) for value in crossing}
     reverse.params = [*(p for p in stand_ins.values() if isinstance(p, Param)), *seeds]
-    replace_values(reverse, stand_ins)
+    replace_uses(reverse, stand_ins)
     check_after("split", forward, reverse)
     return Halves(forward, last, reverse, tuple(crossing))
 
@@ -96,7 +95,7 @@ class _Crossing:
         self._kept: set[Value] = set()  # arrays of which something crosses, so that they must not be made again
         for block in forward.blocks:
             for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in operands(node):
+                for operand in node.args:
                     if isinstance(operand, Value):
                         self._users.setdefault(operand, []).append(node)
 
@@ -105,7 +104,7 @@ class _Crossing:
         needed: dict[Value, None] = {}
         for block in self._reverse.blocks:
             for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in operands(node):
+                for operand in node.args:
                     if isinstance(operand, Value) and operand in self._order:
                         needed[operand] = None
         # Users before what they are computed from, so that what they need is known when it is looked at.
@@ -115,7 +114,7 @@ class _Crossing:
             self._kept |= apart
             again, crossing = self._divide(wanted)
         self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
-        replace_values(self._reverse, dict(again))
+        replace_uses(self._reverse, dict(again))
         crossing = [value for value in dict.fromkeys((*crossing, *self._used(again))) if value in self._order]
         return sorted(crossing, key=self._order.__getitem__)
 

@@ -154,5 +154,5 @@ class Transposed:
             other = rule.other(name)
             args.append(given[name] if other is None else self._contribution(block, rule, other, given))
         routine = self._lower(rule.adjoints[number].function, tuple(arg.type for arg in args))
-        (end,) = (each.terminator for each in routine.function.blocks if isinstance(each.terminator, Return))
-        return emit(block, routine, args, end.values[0].type)
+        _, end = routine.function.exit()
+        return emit(block, routine, args, end.args[0].type)

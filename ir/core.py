@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 
 from numba import types
 
+from zygote_py.ir.errors import InternalError
+
 Type = types.Type
 
 
@@ -44,6 +46,11 @@ class Value:
         self.hint = hint
         self.loc = loc
 
+    @property
+    def args(self) -> tuple[Operand, ...]:
+        """The operands, in order."""
+        return ()
+
 
 class Param(Value):
     """A parameter of a function; its hint is its name."""
@@ -56,9 +63,16 @@ class Phi(Value):
 
     __slots__ = ("incoming",)
 
-    def __init__(self, type: Type, hint: str = "", loc: Loc | None = None) -> None:
+    def __init__(
+        self, type: Type, hint: str = "", loc: Loc | None = None, incoming: Mapping[Block, Operand] | None = None
+    ) -> None:
         super().__init__(type, hint, loc)
-        self.incoming: dict[Block, Operand] = {}
+        self.incoming: dict[Block, Operand] = dict(incoming or {})
+
+    @property
+    def args(self) -> tuple[Operand, ...]:
+        """The operands, in the order of the predecessors in `incoming`."""
+        return tuple(self.incoming.values())
 
 
 class Instr(Value):
@@ -81,20 +95,34 @@ class Instr(Value):
     ) -> None:
         super().__init__(type, hint, loc)
         self.op = op
-        self.args = args
+        self.args: tuple[Operand, ...] = args
         self.keywords = keywords
         self.origin = origin
 
+    def copy(self, args: tuple[Operand, ...] | None = None) -> Instr:
+        """The same operation, on `args` if given, with the same type, hint, location, keywords and origin."""
+        operands = self.args if args is None else args
+        return Instr(self.op, operands, self.type, self.hint, self.loc, self.keywords, self.origin)
 
-class CameFrom(Value):
+
+def came_from() -> bool:
+    """Stand for the operation of `CameFrom`, which no call can compute: raises TypeError."""
+    raise TypeError("came_from is an instruction of adjoint functions, and not called from Python")
+
+
+class CameFrom(Instr):
     """In an adjoint function: whether the matching execution of the primal `block` was entered from `pred`."""
 
     __slots__ = ("block", "pred")
 
     def __init__(self, block: Block, pred: Block) -> None:
-        super().__init__(types.boolean, "e")
+        super().__init__(came_from, (), types.boolean, "e")
         self.block = block
         self.pred = pred
+
+    def copy(self, args: tuple[Operand, ...] | None = None) -> CameFrom:
+        """The same question."""
+        return CameFrom(self.block, self.pred)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,27 +172,43 @@ class Alpha:
 Operand = Value | Const | Undef | Alpha
 
 
-@dataclass(slots=True, eq=False)
 class Jump:
     """Control goes to `target`."""
 
-    target: Block
+    __slots__ = ("args", "target")
+    __match_args__ = ("target",)
+
+    def __init__(self, target: Block) -> None:
+        self.target = target
+        self.args: tuple[Operand, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
 class Branch:
     """Control goes to `then` if the boolean `condition` holds, else to `orelse`."""
 
-    condition: Operand
-    then: Block
-    orelse: Block
+    __slots__ = ("args", "orelse", "then")
+    __match_args__ = ("condition", "then", "orelse")
+
+    def __init__(self, condition: Operand, then: Block, orelse: Block) -> None:
+        self.args: tuple[Operand, ...] = (condition,)
+        self.then = then
+        self.orelse = orelse
+
+    @property
+    def condition(self) -> Operand:
+        """The only operand."""
+        return self.args[0]
+
+    @condition.setter
+    def condition(self, condition: Operand) -> None:
+        self.args = (condition,)
 
 
 @dataclass(slots=True, eq=False)
 class Return:
     """Leaves the function. A primal returns one value, an adjoint one for each parameter of its primal."""
 
-    values: tuple[Operand, ...]
+    args: tuple[Operand, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -185,13 +229,23 @@ class Block:
 
     def __init__(self, loc: Loc | None = None, mirror: Block | None = None) -> None:
         self.phis: list[Phi] = []
-        self.instrs: list[Instr | CameFrom] = []
+        self.instrs: list[Instr] = []
         self._unset_terminator()
         self.loc = loc
         self.mirror = mirror
 
     def _unset_terminator(self) -> None:
         self.terminator: Terminator = Raise(None)
+
+    @property
+    def values(self) -> tuple[Phi | Instr, ...]:
+        """The phis, then the instructions."""
+        return (*self.phis, *self.instrs)
+
+    @property
+    def nodes(self) -> tuple[Phi | Instr | Terminator, ...]:
+        """The phis, the instructions and the terminator."""
+        return (*self.phis, *self.instrs, self.terminator)
 
     @property
     def successors(self) -> tuple[Block, ...]:
@@ -229,8 +283,34 @@ class Function:
         """All values in the order of the text."""
         yield from self.params
         for block in self.blocks:
-            yield from block.phis
-            yield from block.instrs
+            yield from block.values
+
+    def phis(self) -> list[Phi]:
+        """All phis in the order of the text, as a new list."""
+        return [phi for block in self.blocks for phi in block.phis]
+
+    def instrs(self) -> list[Instr]:
+        """All instructions in the order of the text, as a new list."""
+        return [instr for block in self.blocks for instr in block.instrs]
+
+    def nodes(self) -> list[Phi | Instr | Terminator]:
+        """All phis, instructions and terminators in the order of the text, as a new list."""
+        return [node for block in self.blocks for node in block.nodes]
+
+    def calls(self) -> list[tuple[Instr, Routine]]:
+        """The calls of routines in the order of the text, with the routine that each calls."""
+        return [(instr, instr.op) for instr in self.instrs() if isinstance(instr.op, Routine)]
+
+    def returns(self) -> list[tuple[Block, Return]]:
+        """The blocks that return, with their terminators, in the order of the blocks."""
+        return [(block, block.terminator) for block in self.blocks if isinstance(block.terminator, Return)]
+
+    def exit(self) -> tuple[Block, Return]:
+        """The only block that returns, with its terminator. Raises InternalError if there is not exactly one."""
+        found = self.returns()
+        if len(found) != 1:
+            raise InternalError(f"{self.name}: {len(found)} blocks return, where one is expected")
+        return found[0]
 
 
 class Routine:
@@ -289,54 +369,6 @@ def predecessors(function: Function) -> dict[Block, list[Block]]:
         for successor in block.successors:
             found[successor].append(block)
     return found
-
-
-def operands(node: Value | Terminator) -> tuple[Operand, ...]:
-    """What a value or a terminator uses, in order."""
-    match node:
-        case Instr():
-            return node.args
-        case Phi():
-            return tuple(node.incoming.values())
-        case Branch(condition, _, _):
-            return (condition,)
-        case Return(values):
-            return values
-        case Raise(_, args):
-            return args
-        case _:
-            return ()
-
-
-def replace_values(function: Function, replacement: Mapping[Value, Operand]) -> None:
-    """Replace every use of the mapped values, following chains of replacements; their definitions stay.
-
-    A chain must end: `replacement` has no cycle. An `Alpha` of a mapped value is not touched.
-    """
-    if not replacement:
-        return
-
-    def final(operand: Operand) -> Operand:
-        while isinstance(operand, Value) and operand in replacement:
-            operand = replacement[operand]
-        return operand
-
-    for block in function.blocks:
-        for phi in block.phis:
-            phi.incoming = {pred: final(operand) for pred, operand in phi.incoming.items()}
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                instr.args = tuple(map(final, instr.args))
-        match block.terminator:
-            case Branch() as branch:
-                branch.condition = final(branch.condition)
-            case (Return() | Raise()) as leave:
-                if isinstance(leave, Return):
-                    leave.values = tuple(map(final, leave.values))
-                else:
-                    leave.args = tuple(map(final, leave.args))
-            case _:
-                pass
 
 
 def retarget(block: Block, old: Block, new: Block) -> None:

@@ -1,9 +1,11 @@
-"""One solver for dataflow problems, and liveness as a problem for it.
+"""Closures of relations, one solver for dataflow problems, and liveness as a problem for it.
+
+    reach([b0], lambda block: block.successors)         # b0 and all that control can come to from it
 
 A problem is what happens in a block (`transfer`), possibly what happens on an edge, and how facts from several edges
-meet. Facts are sets, either Python ints used as bit sets or frozensets:
+meet. Facts are compared with `==`; sets are Python ints used as bit sets, or frozensets:
 
-    defined = solve(function, gen_kill({b0: 0b01, b1: 0b10}, {}), meet=Meet.INTERSECTION, start=0, top=0b11)
+    defined = solve(function, lambda block, facts: facts | made[block], meet=intersection, start=0, top=0b11)
     defined.before[b1]                  # what is defined on every path to b1
 
     alive = liveness(function)
@@ -14,30 +16,50 @@ The solver iterates to the fixpoint for any graph; a transfer function must be m
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import reduce
+from operator import and_, or_
+from typing import Any, Generic, TypeVar
 
-from zygote_py.ir.core import Block, Function, Operand, Value, operands, predecessors
+from zygote_py.ir.core import Block, Function, Instr, Operand, Terminator, Value, predecessors
 from zygote_py.ir.dominators import reverse_postorder
 
-Facts = TypeVar("Facts", int, frozenset[object])
+T = TypeVar("T")
+Facts = TypeVar("Facts")
 
 
-class Meet(enum.Enum):
-    """How the facts of several edges make one."""
+def reach(starts: Iterable[T], following: Callable[[T], Iterable[T]], stop: Iterable[T] = ()) -> Iterator[T]:
+    """Yield the starts and everything that follows from them, each once, but for what is in `stop`.
 
-    UNION = "on some path"
-    INTERSECTION = "on all paths"
+    It is lazy: `following` is called when the next is asked for, and what was met last is followed first.
+    """
+    seen = set(stop)
+    pending = [iter(starts)]
+    while pending:
+        for each in pending.pop():
+            if each not in seen:
+                seen.add(each)
+                yield each
+                pending.append(iter(following(each)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution(Generic[Facts]):
-    """What holds at the beginning (`before`) and at the end (`after`) of each block that can be reached."""
+    """What holds at the beginning (`before`) and at the end (`after`) of each block that was looked at."""
 
     before: Mapping[Block, Facts]
     after: Mapping[Block, Facts]
+
+
+def union(block: Block, facts: Sequence[Any]) -> Any:
+    """What holds on some path."""
+    return reduce(or_, facts)
+
+
+def intersection(block: Block, facts: Sequence[Any]) -> Any:
+    """What holds on all paths."""
+    return reduce(and_, facts)
 
 
 def solve(
@@ -46,123 +68,110 @@ def solve(
     *,
     start: Facts,
     top: Facts,
-    meet: Meet = Meet.UNION,
+    meet: Callable[[Block, Sequence[Facts]], Facts] = union,
     forward: bool = True,
     edge: Callable[[Block, Block, Facts], Facts] | None = None,
+    order: Sequence[Block] | None = None,
 ) -> Solution[Facts]:
     """Solve a dataflow problem by iteration over a work list in (reverse) postorder.
 
     `start` holds at the entry (backward: at the end of blocks without successors), `top` is what blocks not seen yet
     are taken to give: the empty set for a union, everything for an intersection. `edge(pred, successor, facts)` is what
-    an edge makes of the facts at its origin (backward: at its successor).
+    an edge makes of the facts at its origin (backward: at its successor); `meet(block, facts)` makes one fact of those
+    that arrive in a block. If `order`, a reverse postorder, is given, only its blocks exist.
     """
-    order = reverse_postorder(function)
+    blocks = list(reverse_postorder(function) if order is None else order)
     if not forward:
-        order.reverse()
+        blocks.reverse()
+    number = {block: index for index, block in enumerate(blocks)}
     preds = predecessors(function)
-    number = {block: index for index, block in enumerate(order)}
-    sources = {block: [b for b in (preds[block] if forward else block.successors) if b in number] for block in order}
-    followers = {block: [b for b in (block.successors if forward else preds[block]) if b in number] for block in order}
+    sources = {block: [b for b in (preds[block] if forward else block.successors) if b in number] for block in blocks}
+    followers = {block: [b for b in (block.successors if forward else preds[block]) if b in number] for block in blocks}
     entering: dict[Block, Facts] = {}
-    leaving: dict[Block, Facts] = dict.fromkeys(order, top)
-    dirty = [True] * len(order)
-    remaining = len(order)
-    while remaining:
-        for block in order:
-            if not dirty[number[block]]:
-                continue
-            dirty[number[block]] = False
-            remaining -= 1
+    leaving: dict[Block, Facts] = dict.fromkeys(blocks, top)
+    dirty = set(blocks)
+    while dirty:
+        for block in sorted(dirty, key=number.__getitem__) if len(dirty) < len(blocks) else blocks:
+            dirty.discard(block)
             arriving = [leaving[source] for source in sources[block]]
             if edge is not None:
                 pairs = [(source, block) if forward else (block, source) for source in sources[block]]
                 arriving = [edge(*pair, facts) for pair, facts in zip(pairs, arriving, strict=True)]
-            facts = arriving[0] if arriving else start
-            for other in arriving[1:]:
-                facts = facts | other if meet is Meet.UNION else facts & other
-            entering[block] = facts
+            entering[block] = facts = meet(block, arriving) if arriving else start
             result = transfer(block, facts)
             if result != leaving[block]:
                 leaving[block] = result
-                for follower in followers[block]:
-                    remaining += not dirty[number[follower]]
-                    dirty[number[follower]] = True
+                dirty.update(followers[block])
     return Solution(entering, leaving) if forward else Solution(leaving, entering)
-
-
-def gen_kill(gen: Mapping[Block, int], kill: Mapping[Block, int]) -> Callable[[Block, int], int]:
-    """The transfer function of blocks that remove the facts `kill` and then add the facts `gen`."""
-    return lambda block, facts: gen.get(block, 0) | (facts & ~kill.get(block, 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Liveness:
-    """The values that are used later: bit `i` of a set stands for `values[i]`.
+    """The values that are used later, as sets of bits: that of a value is its `number`.
 
     The phis of a block are defined on the edges to it: they are not live before it. The operands of phis are live at
     the end of the predecessor they belong to.
     """
 
-    values: tuple[Value, ...]
     number: Mapping[Value, int]
     live_in: Mapping[Block, int]
     live_out: Mapping[Block, int]
 
     def before(self, block: Block) -> list[Value]:
         """The values that are live at the beginning of `block`, apart from its phis."""
-        return self._members(self.live_in[block])
+        return [value for value, bit in self.number.items() if self.live_in[block] >> bit & 1]
 
     def after(self, block: Block) -> list[Value]:
         """The values that are live at the end of `block`."""
-        return self._members(self.live_out[block])
+        return [value for value, bit in self.number.items() if self.live_out[block] >> bit & 1]
 
     def is_live_after(self, value: Value, block: Block) -> bool:
         """Whether `value` is live at the end of `block`."""
         return bool(self.live_out[block] >> self.number[value] & 1)
 
-    def _members(self, bits: int) -> list[Value]:
-        found: list[Value] = []
-        while bits:
-            lowest = bits & -bits
-            found.append(self.values[lowest.bit_length() - 1])
-            bits ^= lowest
-        return found
 
+def liveness(
+    function: Function,
+    *,
+    number: Mapping[Value, int] | None = None,
+    reads: Callable[[Instr | Terminator], Iterable[Operand]] = lambda node: node.args,
+    on_edge: Mapping[tuple[Block, Block], Iterable[Operand]] | None = None,
+    order: Sequence[Block] | None = None,
+) -> Liveness:
+    """Which values are live where, in the blocks that can be reached.
 
-def liveness(function: Function) -> Liveness:
-    """Which values are live where, in the blocks that can be reached."""
-    values = tuple(function.values())
-    number = {value: index for index, value in enumerate(values)}
+    Only the values that have a `number` count, if these are given: a phi that has none reads nothing. `reads` says what
+    an instruction or a terminator reads, `on_edge` what is read on an edge besides the operands of phis.
+    """
+    if number is None:
+        number = {value: index for index, value in enumerate(function.values())}
 
-    def bits(used: tuple[Operand, ...]) -> int:
+    def bits(used: Iterable[Operand]) -> int:
         found = 0
         for operand in used:
-            if isinstance(operand, Value):
+            if isinstance(operand, Value) and operand in number:
                 found |= 1 << number[operand]
         return found
 
     gen: dict[Block, int] = {}
     kill: dict[Block, int] = {}
+    passed: dict[tuple[Block, Block], int] = {}
     for block in function.blocks:
-        used = bits(operands(block.terminator))
-        defined = 0
+        used = bits(reads(block.terminator))
         for instr in reversed(block.instrs):
-            defined |= 1 << number[instr]
-            used = (used & ~(1 << number[instr])) | bits(operands(instr))
-        for phi in block.phis:
-            defined |= 1 << number[phi]
-        gen[block] = used & ~defined
-        kill[block] = defined
-
-    passed = {
-        (pred, block): bits(tuple(phi.incoming[pred] for phi in block.phis))
-        for block in function.blocks
-        if block.phis
-        for pred in block.phis[0].incoming
-    }
-
-    def edge(pred: Block, successor: Block, live: int) -> int:
-        return live | passed.get((pred, successor), 0)
-
-    solution = solve(function, gen_kill(gen, kill), start=0, top=0, forward=False, edge=edge)
-    return Liveness(values, number, solution.before, solution.after)
+            used = used & ~bits((instr,)) | bits(reads(instr))
+        kill[block] = bits(block.values)
+        gen[block] = used & ~kill[block]
+        for successor in block.successors:
+            read = [phi.incoming[block] for phi in successor.phis if phi in number]
+            passed[block, successor] = bits((*read, *(on_edge or {}).get((block, successor), ())))
+    solution = solve(
+        function,
+        lambda block, live: gen[block] | live & ~kill[block],
+        start=0,
+        top=0,
+        forward=False,
+        edge=lambda pred, block, live: live | passed[pred, block],
+        order=order,
+    )
+    return Liveness(number, solution.before, solution.after)

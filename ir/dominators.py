@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from zygote_py.ir.core import Block, Function, Return, predecessors
+from zygote_py.ir.core import Block, Function, predecessors
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,14 @@ class DominatorTree:
         return sorted(self.idom, key=self._entered.__getitem__)
 
 
-def reverse_postorder(function: Function) -> list[Block]:
-    """The reachable blocks, each before its successors but for the back edges of loops; `then` before `orelse`."""
-    return _reverse_postorder([function.entry], lambda block: block.successors)
+def reverse_postorder(
+    function: Function, ways: Callable[[Block], Sequence[Block]] = lambda block: block.successors
+) -> list[Block]:
+    """The reachable blocks, each before its successors but for the back edges of loops; `then` before `orelse`.
+
+    `ways` gives the successors of a block in another order: the last of them is walked first, and so comes last.
+    """
+    return _reverse_postorder([function.entry], ways)
 
 
 def dominator_tree(function: Function) -> DominatorTree:
@@ -60,7 +65,7 @@ def postdominator_tree(function: Function) -> DominatorTree:
 
     Where there is more than one `Return`, the tree has more than one root: what these meet in is outside the function.
     """
-    roots = [block for block in function.blocks if isinstance(block.terminator, Return)]
+    roots = [block for block, _ in function.returns()]
     order = _reverse_postorder(roots, predecessors(function).__getitem__)
     return _tree(order, roots, lambda block: block.successors)
 

@@ -58,8 +58,7 @@ def joined(block: Block, incoming: Mapping[Block, Operand], type: Type, hint: st
     operands = list(incoming.values())
     if all(operand == operands[0] for operand in operands):
         return operands[0]
-    phi = Phi(reduce(common_type, (operand.type for operand in operands), type), hint)
-    phi.incoming = dict(incoming)
+    phi = Phi(reduce(common_type, (operand.type for operand in operands), type), hint, incoming=incoming)
     block.phis.append(phi)
     return phi
 
@@ -85,20 +84,7 @@ def order_blocks(function: Function) -> None:
     drop_unreachable(function)
     nest = loop_nest(function)
     # What is finished first comes last: the way out of a loop, and of two ways alike, `orelse`.
-    seen = {function.entry}
-    postorder: list[Block] = []
-    stack = [(function.entry, sorted(function.entry.successors, key=nest.depth, reverse=True))]
-    while stack:
-        block, rest = stack[-1]
-        if rest:
-            successor = rest.pop()
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, sorted(successor.successors, key=nest.depth, reverse=True)))
-        else:
-            postorder.append(block)
-            stack.pop()
-    function.blocks = postorder[::-1]
+    function.blocks = reverse_postorder(function, lambda block: sorted(block.successors, key=nest.depth, reverse=True))
     for block, preds in predecessors(function).items():
         for phi in block.phis:
             phi.incoming = {pred: phi.incoming[pred] for pred in preds}

@@ -12,22 +12,18 @@ from collections.abc import Callable
 from itertools import combinations
 
 from zygote_py.ir.clone import clone
-from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Return, Routine, Value, replace_values
+from zygote_py.ir.core import Block, Function, Instr, Jump, Operand, Routine, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import drop_unreachable, joined, rename_incoming
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.walks import replace_uses
 
 
 def inline_calls(function: Function, chosen: Callable[[Instr], bool]) -> None:
     """Inline the calls that are `chosen`; not the calls in what is inlined."""
-    calls = [
-        instr
-        for block in function.blocks
-        for instr in block.instrs
-        if isinstance(instr, Instr) and isinstance(instr.op, Routine) and chosen(instr)
-    ]
-    for call in calls:
-        _inline(function, call)
+    calls = [(call, routine) for call, routine in function.calls() if chosen(call)]
+    for call, routine in calls:
+        _inline(function, call, routine)
     if calls:
         drop_unreachable(function)
         check_after("inline_calls", function)
@@ -43,24 +39,22 @@ def shares_what_it_writes(memory: Memory, call: Instr) -> bool:
     )
 
 
-def _inline(function: Function, call: Instr) -> None:
-    assert isinstance(call.op, Routine)
+def _inline(function: Function, call: Instr, routine: Routine) -> None:
     block = next(block for block in function.blocks if call in block.instrs)
     place = block.instrs.index(call)
     rest = Block(block.loc)
     rest.instrs, rest.terminator = block.instrs[place + 1 :], block.terminator
     for successor in rest.successors:
         rename_incoming(successor, block, rest)
-    copied = clone(call.op.function).function
+    copied = clone(routine.function).function
     replacement: dict[Value, Operand] = dict(zip(copied.params, call.args, strict=True))
-    replace_values(copied, replacement)
+    replace_uses(copied, replacement)
     block.instrs, block.terminator = block.instrs[:place], Jump(copied.entry)
     returned: dict[Block, Operand] = {}
-    for each in copied.blocks:
-        if isinstance(each.terminator, Return):
-            (returned[each],) = each.terminator.values
-            each.terminator = Jump(rest)
+    for each, end in copied.returns():
+        (returned[each],) = end.args
+        each.terminator = Jump(rest)
     at = function.blocks.index(block) + 1
     function.blocks[at:at] = [*copied.blocks, rest]
     if returned:
-        replace_values(function, {call: joined(rest, returned, call.type, call.hint)})
+        replace_uses(function, {call: joined(rest, returned, call.type, call.hint)})

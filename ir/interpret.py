@@ -195,7 +195,7 @@ class _Machine:
             raise self.fault(f"{names_of(self.function).operand(operand)} is read and undefined")
         return value
 
-    def compute(self, instr: Instr | CameFrom) -> object:
+    def compute(self, instr: Instr) -> object:
         if isinstance(instr, CameFrom):
             return self.matching().came_from(instr)
         args = [self.read(operand) for operand in instr.args]

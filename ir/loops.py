@@ -18,13 +18,14 @@ graphs, which Python programs never give, are an `InternalError`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from numba import types
 
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Return, Value, predecessors
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value, predecessors
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Op
@@ -57,7 +58,7 @@ class Loop:
     @cached_property
     def values(self) -> frozenset[Value]:
         """What the blocks of the loop define."""
-        return frozenset(value for block in self.order for value in (*block.phis, *block.instrs))
+        return frozenset(value for block in self.order for value in block.values)
 
     def forget_values(self) -> None:
         """Let `values` be found anew, after the blocks have changed."""
@@ -80,6 +81,13 @@ class LoopNest:
         """How many loops `block` is in."""
         loop = self._innermost.get(block)
         return 0 if loop is None else loop.depth
+
+    def around(self, block: Block) -> Iterator[Loop]:
+        """The loops that `block` is in, the innermost first."""
+        loop = self._innermost.get(block)
+        while loop is not None:
+            yield loop
+            loop = loop.parent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,15 +163,7 @@ def _claim_blocks(loop: Loop, preds: Mapping[Block, Sequence[Block]], innermost:
 
 def returning_blocks(function: Function) -> set[Block]:
     """The blocks from which a `Return` can be reached."""
-    preds = predecessors(function)
-    pending = [block for block in function.blocks if isinstance(block.terminator, Return)]
-    found = set(pending)
-    while pending:
-        for pred in preds[pending.pop()]:
-            if pred not in found:
-                found.add(pred)
-                pending.append(pred)
-    return found
+    return set(reach((block for block, _ in function.returns()), predecessors(function).__getitem__))
 
 
 def invariant(operand: Operand, loop: Loop) -> bool:

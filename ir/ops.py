@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir.core import Routine
+from zygote_py.ir.core import Routine, came_from
 from zygote_py.ir.special import Special
 
 Op = Callable[..., Any]
@@ -215,6 +215,7 @@ _EFFECTS: dict[Op, Effect] = {
     copied: Effect.ALLOCATE,
     refuse: Effect.WRITE,
     release: Effect.WRITE,
+    came_from: Effect.ALLOCATE,  # two questions are never one
     np.zeros_like: Effect.ALLOCATE,
 }
 _OPERATORS = (

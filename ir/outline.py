@@ -29,38 +29,25 @@ from zygote_py.ir.core import (
     Param,
     Return,
     Value,
-    operands,
-    replace_values,
     retarget,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import drop_unreachable, order_blocks, rename_incoming
 from zygote_py.ir.loops import Loop
+from zygote_py.ir.walks import replace_uses
 
 
 def inputs_of(loop: Loop) -> list[Value]:
     """What a loop, and what it raises, uses of the values that are defined outside of it, in the order of use."""
-    region = {*loop.blocks}
-    pending = [target for _, target in loop.raising_exits]
-    while pending:
-        block = pending.pop()
-        if block not in region:
-            region.add(block)
-            pending += block.successors
-    (latch,) = loop.latches
-    inside: set[Value] = {value for block in region for value in (*block.phis, *block.instrs)}
-    found: dict[Value, None] = {}
-    for block in (*loop.order, *(block for block in region if block not in loop.blocks)):
-        used: list[Operand] = []
-        for phi in block.phis:
-            preds = [latch] if block is loop.header else [pred for pred in phi.incoming if pred in region]
-            used += [phi.incoming[pred] for pred in preds]
-        used += [arg for instr in block.instrs for arg in operands(instr)]
-        used += operands(block.terminator)
-        for operand in used:
-            if isinstance(operand, Value) and operand not in inside:
-                found.setdefault(operand)
-    return list(found)
+    raising = reach((target for _, target in loop.raising_exits), lambda block: block.successors, loop.blocks)
+    region = dict.fromkeys((*loop.order, *raising))
+    inside = {value for block in region for value in block.values}
+    used: list[Operand] = []
+    for block in region:
+        used += [operand for phi in block.phis for pred, operand in phi.incoming.items() if pred in region]
+        used += [operand for node in (*block.instrs, block.terminator) for operand in node.args]
+    return list(dict.fromkeys(each for each in used if isinstance(each, Value) and each not in inside))
 
 
 def outlined_loop(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> Function:
@@ -102,7 +89,7 @@ def outlined_body(function: Function, loop: Loop, name: str, inputs: Sequence[Va
     latch.terminator = Jump(end)
     given: dict[Value, Operand] = dict(zip(header.phis, params, strict=False))
     header.instrs, header.phis, header.terminator = [], [], Jump(header)
-    replace_values(copy.function, given)
+    replace_uses(copy.function, given)
     following = [given.get(each, each) if isinstance(each, Value) else each for each in following]
     return _finished(copy, end, params, following)
 
@@ -116,7 +103,7 @@ def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[
     (_, behind) = loop.exits[0]
     retarget(before, loop.header, block)
     rename_incoming(behind, loop.header, block)
-    replace_values(function, results)
+    replace_uses(function, results)
     loop.header.terminator = Jump(loop.header)
     drop_unreachable(function)
     check_after("replace_loop", function)
@@ -130,7 +117,7 @@ def _start(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -
     given: dict[Value, Operand] = {
         copy.values[value]: param for value, param in zip(inputs, params[len(loop.header.phis) :], strict=True)
     }
-    replace_values(copy.function, given)
+    replace_uses(copy.function, given)
     copy.function.name, copy.function.loc = name, loop.header.loc or function.loc
     copy.function.blocks.insert(0, entry := Block(loop.header.loc))
     return copy, params, entry

@@ -112,7 +112,7 @@ class _Pending:
 
     line: _Line
     block: Block
-    node: Phi | Instr | CameFrom | str
+    node: Phi | Instr | str
     operands: str
 
 
@@ -200,7 +200,7 @@ class _Reader:
         elif code.startswith("%"):
             raise line.error("expected an instruction or a phi, as in '%y = neg %x : f64' or '%y: f64 = phi b0: %x'")
         op_name, _, rest = code.partition(" ")
-        instr: Instr | CameFrom
+        instr: Instr
         if op_name == "came_from":
             instr = CameFrom(block, block)  # both are set when all blocks are known
             instr.hint = name or ""

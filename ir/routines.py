@@ -13,33 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from zygote_py.ir.core import Function, Instr, Param, Raise, Return, Routine, operands
+from zygote_py.ir.core import Function, Instr, Param, Raise, Routine
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ops import Effect
 
 
-def calls_in(function: Function) -> list[Instr]:
-    """The calls of routines in a function."""
-    return [
-        instr
-        for block in function.blocks
-        for instr in block.instrs
-        if isinstance(instr, Instr) and isinstance(instr.op, Routine)
-    ]
-
-
 def routines_of(function: Function) -> tuple[Routine, ...]:
-    """The routines that a function calls, and those that these call, in the order in which they are met."""
-    found: dict[Routine, None] = {}
-    pending = [function]
-    while pending:
-        for call in calls_in(pending.pop()):
-            routine = call.op
-            assert isinstance(routine, Routine)
-            if routine not in found:
-                found[routine] = None
-                pending.append(routine.function)
-    return tuple(found)
+    """The routines that a function calls, and those that these call, each once."""
+    return tuple(reach(_callees(function), lambda routine: _callees(routine.function)))
 
 
 def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
@@ -47,25 +29,19 @@ def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
 
     A routine whose derivative is given is taken to call none: what it does is its own business.
     """
-    reach = {routine: set(_reached(routine)) for routine in routines}
+
+    def called(routine: Routine) -> list[Routine]:
+        return _callees(routine.function) if routine.rule is None else []
+
+    reachable = {routine: set(reach(called(routine), called)) for routine in routines}
     return {
-        routine: tuple(other for other in reach if other in reach[routine] and routine in reach.get(other, ()))
-        for routine in routines
+        routine: tuple(other for other in reachable if other in found and routine in reachable.get(other, ()))
+        for routine, found in reachable.items()
     }
 
 
-def _reached(routine: Routine) -> list[Routine]:
-    """The routines that a routine calls, and those that these call, but for the calls in those that have a rule."""
-    found: dict[Routine, None] = {}
-    pending = [routine]
-    while pending:
-        caller = pending.pop()
-        for call in calls_in(caller.function) if caller.rule is None else ():
-            assert isinstance(call.op, Routine)
-            if call.op not in found:
-                found[call.op] = None
-                pending.append(call.op)
-    return list(found)
+def _callees(function: Function) -> list[Routine]:
+    return [routine for _, routine in function.calls()]
 
 
 def find_effects(routines: Sequence[Routine]) -> None:
@@ -82,9 +58,7 @@ def find_effects(routines: Sequence[Routine]) -> None:
 
 def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
     memory = Memory(function)
-    instrs = [instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr)]
-    ends = [block.terminator for block in function.blocks if isinstance(block.terminator, Return)]
-    results = {memory.root(value) for end in ends for value in operands(end) if has_memory(value.type)}
+    results = {memory.root(value) for _, end in function.returns() for value in end.args if has_memory(value.type)}
 
     def numbers(chosen: Collection[Param]) -> frozenset[int]:
         return frozenset(number for number, param in enumerate(function.params) if param in chosen)
@@ -93,7 +67,7 @@ def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
     return (
         numbers([param for param in given if memory.writers_to(param)]),
         numbers([param for param in given if memory.root(param) in results]),
-        any(map(_acts, instrs)) or any(isinstance(block.terminator, Raise) for block in function.blocks),
+        any(map(_acts, function.instrs())) or any(isinstance(block.terminator, Raise) for block in function.blocks),
     )
 
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from zygote_py.ir.core import Block, Function, Operand, Phi, Type, Undef, Value, replace_values
+from zygote_py.ir.core import Block, Function, Operand, Phi, Type, Undef, Value
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.walks import replace_uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class SSABuilder:
             if block not in self._preds:
                 raise InternalError("ssa: a block was never sealed")
             block.phis = [phi for phi in block.phis if phi not in self._replaced]
-        replace_values(self._function, {phi: self._resolve(phi) for phi in self._replaced})
+        replace_uses(self._function, {phi: self._resolve(phi) for phi in self._replaced})
 
     def _look_up(self, variable: _Variable, block: Block, made: list[tuple[Phi, _Variable, Block]]) -> Operand:
         """The value at the end of `block`; a phi that this needs is added to `made`, its operands still missing."""

@@ -47,7 +47,6 @@ from zygote_py.ir.core import (
     Type,
     Undef,
     Value,
-    operands,
 )
 from zygote_py.ir.ops import name_of
 from zygote_py.ir.python_text import place_text
@@ -105,14 +104,14 @@ class Names:
     def operation(self, value: Value) -> str:
         """What computes a value, such as `mul %r1, %x`, without its name and its type."""
         match value:
+            case CameFrom(block=block, pred=pred):
+                names = self.primal or self
+                return f"came_from @{names.block(block)}, {names.block(pred)}"
             case Instr():
                 positional = len(value.args) - len(value.keywords)
                 prefixes = [""] * positional + [f"{keyword}=" for keyword in value.keywords]
                 args = (prefix + self.operand(arg) for prefix, arg in zip(prefixes, value.args, strict=False))
                 return f"{name_of(value.op)} {', '.join(args)}".rstrip()
-            case CameFrom(block=block, pred=pred):
-                names = self.primal or self
-                return f"came_from @{names.block(block)}, {names.block(pred)}"
             case Phi():
                 return "phi"
             case _:
@@ -156,10 +155,8 @@ def lines(function: Function, names: Names, active: Collection[Value] | None = N
 
 def return_types(function: Function) -> tuple[Type, ...] | None:
     """The types of what the function returns, or None if it never does."""
-    for block in function.blocks:
-        if isinstance(block.terminator, Return):
-            return tuple(operand.type for operand in block.terminator.values)
-    return None
+    returns = function.returns()
+    return tuple(operand.type for operand in returns[0][1].args) if returns else None
 
 
 # Names
@@ -197,7 +194,7 @@ def _used_nones(function: Function) -> set[Value]:
     nodes: Iterable[Value | Terminator] = (
         node for block in function.blocks for node in (*block.phis, *block.instrs, block.terminator)
     )
-    return {operand for node in nodes for operand in operands(node) if isinstance(operand, Value) and operand in nones}
+    return {operand for node in nodes for operand in node.args if isinstance(operand, Value) and operand in nones}
 
 
 def _name_blocks(function: Function, of_primal: dict[Block, str]) -> dict[Block, str]:
@@ -280,7 +277,7 @@ def _instructions(function: Function, block: Block, names: Names, marked: Collec
             comment = None
             if origin is not None and index == 0:
                 comment = f"# of {of.describe(origin)}"
-            elif origin is None and in_group and isinstance(value, Instr):
+            elif origin is None and in_group and not isinstance(value, CameFrom):
                 comment = NO_ORIGIN
             elif value in marked and value.loc is not None:
                 comment = _location(value.loc)

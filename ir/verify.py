@@ -67,7 +67,6 @@ from zygote_py.ir.core import (
     Terminator,
     Type,
     Value,
-    operands,
     predecessors,
 )
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
@@ -202,12 +201,12 @@ class _Verifier:
 
     def _check_uses(self, block: Block, tree: DominatorTree) -> None:
         for index, instr in enumerate(block.instrs):
-            for operand in operands(instr):
+            for operand in instr.args:
                 if isinstance(operand, Value):
                     at, position = self.defined.get(operand, (None, 0))
                     if at is not block or position >= index:
                         self._check_dominates(operand, instr, block, index, tree)
-        for operand in operands(block.terminator):
+        for operand in block.terminator.args:
             if isinstance(operand, Value):
                 self._check_dominates(operand, block.terminator, block, len(block.instrs), tree)
 
@@ -226,15 +225,15 @@ class _Verifier:
         if block.mirror is not None and self.function.kind == "adjoint" and block.mirror not in self.primal_blocks:
             self.faults.add(block, "this reverses a block that is not in the primal")
         for value in (*block.phis, *block.instrs):
-            self._check_operands(value, operands(value))
+            self._check_operands(value, value.args)
             match value:
                 case Phi():
                     self._check_phi_types(value)
-                case Instr():
-                    self._check_instruction(value)
                 case CameFrom():
                     self._check_came_from(value)
-        self._check_operands(block.terminator, operands(block.terminator))
+                case Instr():
+                    self._check_instruction(value)
+        self._check_operands(block.terminator, block.terminator.args)
         match block.terminator:
             case Branch(condition, _, _) if condition.type != types.boolean:
                 self.faults.add(block.terminator, f"the condition is of type {type_text(condition.type)}, not bool")
@@ -362,6 +361,5 @@ def _check_canonical(function: Function, faults: _Faults) -> None:
         for successor in block.successors:
             if len(block.successors) > 1 and len(preds[successor]) > 1:
                 faults.add(block.terminator, f"the edge to {faults.names.block(successor)} is critical")
-    returns = [block for block in function.blocks if isinstance(block.terminator, Return)]
-    if len(returns) != 1:
-        faults.add(function, f"the function has {len(returns)} returns, not one")
+    if (count := len(function.returns())) != 1:
+        faults.add(function, f"the function has {count} returns, not one")

@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Return, Type
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Type
 from zygote_py.ir.types import components_of, copied_type, with_components
 from zygote_py.requests import Request, refuse_aux
 
@@ -29,28 +29,23 @@ def split_auxiliary(request: Request, lowered: LoweredFunction) -> LoweredFuncti
     parts = components_of(kind) if isinstance(kind, types.BaseTuple) else ()
     if len(parts) != 2:
         raise refuse_aux(kind, request.loc)
-    block, end = _end(lowered.function)
-    (whole,) = end.values
+    block, end = lowered.function.exit()
+    (whole,) = end.args
     loss, aux = _items(block, whole, parts)
-    end.values = (loss, _copied(block, aux, parts[1], request))
+    end.args = (loss, _copied(block, aux, parts[1], request))
     return replace(lowered, result_type=parts[0])
 
 
 def with_auxiliary(joint: Function, with_value: bool) -> None:
     """Let a joint function return one value: `(gradient, aux)`, or `((value, aux), gradient)`; in place."""
-    block, end = _end(joint)
-    result, aux = end.values
+    block, end = joint.exit()
+    result, aux = end.args
     if with_value:
         assert isinstance(result, Instr)
         value, gradient = result.args
-        end.values = (_pack(block, (_pack(block, (value, aux)), gradient)),)
+        end.args = (_pack(block, (_pack(block, (value, aux)), gradient)),)
     else:
-        end.values = (_pack(block, (result, aux)),)
-
-
-def _end(function: Function) -> tuple[Block, Return]:
-    """The block that returns, and its end."""
-    return next((block, block.terminator) for block in function.blocks if isinstance(block.terminator, Return))
+        end.args = (_pack(block, (result, aux)),)
 
 
 def _items(block: Block, whole: Operand, kinds: tuple[Type, ...]) -> tuple[Operand, ...]:

@@ -15,8 +15,9 @@ from numba import types
 
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Value
 from zygote_py.ir.types import components_of
+from zygote_py.ir.walks import replace_uses
 
 
 def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunction:
@@ -33,7 +34,7 @@ def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunc
             match instr:
                 case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is closure:
                     taken[instr] = params[number]
-    replace_values(function, taken)
+    replace_uses(function, taken)
     for block in function.blocks:
         block.instrs = [instr for instr in block.instrs if instr not in taken]
     function.params += params
@@ -50,6 +51,6 @@ def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
         field: Instr(ops.getitem, (closure, Const(number, types.int64)), field.type, field.hint, field.loc)
         for number, field in enumerate(fields)
     }
-    replace_values(function, taken)
+    replace_uses(function, taken)
     function.params = function.params[: count + 1]
     function.entry.instrs[:0] = [each for each in taken.values() if isinstance(each, Instr)]

@@ -42,7 +42,6 @@ from zygote_py.ir.core import (
     Return,
     Type,
     Value,
-    replace_values,
 )
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory
@@ -50,6 +49,7 @@ from zygote_py.ir.passes.write_out_guards import write_out_guards
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of, names_of
+from zygote_py.ir.walks import replace_uses
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.requests import MoreCaptured, Request
 from zygote_py.statements import TypedFunction
@@ -242,8 +242,8 @@ def finish(function: Function) -> Function:
 
 def result_of(function: Function) -> Operand:
     """What a function in canonical form returns."""
-    end = next(block.terminator for block in function.blocks if isinstance(block.terminator, Return))
-    return end.values[0]
+    _, end = function.exit()
+    return end.args[0]
 
 
 def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> CompiledPullback:
@@ -298,14 +298,13 @@ def _repeatable_halves(
     reverse = found.reverse
     record = Param(kept.type, "kept")
     made, taken = unpack_all(record, len(found.crossing))
-    replace_values(reverse, dict(zip(reverse.params, taken, strict=False)))
+    replace_uses(reverse, dict(zip(reverse.params, taken, strict=False)))
     for param, item in zip(reverse.params, taken, strict=False):
         item.hint = param.hint
     reverse.entry.instrs[:0] = made
     reverse.params[: len(taken)] = [record]
-    for block in reverse.blocks:
-        if isinstance(block.terminator, Return):
-            block.terminator.values = (pack_all(block, block.terminator.values),)
+    block, end = reverse.exit()
+    end.args = (pack_all(block, end.args),)
     _take_integers(found.forward, given)
     _take_members(found.forward, given)
     for half in (found.forward, reverse):
@@ -329,7 +328,7 @@ def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
         if isinstance(type, types.Integer) and is_float(param.type):
             joint.params[number] = new = Param(type, param.hint, param.loc)
             cast = Instr(float, (new,), param.type, param.hint)
-            replace_values(joint, {param: cast})
+            replace_uses(joint, {param: cast})
             joint.entry.instrs.insert(0, cast)
 
 
@@ -342,7 +341,7 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
             function.params[number] = new = Param(type, param.hint, param.loc)
             made: list[Instr] = []
             value = _with_values(new, type, param.type, made)
-            replace_values(function, {param: value})
+            replace_uses(function, {param: value})
             function.entry.instrs[:0] = made
 
 
@@ -371,10 +370,8 @@ def _holds_member(type: Type) -> bool:
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:
     """Take the gradients of what is captured, the last that are returned, together in a NamedTuple of their own."""
-    block = next(block for block in joint.blocks if isinstance(block.terminator, Return))
-    end = block.terminator
-    assert isinstance(end, Return)
-    result = end.values[0]
+    block, end = joint.exit()
+    result = end.args[0]
     value: tuple[Operand, ...] = ()
     if request.with_value:
         assert isinstance(result, Instr)
@@ -390,7 +387,7 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
 
     given = own[0] if request.bare else packed(own)
     result = packed((given, packed(captured, captured_type(*fields))))
-    end.values = (packed((*value, result)) if request.with_value else result, *end.values[1:])
+    end.args = (packed((*value, result)) if request.with_value else result, *end.args[1:])
 
 
 def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:

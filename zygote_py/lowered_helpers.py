@@ -17,9 +17,10 @@ from zygote_py.adjoints.rules.opaque import is_differentiated, matters, number_m
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Routine, Type, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Routine, Type
 from zygote_py.ir.helpers import is_helper
 from zygote_py.ir.routines import find_effects, routines_of
+from zygote_py.ir.walks import replace_uses
 
 
 @functools.cache
@@ -47,7 +48,7 @@ def _let_adjoints_matter(function: Function) -> None:
         for instr in block.instrs
         if isinstance(instr, Instr) and instr.op in (matters, number_matters, is_differentiated)
     ]
-    replace_values(function, {instr: Const(True, types.boolean) for instr in asked})
+    replace_uses(function, {instr: Const(True, types.boolean) for instr in asked})
     for block in function.blocks:
         for instr in block.instrs:
             if isinstance(instr, Instr) and instr.op is unless_zero:

@@ -30,7 +30,7 @@ from zygote_py.ir import passes
 from zygote_py.ir.core import Const, Function, Instr, Operand, Raise, Return, Routine, Type, Value
 from zygote_py.ir.inline import inline_calls, shares_what_it_writes
 from zygote_py.ir.memory import Memory
-from zygote_py.ir.routines import calls_in, cycles, find_effects
+from zygote_py.ir.routines import cycles, find_effects
 from zygote_py.ir.types import components_of
 from zygote_py.nesting import take_as_primal
 from zygote_py.requests import Request
@@ -102,7 +102,7 @@ def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:
     """Inline the calls whose arguments may share memory that is written to: a routine takes them to share none."""
     while True:
         memory = Memory(function)
-        candidates = [call for call in calls_in(function) if call.op not in recursive]
+        candidates = [call for call, routine in function.calls() if routine not in recursive]
         calls = [call for call in candidates if shares_what_it_writes(memory, call)]
         if not calls:
             return

@@ -30,10 +30,11 @@ from zygote_py.forms import push
 from zygote_py.frontend import Derived, LoweredFunction, lower_typed, typed_as_derived
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Type, Value, replace_values, zero
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Type, Value, zero
 from zygote_py.ir.memory import Memory, draws
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import components_of, copied_type
+from zygote_py.ir.walks import replace_uses
 from zygote_py.lowered_helpers import lowered_helper
 from zygote_py.nesting import take_as_primal
 from zygote_py.primals import lowered_primal
@@ -122,7 +123,7 @@ def work_on_copies(function: Function, count: int) -> None:
         leaf for leaf in reachable(params, parts) if isinstance(leaf.type, types.Array) and memory.is_written(leaf)
     ]
     copies = {leaf: Instr(np.copy, (leaf,), copied_type(leaf.type), leaf.hint, leaf.loc) for leaf in written}
-    replace_values(function, copies)
+    replace_uses(function, copies)
     for check, args in checked.items():
         check.args = args  # whether the arguments themselves share memory, which copies never do
     entry = function.entry.instrs
@@ -165,17 +166,15 @@ def take_together(
             item = part(of_direction, number)
             item.hint = param.hint
             taken[param] = _converted(item, param.type, values[number], made)
-    replace_values(function, taken)
+    replace_uses(function, taken)
     function.entry.instrs[:0] = made
     rest = [param for param in function.params[count:] if param not in taken]
     function.params = [whole, changes, *rest]
-    for block in function.blocks:
-        if isinstance(block.terminator, Return):
-            (result,) = block.terminator.values
-            assert isinstance(result, Instr)
-            value = result.args[0]
-            found = _packed(block, result.args[1:])
-            block.terminator = Return((_packed(block, (value, found)) if with_value else found,))
+    for block, end in function.returns():
+        (result,) = end.args
+        assert isinstance(result, Instr)
+        found = _packed(block, result.args[1:])
+        end.args = (_packed(block, (result.args[0], found)) if with_value else found,)
 
 
 def _packed(block: Block, items: Sequence[Operand]) -> Operand:

@@ -16,11 +16,12 @@ from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.scalars import compute
 from zygote_py.ir.arrays.shapes import INDEX, Shapes
 from zygote_py.ir.arrays.writer import Writer
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, replace_values
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import order_blocks, rename_incoming
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.walks import replace_uses
 
 _COUNTERS = "ijklmnopqr"
 
@@ -54,7 +55,7 @@ def _read_numbers(function: Function) -> None:
                 writer.add(ops.getitem, arg, type=element(arg)) if is_numeric(arg.type) else arg for arg in instr.args
             ]
             replaced[instr] = compute(writer.add, instr.op, tuple(args), instr.type, python_errors)
-    replace_values(function, replaced)
+    replace_uses(function, replaced)
 
 
 def _check_products(function: Function) -> None:
@@ -96,7 +97,7 @@ class _Expansion:
             blocks.append(block)
             blocks += self._expand(block)
         self.function.blocks = blocks
-        replace_values(self.function, self.replaced)
+        replace_uses(self.function, self.replaced)
         order_blocks(self.function)
         check_after("expand_arrays", self.function)
 

@@ -35,7 +35,7 @@ from zygote_py.ir.arrays.kinds import (
 from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.scalars import is_cheap
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
-from zygote_py.ir.core import Block, Function, Instr, Operand, Value, operands
+from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.memory import Memory, Order
 
 _FAR = 12  # how many groups further on a group is looked for that another may be joined with
@@ -157,7 +157,7 @@ def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
     uses: dict[Value, list[Instr | None]] = {}
     for block in function.blocks:
         for node in (*block.phis, *block.instrs, block.terminator):
-            for operand in operands(node):
+            for operand in node.args:
                 if isinstance(operand, Value):
                     uses.setdefault(operand, []).append(node if isinstance(node, Instr) else None)
     plan = Plan({}, {})

@@ -30,7 +30,7 @@ def replace_masks(function: Function) -> None:
     """Bring indexing with arrays into the form that has integers, arrays of integers, and `:` only."""
     memory = Memory(function)
     for block in function.blocks:
-        instrs: list[Instr | CameFrom] = []
+        instrs: list[Instr] = []
         known: dict[Operand, tuple[Instr, Instr]] = {}
         with memory.order_of(block) as order:
             for instr in block.instrs:

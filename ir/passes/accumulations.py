@@ -16,32 +16,27 @@ from collections import Counter
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, CameFrom, Const, Function, Instr, Operand, operands
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand
 from zygote_py.ir.memory import Memory, Order
 
 
 def recognise_accumulations(function: Function) -> None:
     """Replace the triples of instructions, in place."""
     memory = Memory(function)
-    uses = Counter(
-        operand
-        for block in function.blocks
-        for node in (*block.phis, *block.instrs, block.terminator)
-        for operand in operands(node)
-    )
+    uses = Counter(operand for node in function.nodes() for operand in node.args)
     for block in function.blocks:
         with memory.order_of(block) as order:
             instrs = _rewritten(block, order, uses)
         block.instrs = instrs
 
 
-def _rewritten(block: Block, order: Order, uses: Counter[Operand]) -> list[Instr | CameFrom]:
+def _rewritten(block: Block, order: Order, uses: Counter[Operand]) -> list[Instr]:
     """The instructions that a block has afterwards."""
-    instrs: list[Instr | CameFrom] = []
-    removed: set[Instr | CameFrom] = set()
+    instrs: list[Instr] = []
+    removed: set[Instr] = set()
     for instr in block.instrs:
-        found = _matched(instr, uses) if isinstance(instr, Instr) else None
-        if found is None or not isinstance(instr, Instr):
+        found = _matched(instr, uses)
+        if found is None:
             instrs.append(instr)
             continue
         read, total, value = found

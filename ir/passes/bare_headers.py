@@ -16,18 +16,17 @@ loops are in canonical form. Integers and truth values stay, and so does what ha
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Raise, Return, Value, operands
+from zygote_py.ir.core import Block, Branch, Function, Instr, Operand
 from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import effect
+from zygote_py.ir.walks import map_operands, uses
 
 
 def bare_headers(function: Function) -> None:
-    """Move the uses of a header's numbers to copies of them in the body and behind the loop."""
+    """Move the uses of a header's numbers to copies of them in the body and after the loop."""
     nest = loop_nest(function)
     for loop in nest.loops:
         branch = loop.header.terminator
@@ -36,19 +35,23 @@ def bare_headers(function: Function) -> None:
         inside, outside = (branch.then, branch.orelse) if branch.then in loop else (branch.orelse, branch.then)
         wanted = _used_elsewhere(function, loop)
         if wanted:
-            in_body, behind = _copy(wanted, inside), _copy(wanted, outside)
+            in_body, after = _copies(wanted), _copies(wanted)
 
             def moved(
                 operand: Operand,
                 block: Block,
+                header: Block = loop.header,
                 inside: Block = inside,
-                in_body: dict[Value, Instr] = in_body,
-                behind: dict[Value, Instr] = behind,
+                in_body: dict[Operand, Instr] = in_body,
+                after: dict[Operand, Instr] = after,
             ) -> Operand:
-                copies = in_body if nest.tree.dominates(inside, block) else behind
-                return copies.get(operand, operand) if isinstance(operand, Value) else operand
+                if block is header:
+                    return operand
+                return (in_body if nest.tree.dominates(inside, block) else after).get(operand, operand)
 
-            _move_uses(function, loop.header, {*in_body.values(), *behind.values()}, moved)
+            map_operands(function.blocks, moved)
+            inside.instrs[:0] = in_body.values()
+            outside.instrs[:0] = after.values()
 
 
 def _used_elsewhere(function: Function, loop: Loop) -> list[Instr]:
@@ -62,48 +65,16 @@ def _used_elsewhere(function: Function, loop: Loop) -> list[Instr]:
     ]
     if not movable:
         return []
-    candidates: set[Value] = set(movable)
-    wanted: set[Operand] = set()
-    for block in function.blocks:
-        for phi in block.phis:
-            wanted.update(operand for pred, operand in phi.incoming.items() if pred is not loop.header)
-        if block is not loop.header:
-            for node in (*block.instrs, block.terminator):
-                wanted.update(operands(node))
-    wanted &= candidates
+    used = uses(function)
+    wanted: set[Operand] = {instr for instr in movable if any(use.at is not loop.header for use in used[instr])}
     for instr in reversed(movable):
         if instr in wanted:
-            wanted.update(arg for arg in instr.args if arg in candidates)
+            wanted.update(arg for arg in instr.args if arg in movable)
     return [instr for instr in movable if instr in wanted]
 
 
-def _copy(wanted: list[Instr], block: Block) -> dict[Value, Instr]:
-    copies: dict[Value, Instr] = {}
+def _copies(wanted: list[Instr]) -> dict[Operand, Instr]:
+    copies: dict[Operand, Instr] = {}
     for instr in wanted:
-        args = tuple(copies.get(arg, arg) if isinstance(arg, Value) else arg for arg in instr.args)
-        copies[instr] = Instr(instr.op, args, instr.type, instr.hint, instr.loc, instr.keywords, instr.origin)
-    block.instrs[:0] = copies.values()
+        copies[instr] = instr.copy(tuple(copies.get(arg, arg) for arg in instr.args))
     return copies
-
-
-def _move_uses(function: Function, header: Block, made: set[Instr], moved: Callable[[Operand, Block], Operand]) -> None:
-    """Replace the operands outside of the header; those of a phi are used at the end of the predecessor."""
-    for block in function.blocks:
-        for phi in block.phis:
-            phi.incoming = {
-                pred: operand if pred is header else moved(operand, pred) for pred, operand in phi.incoming.items()
-            }
-        if block is header:
-            continue
-        for instr in block.instrs:
-            if isinstance(instr, Instr) and instr not in made:
-                instr.args = tuple(moved(arg, block) for arg in instr.args)
-        match block.terminator:
-            case Branch() as branch:
-                branch.condition = moved(branch.condition, block)
-            case Return() as leave:
-                leave.values = tuple(moved(value, block) for value in leave.values)
-            case Raise() as leave:
-                leave.args = tuple(moved(arg, block) for arg in leave.args)
-            case _:
-                pass

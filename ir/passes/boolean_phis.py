@@ -14,8 +14,9 @@ import operator
 
 from numba import types
 
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value, replace_values
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
+from zygote_py.ir.walks import replace_uses
 
 
 def replace_boolean_phis(function: Function) -> None:
@@ -28,7 +29,7 @@ def replace_boolean_phis(function: Function) -> None:
             if condition is not None:
                 block.phis.remove(phi)
                 replacement[phi] = condition
-    replace_values(function, replacement)
+    replace_uses(function, replacement)
 
 
 def _condition(phi: Phi, block: Block, tree: DominatorTree) -> Operand | None:

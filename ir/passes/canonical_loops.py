@@ -29,7 +29,7 @@ Exits to blocks that only lead to a `Raise` stay where they are, and so do loops
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from numba import types
@@ -44,12 +44,9 @@ from zygote_py.ir.core import (
     Jump,
     Operand,
     Phi,
-    Raise,
-    Return,
     Type,
     Undef,
     Value,
-    operands,
     predecessors,
     retarget,
 )
@@ -59,6 +56,7 @@ from zygote_py.ir.loops import Edge, Loop, loop_nest, returning_blocks
 from zygote_py.ir.memory import effect
 from zygote_py.ir.passes.join_edges import join_loop_edges
 from zygote_py.ir.ssa import SSABuilder
+from zygote_py.ir.walks import map_operands
 
 _FEW = 4  # numbers that are cheaper to compute twice than to carry a flag for
 _EXACT = (types.Integer, types.Boolean)
@@ -89,13 +87,13 @@ def _give_one_exit(function: Function, depth: int) -> None:
     loops = [loop for loop in loops if _has_other_exits(loop) or loop.header in working]
     if not loops:
         return
-    home: dict[Value, Block] = {value: block for block in nest.tree.order for value in (*block.phis, *block.instrs)}
+    home: dict[Value, Block] = {value: block for block in nest.tree.order for value in block.values}
     around = {block: loop for loop in loops for block in loop.order}
     escaping: dict[Loop, dict[Value, None]] = {loop: {} for loop in loops}
     into_raising: set[Value] = set()
     returning = returning_blocks(function)
 
-    def note(location: Block, operand: Operand) -> Operand:
+    def note(operand: Operand, location: Block) -> Operand:
         if isinstance(operand, Value) and operand in home:
             loop = around.get(home[operand])
             if loop is not None and location not in loop:
@@ -105,18 +103,18 @@ def _give_one_exit(function: Function, depth: int) -> None:
                     into_raising.add(operand)
         return operand
 
-    _map_operands(function, note)
+    map_operands(function.blocks, note)
     carried: dict[Value, Operand] = {}
     for loop in loops:
         carried |= _OneExit(function, loop, nest.tree, home, escaping[loop], into_raising).make()
     returning = returning_blocks(function)
 
-    def carry(location: Block, operand: Operand) -> Operand:
+    def carry(operand: Operand, location: Block) -> Operand:
         if isinstance(operand, Value) and operand in carried and location in returning:
             return operand if location in around[home[operand]] else carried[operand]
         return operand
 
-    _map_operands(function, carry)
+    map_operands(function.blocks, carry)
     if into_raising:
         _restore_dominance(function, into_raising, home)
 
@@ -134,44 +132,24 @@ def _working_headers(function: Function, headers: Collection[Block]) -> set[Bloc
     home = {instr: block for block in headers for instr in block.instrs if not isinstance(instr.type, _EXACT)}
     wanted: set[Operand] = set()
 
-    def note(location: Block, operand: Operand) -> Operand:
+    def note(operand: Operand, location: Block) -> Operand:
         if isinstance(operand, Instr) and home.get(operand, location) is not location:
             wanted.add(operand)
         return operand
 
-    _map_operands(function, note)
+    map_operands(function.blocks, note)
     found: set[Block] = set()
     for block in headers:
         numbers = 0
         for instr in reversed(block.instrs):
-            if isinstance(instr, Instr) and effect(instr) in (ops.Effect.WRITE, ops.Effect.ALLOCATE):
+            if effect(instr) in (ops.Effect.WRITE, ops.Effect.ALLOCATE):
                 found.add(block)
             if instr in wanted:
                 numbers += 1
-                wanted.update(operands(instr))
+                wanted.update(instr.args)
         if numbers > _FEW:
             found.add(block)
     return found
-
-
-def _map_operands(function: Function, change: Callable[[Block, Operand], Operand]) -> None:
-    """Replace all operands; `change` is told the block at whose end, or in which, the operand is used."""
-    for block in function.blocks:
-        for phi in block.phis:
-            for pred, operand in phi.incoming.items():
-                phi.incoming[pred] = change(pred, operand)
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                instr.args = tuple(change(block, operand) for operand in instr.args)
-        match block.terminator:
-            case Branch() as branch:
-                branch.condition = change(block, branch.condition)
-            case Return() as leave:
-                leave.values = tuple(change(block, operand) for operand in leave.values)
-            case Raise() as fail:
-                fail.args = tuple(change(block, operand) for operand in fail.args)
-            case _:
-                pass
 
 
 def _restore_dominance(function: Function, values: Collection[Value], home: Mapping[Value, Block]) -> None:
@@ -184,12 +162,12 @@ def _restore_dominance(function: Function, values: Collection[Value], home: Mapp
         ssa.declare(value, value.type, value.hint)
         ssa.write(value, home[value], value)
 
-    def reach(location: Block, operand: Operand) -> Operand:
+    def reach(operand: Operand, location: Block) -> Operand:
         if not isinstance(operand, Value) or operand not in values or tree.dominates(home[operand], location):
             return operand
         return ssa.read(operand, location)
 
-    _map_operands(function, reach)
+    map_operands(function.blocks, reach)
     ssa.finish()
 
 
@@ -326,7 +304,7 @@ class _OneExit:
         tested: set[Operand] = set()
         if self.test is not None:
             # The header runs once more: what it computes must be computable, and the same where it is used.
-            tested = {operand for instr in self.header.instrs for operand in operands(instr)}
+            tested = {operand for instr in self.header.instrs for operand in instr.args}
             if any(instr in self.needed for instr in self.header.instrs):
                 free = [phi for phi in free if phi not in tested]
         for carried in (*self.carried.values(), *self.others):
@@ -430,7 +408,7 @@ def _kept_test(loop: Loop) -> Instr | None:
     if all(block is not loop.header for block, _ in loop.exits) or (branch.then in loop) == (branch.orelse in loop):
         return None
     for instr in loop.header.instrs:
-        if not isinstance(instr, Instr) or effect(instr) is not ops.Effect.PURE or ops.may_raise(instr.op):
+        if effect(instr) is not ops.Effect.PURE or ops.may_raise(instr.op):
             return None
         if not isinstance(instr.type, _EXACT):
             return None

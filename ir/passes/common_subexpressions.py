@@ -20,10 +20,11 @@ from collections.abc import Hashable, Mapping
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value, replace_values
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.memory import Memory, effect, reads, writes
 from zygote_py.ir.ops import Effect
+from zygote_py.ir.walks import replace
 
 _COMMUTATIVE: frozenset[ops.Op] = frozenset({operator.add, operator.mul})
 _SCALARS = (types.Number, types.Boolean, types.UnicodeType, types.NoneType)
@@ -39,12 +40,7 @@ def merge_common_subexpressions(function: Function) -> None:
         table.forget(known)
         table.number(block)
         entered += [(child, len(table.added)) for child in reversed(tree.children[block])]
-    if not table.replaced:
-        return
-    replace_values(function, table.replaced)
-    for block in function.blocks:
-        block.phis = [phi for phi in block.phis if phi not in table.replaced]
-        block.instrs = [instr for instr in block.instrs if instr not in table.replaced]
+    replace(function, table.replaced)
 
 
 class _Table:
@@ -67,7 +63,7 @@ class _Table:
             self.look_up(phi, (block, phi.type, incoming))
         written: dict[Value, int] = {}  # how often each root was written to in this block
         for instr in block.instrs:
-            if not isinstance(instr, Instr) or instr.op is ops.const:
+            if instr.op is ops.const:
                 continue
             for target in writes(instr):
                 if (root := self.memory.root(target)) is not None:

@@ -21,8 +21,9 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Operand, Value, replace_values
+from zygote_py.ir.core import Const, Function, Instr, Operand, Value
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
+from zygote_py.ir.walks import replace
 
 _CASTS: tuple[ops.Op, ...] = (
     *(float, int, bool, complex, builtins.round, np.bool_, np.float32, np.float64, np.complex64, np.complex128),
@@ -37,16 +38,12 @@ def propagate_copies(function: Function) -> None:
     """
     remove_redundant_phis(function)
     copies: dict[Value, Operand] = {}
-    for block in function.blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr) and (source := copied(instr)) is not None:
-                copies[instr] = source
-                _pass_on_hint(instr, source)
-    if not copies:
-        return
-    replace_values(function, copies)
-    for block in function.blocks:
-        block.instrs = [instr for instr in block.instrs if instr not in copies]
+    for instr in function.instrs():
+        if (source := copied(instr)) is not None:
+            copies[instr] = source
+            if isinstance(source, Instr) and not source.hint:
+                source.hint = instr.hint  # a name from the user's source is better than none
+    replace(function, copies)
 
 
 def copied(instr: Instr) -> Operand | None:
@@ -62,9 +59,7 @@ def copied(instr: Instr) -> Operand | None:
         case (source,) if source.type == instr.type:
             if instr.op is builtins.round:  # of an integer; a float stays a float only with a number of digits
                 return source if isinstance(instr.type, types.Integer) else None
-            if instr.op in CASTS:
-                return source
-            if instr.op is operator.pos and isinstance(instr.type, types.Number):
+            if instr.op in CASTS or (instr.op is operator.pos and isinstance(instr.type, types.Number)):
                 return source
         case (_, then, orelse) if instr.op is ops.select and then == orelse and then.type == instr.type:
             return then
@@ -80,9 +75,3 @@ def _item(read: Instr) -> Operand | None:
                 whole = inner if isinstance(inner, Instr) else whole
             return whole.args[number] if whole.op is ops.pack else None
     return None
-
-
-def _pass_on_hint(copy: Instr, source: Operand) -> None:
-    """A name from the user's source is better than none."""
-    if isinstance(source, Instr) and not source.hint:
-        source.hint = copy.hint

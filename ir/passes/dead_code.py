@@ -17,12 +17,13 @@ needed only if something that is needed reads it. A division that can raise is k
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import CameFrom, Const, Function, Instr, Operand, Phi, Value, operands
+from zygote_py.ir.core import Const, Function, Instr, Operand, Value
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.memory import Memory, effect, reads
 from zygote_py.ir.ops import CHECKS, Effect, may_raise
@@ -34,35 +35,30 @@ def remove_dead_code(function: Function) -> None:
     python_errors = function.options.get("error_model", "python") == "python"
     memory = Memory(function)
     visible = set(memory.outside)
-    needed: set[Value] = set()
-    pending: list[Value] = []
 
-    def mark(operand: Operand) -> None:
-        if isinstance(operand, Phi | Instr | CameFrom) and operand not in needed:
-            needed.add(operand)
-            pending.append(operand)
+    def writers(operands: Iterable[Operand]) -> Iterator[Value]:
+        """The instructions that write to what operands reach, which matters from now on."""
+        for operand in operands:
+            root = memory.root(operand)
+            if root is not None and root not in visible:
+                visible.add(root)
+                yield from memory.writers(root)
 
-    def look_into(operand: Operand) -> None:
-        """What an operand reaches is read: what is written there matters."""
-        root = memory.root(operand)
-        if root is not None and root not in visible:
-            visible.add(root)
-            for writer in memory.writers(root):
-                mark(writer)
+    def acting() -> Iterator[Operand]:
+        for block in function.blocks:
+            for instr in block.instrs:
+                if _acts(instr, python_errors) and not _is_local(instr, memory, visible):
+                    yield instr
+            yield from block.terminator.args
+            yield from writers(block.terminator.args)
 
-    for block in function.blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr) and _acts(instr, python_errors) and not _is_local(instr, memory, visible):
-                mark(instr)
-        for operand in operands(block.terminator):
-            mark(operand)
-            look_into(operand)
-    while pending:
-        value = pending.pop()
-        for operand in operands(value):
-            mark(operand)
-        for operand in reads(value) if isinstance(value, Instr) else ():
-            look_into(operand)
+    def following(operand: Operand) -> Iterator[Operand]:
+        if isinstance(operand, Value):
+            yield from operand.args
+        if isinstance(operand, Instr):
+            yield from writers(reads(operand))
+
+    needed = set(reach(acting(), following))
     for block in function.blocks:
         block.phis = [phi for phi in block.phis if phi in needed]
         block.instrs = [instr for instr in block.instrs if instr in needed]

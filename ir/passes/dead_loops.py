@@ -18,11 +18,12 @@ from __future__ import annotations
 import operator
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Phi, Value, operands
+from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.loops import Loop, counted, loop_nest
 from zygote_py.ir.memory import effect
 from zygote_py.ir.passes.dead_code import can_raise
+from zygote_py.ir.walks import uses
 
 _TESTS: frozenset[ops.Op] = frozenset(
     {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_, operator.not_}
@@ -33,27 +34,19 @@ def remove_dead_loops(function: Function) -> None:
     """Lead control past loops that never run, and past those that only count and define nothing that is used later."""
     for loop in loop_nest(function).loops:
         if _never_runs(loop):
-            ((_, behind),) = loop.exits
-            loop.header.terminator = Jump(behind)
+            _bypass(loop)
     drop_unreachable(function)
     candidates = [loop for loop in loop_nest(function).loops if _does_nothing(loop, function)]
-    if not candidates:
-        return
-    used_in: dict[Value, set[object]] = {}
-    for block in function.blocks:
-        for phi in block.phis:
-            for pred, operand in phi.incoming.items():
-                if isinstance(operand, Value):
-                    used_in.setdefault(operand, set()).update((pred, block))
-        for node in (*block.instrs, block.terminator):
-            for operand in operands(node):
-                if isinstance(operand, Value):
-                    used_in.setdefault(operand, set()).add(block)
+    used = uses(function) if candidates else {}
     for loop in candidates:
-        if all(used_in.get(value, set()) <= loop.blocks for value in loop.values):
-            ((_, behind),) = loop.exits
-            loop.header.terminator = Jump(behind)
+        if all(use.block in loop and use.at in loop for value in loop.values for use in used.get(value, ())):
+            _bypass(loop)
     drop_unreachable(function)
+
+
+def _bypass(loop: Loop) -> None:
+    ((_, after),) = loop.exits
+    loop.header.terminator = Jump(after)
 
 
 def _does_nothing(loop: Loop, function: Function) -> bool:
@@ -63,7 +56,7 @@ def _does_nothing(loop: Loop, function: Function) -> bool:
         return False
     python_errors = function.options.get("error_model", "python") == "python"
     return all(
-        isinstance(instr, Instr) and effect(instr) is not ops.Effect.WRITE and not (python_errors and can_raise(instr))
+        effect(instr) is not ops.Effect.WRITE and not (python_errors and can_raise(instr))
         for block in loop.order
         for instr in block.instrs
     )

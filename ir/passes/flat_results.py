@@ -18,10 +18,11 @@ from collections.abc import Collection, Iterator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Return, Routine, Type, Value, replace_values
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Routine, Type, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.passes.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
+from zygote_py.ir.walks import replace_uses, resolved
 
 
 def flatten_results(function: Function, routines: Collection[Routine]) -> None:
@@ -36,15 +37,14 @@ def flatten_results(function: Function, routines: Collection[Routine]) -> None:
 def _flatten(function: Function) -> bool:
     """Let a function return a flat tuple, if it returns one with tuples in it; gives whether it does."""
     found = False
-    for block in function.blocks:
-        if isinstance(block.terminator, Return):
-            (value,) = block.terminator.values
-            if _is_nested(value.type):
-                found = True
-                made = tuple(_items(block, value))
-                whole = Instr(ops.pack, made, types.Tuple(tuple(item.type for item in made)))
-                block.instrs.append(whole)
-                block.terminator = Return((whole,))
+    for block, end in function.returns():
+        (value,) = end.args
+        if _is_nested(value.type):
+            found = True
+            made = tuple(_items(block, value))
+            whole = Instr(ops.pack, made, types.Tuple(tuple(item.type for item in made)))
+            block.instrs.append(whole)
+            end.args = (whole,)
     return found
 
 
@@ -63,7 +63,7 @@ def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
                 replaced[instr] = _whole(instr.type, iter(items), made)
                 instrs[-1:] = [call, *items, *made]
         block.instrs = instrs
-    replace_values(function, replaced)
+    replace_uses(function, replaced)
     if replaced:
         _read_through(function)
         remove_dead_code(function)  # tuples that nothing takes as a whole
@@ -72,18 +72,13 @@ def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
 def _read_through(function: Function) -> None:
     """Replace what is taken out of a tuple by what was put into it."""
     found: dict[Value, Operand] = {}
-    for block in function.blocks:
-        for instr in block.instrs:
-            match instr:
-                case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))):
-                    made: Operand = whole
-                    while isinstance(made, Value) and made in found:
-                        made = found[made]
-                    if isinstance(made, Instr) and made.op is ops.pack:
-                        found[instr] = made.args[number]
-                case _:
-                    pass
-    replace_values(function, found)
+    for instr in function.instrs():
+        match instr:
+            case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))):
+                made = resolved(whole, found)
+                if isinstance(made, Instr) and made.op is ops.pack:
+                    found[instr] = made.args[number]
+    replace_uses(function, found)
 
 
 def _is_nested(kind: Type) -> bool:

@@ -21,10 +21,11 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, replace_values, zero
+from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, zero
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.edit import drop_unreachable, remove_incoming
 from zygote_py.ir.passes.copy_propagation import CASTS
+from zygote_py.ir.walks import replace_uses
 
 _ARITHMETIC: frozenset[ops.Op] = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos, abs})
 _FLOATS_ONLY: frozenset[ops.Op] = frozenset({operator.truediv, math.sqrt, np.sqrt})
@@ -70,7 +71,7 @@ def fold_constants(function: Function) -> None:
     if folded:
         for block in function.blocks:
             block.instrs = [instr for instr in block.instrs if instr not in folded]
-        replace_values(function, folded)
+        replace_uses(function, folded)
     _fold_branches(function, seen_through)
 
 

@@ -21,22 +21,24 @@ from collections.abc import Iterable
 
 from numba import types
 
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, operands
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
 from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.walks import uses
+
+_FALSE = Const(False, types.boolean)
 
 
 def keep_counting(function: Function) -> None:
-    """Make the counters of loops with a flag independent of the flag, where nothing behind the loop uses them."""
+    """Make the counters of loops with a flag independent of the flag, where nothing after the loop uses them."""
     stopping = {loop: found for loop in loop_nest(function).loops if (found := _stopping(loop))}
-    behind = _used_behind(function, stopping)
+    after = _used_after(function, stopping)
     for loop, blocks in stopping.items():
         (latch,) = loop.latches
         for phi in loop.header.phis:
             step = _step(phi, latch, blocks)
-            if step is not None and phi not in behind:
-                copy = Instr(step.op, step.args, step.type, step.hint, step.loc)
+            if step is not None and phi not in after:
+                phi.incoming[latch] = copy = Instr(step.op, step.args, step.type, step.hint, step.loc)
                 latch.instrs.append(copy)
-                phi.incoming[latch] = copy
 
 
 def _stopping(loop: Loop) -> set[Block]:
@@ -46,20 +48,14 @@ def _stopping(loop: Loop) -> set[Block]:
         return set()
     (latch,) = loop.latches
     condition = branch.condition
-    flags: tuple[Operand, ...] = (condition,)
-    if isinstance(condition, Instr) and condition.op is operator.and_:
-        flags = condition.args
+    flags = condition.args if isinstance(condition, Instr) and condition.op is operator.and_ else (condition,)
     stopping: set[Block] = set()
     for flag in flags:
         if isinstance(flag, Phi) and flag in loop.header.phis:
             following = flag.incoming[latch]
             if isinstance(following, Phi) and following in latch.phis:
-                stopping |= {pred for pred, operand in following.incoming.items() if _is_false(operand)}
+                stopping |= {pred for pred, operand in following.incoming.items() if operand == _FALSE}
     return stopping
-
-
-def _is_false(operand: Operand) -> bool:
-    return isinstance(operand, Const) and operand.value is False
 
 
 def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
@@ -77,24 +73,13 @@ def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
     return step if phi in step.args and len(constants) == 1 else None
 
 
-def _used_behind(function: Function, loops: Iterable[Loop]) -> set[Operand]:
-    """What of the loops' headers is used outside of the loop, itself or through something the header computes."""
-    around: dict[Operand, Loop] = {value: loop for loop in loops for value in (*loop.header.phis, *loop.header.instrs)}
+def _used_after(function: Function, loops: Iterable[Loop]) -> set[Operand]:
+    """The values of headers that are used outside of the loop, themselves or through another value of the header."""
+    used = uses(function)
     found: set[Operand] = set()
-
-    def note(operand: Operand, block: Block) -> None:
-        if operand in around and block not in around[operand]:
-            found.add(operand)
-
-    for block in function.blocks:
-        for phi in block.phis:
-            for pred, operand in phi.incoming.items():
-                note(operand, pred)
-        for node in (*block.instrs, block.terminator):
-            for operand in operands(node):
-                note(operand, block)
     for loop in loops:
+        found |= {value for value in loop.header.values if any(use.at not in loop for use in used[value])}
         for instr in reversed(loop.header.instrs):
             if instr in found:
-                found.update(operands(instr))
+                found.update(instr.args)
     return found

@@ -26,9 +26,9 @@ from zygote_py.ir.core import (
     Operand,
     Value,
     predecessors,
-    replace_values,
 )
 from zygote_py.ir.edit import remove_incoming, rename_incoming
+from zygote_py.ir.walks import replace_uses, resolved
 
 
 def merge_blocks(function: Function) -> None:
@@ -44,7 +44,7 @@ def merge_blocks(function: Function) -> None:
     if not merger.removed and not merger.replaced:
         return
     function.blocks = [block for block in function.blocks if block not in merger.removed]
-    replace_values(function, merger.replaced)
+    replace_uses(function, merger.replaced)
 
 
 class _Merger:
@@ -115,7 +115,7 @@ class _Merger:
 
     def chosen(self, block: Block, condition: Operand, then: Operand, orelse: Operand) -> Operand | None:
         """What a phi of the two ways is, if that can be said without the branch."""
-        if self.final(then) == self.final(orelse):
+        if resolved(then, self.replaced) == resolved(orelse, self.replaced):
             return then
         match then, orelse:
             case Const(True, types.boolean), Const(False, types.boolean):
@@ -126,8 +126,3 @@ class _Merger:
                 return negated
             case _:
                 return None
-
-    def final(self, operand: Operand) -> Operand:
-        while isinstance(operand, Value) and operand in self.replaced:
-            operand = self.replaced[operand]
-        return operand

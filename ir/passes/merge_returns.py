@@ -19,14 +19,14 @@ from zygote_py.ir.edit import joined, order_blocks
 
 def merge_returns(function: Function) -> None:
     """Give `function` one `Return`, with phis for the values where they differ."""
-    returns = {block: block.terminator for block in function.blocks if isinstance(block.terminator, Return)}
+    returns = dict(function.returns())
     if len(returns) < 2:
         return
     first = next(iter(returns.values()))
     merged = Block(loc=next(iter(returns)).loc)
     values: list[Operand] = []
-    for index, operand in enumerate(first.values):
-        incoming = {block: leave.values[index] for block, leave in returns.items()}
+    for index, operand in enumerate(first.args):
+        incoming = {block: leave.args[index] for block, leave in returns.items()}
         values.append(_merged(merged, incoming, operand.type))
     merged.terminator = Return(tuple(values))
     for block in returns:

@@ -20,51 +20,35 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from zygote_py.ir.core import Function, Operand, Phi, Undef, Value, replace_values
+from zygote_py.ir.core import Function, Operand, Phi, Undef, Value
+from zygote_py.ir.walks import replace, resolved
 
 
 def remove_redundant_phis(function: Function) -> None:
     """Replace every set of phis that has one operand besides itself by that operand."""
     replaced: dict[Value, Operand] = {}
-    pending = [[phi for block in function.blocks for phi in block.phis]]
+    pending = [function.phis()]
     while pending:
         for component in _components(pending.pop(), replaced):
             inner, outer = _split(component, replaced)
             if len(outer) <= 1:
-                for phi in component:
-                    replaced[phi] = outer[0] if outer else Undef(phi.type)
+                replaced |= {phi: outer[0] if outer else Undef(phi.type) for phi in component}
             elif inner:
                 pending.append(inner)
-    if not replaced:
-        return
-    replace_values(function, replaced)
-    for block in function.blocks:
-        block.phis = [phi for phi in block.phis if phi not in replaced]
-
-
-def _resolve(operand: Operand, replaced: dict[Value, Operand]) -> Operand:
-    while isinstance(operand, Value) and operand in replaced:
-        operand = replaced[operand]
-    return operand
+    replace(function, replaced)
 
 
 def _split(component: list[Phi], replaced: dict[Value, Operand]) -> tuple[list[Phi], list[Operand]]:
-    """The phis of a component with no operands outside of it, and the operands outside of it, at most two of them."""
+    """The phis of a component with no operands outside of it, and the operands outside of it."""
     members = set(component)
     inner: list[Phi] = []
-    outer: list[Operand] = []
+    outer: dict[Operand, None] = {}
     for phi in component:
-        is_inner = True
-        for operand in phi.incoming.values():
-            operand = _resolve(operand, replaced)
-            if isinstance(operand, Phi) and operand in members:
-                continue
-            is_inner = False
-            if len(outer) < 2 and operand not in outer:
-                outer.append(operand)
-        if is_inner:
+        outside = [each for each in (resolved(arg, replaced) for arg in phi.args) if each not in members]
+        outer |= dict.fromkeys(outside)
+        if not outside:
             inner.append(phi)
-    return inner, outer
+    return inner, list(outer)
 
 
 def _components(phis: Collection[Phi], replaced: dict[Value, Operand]) -> list[list[Phi]]:
@@ -77,8 +61,8 @@ def _components(phis: Collection[Phi], replaced: dict[Value, Operand]) -> list[l
     found: list[list[Phi]] = []
 
     def used_by(phi: Phi) -> list[Phi]:
-        resolved = (_resolve(operand, replaced) for operand in phi.incoming.values())
-        return [operand for operand in resolved if isinstance(operand, Phi) and operand in members]
+        operands = (resolved(operand, replaced) for operand in phi.args)
+        return [operand for operand in operands if isinstance(operand, Phi) and operand in members]
 
     def enter(phi: Phi) -> None:
         number[phi] = lowest[phi] = len(number)

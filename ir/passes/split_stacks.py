@@ -28,12 +28,12 @@ from zygote_py.ir.core import (
     Type,
     Undef,
     Value,
-    replace_values,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.passes.dead_code import remove_dead_code
 from zygote_py.ir.types import components_of
+from zygote_py.ir.walks import replace_uses
 
 _list_of: Callable[[Type], Type] = types.List
 
@@ -190,18 +190,17 @@ def _split(function: Function, depth: int) -> None:
                 case _:
                     instrs.append(instr)
         block.instrs = list(instrs)
-    for block in function.blocks:
-        if isinstance(block.terminator, Return):
-            _split_result(block, block.terminator, parts, depth)
+    for block, end in function.returns():
+        _split_result(block, end, parts, depth)
     for phi, made_of_it in merges.items():
         for number, part in enumerate(made_of_it):
             part.incoming = {pred: _parts(operand, parts)[number] for pred, operand in phi.incoming.items()}
-    replace_values(function, replacement)
+    replace_uses(function, replacement)
 
 
 def _split_result(block: Block, end: Return, parts: Mapping[Value, tuple[Value, ...]], depth: int) -> None:
     """Let a function return the stacks that one becomes."""
-    (value,) = end.values
+    (value,) = end.args
     if _is_stack(value.type, depth):
         items = _parts(value, parts)
     elif isinstance(value, Instr) and value.op is ops.pack and any(_is_stack(arg.type, depth) for arg in value.args):

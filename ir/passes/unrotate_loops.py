@@ -17,7 +17,7 @@ stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zygote_py.ir.core import (
@@ -28,19 +28,17 @@ from zygote_py.ir.core import (
     Jump,
     Operand,
     Phi,
-    Terminator,
     Value,
-    operands,
     predecessors,
-    replace_values,
+    retarget,
 )
 from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.memory import effect
 from zygote_py.ir.ops import Effect, may_raise
+from zygote_py.ir.walks import Use, replace_uses, uses
 
-# By an instruction or a terminator, or by a phi as the operand of a predecessor; and in which block.
-_Users = dict[Value, list[tuple[Value | Terminator | Block, Block]]]
+_Uses = Mapping[Value, Sequence[Use]]
 
 
 def unrotate_loops(function: Function) -> None:
@@ -53,33 +51,18 @@ def _round(function: Function) -> bool:
     """Change as many loops as one loop nest is good for."""
     nest = loop_nest(function)
     preds = predecessors(function)
-    users = _users(function)
+    used = uses(function)
     touched: set[Block] = set()
     replacement: dict[Value, Operand] = {}
     for loop in reversed(nest.loops):
         if touched.isdisjoint((loop.header, *loop.entering, *loop.latches)):
-            match = _find(loop, preds, users, nest.tree)
+            match = _find(loop, preds, used, nest.tree)
             if match is not None:
                 touched |= _rewrite(function, loop.header, match, replacement)
                 _fold_first_test(function, match, nest, replacement)
                 touched |= set(preds[loop.header]) | {loop.header}
-    replace_values(function, replacement)
+    replace_uses(function, replacement)
     return bool(touched)
-
-
-def _users(function: Function) -> _Users:
-    """Where each value is used: by what, in which block, and for a phi, in its operand for which predecessor."""
-    found: _Users = {}
-    for block in function.blocks:
-        for node in (*block.instrs, block.terminator):
-            for operand in operands(node):
-                if isinstance(operand, Value):
-                    found.setdefault(operand, []).append((node, block))
-        for phi in block.phis:
-            for pred, operand in phi.incoming.items():
-                if isinstance(operand, Value):
-                    found.setdefault(operand, []).append((pred, block))
-    return found
 
 
 @dataclass(eq=False)
@@ -101,7 +84,7 @@ class _Match:
         return first == last
 
 
-def _find(loop: Loop, preds: dict[Block, list[Block]], users: _Users, tree: DominatorTree) -> _Match | None:
+def _find(loop: Loop, preds: dict[Block, list[Block]], used: _Uses, tree: DominatorTree) -> _Match | None:
     """The largest match of tests that decide on entering `loop` and on going round again."""
     for entering in loop.entering:
         for latch in loop.latches:
@@ -109,7 +92,7 @@ def _find(loop: Loop, preds: dict[Block, list[Block]], users: _Users, tree: Domi
             first: Block | None = entering
             last: Block | None = latch
             while first is not None and last is not None and _might_match(first, last, loop):
-                found = _match(first, last, loop, preds, users) or found
+                found = _match(first, last, loop, preds, used) or found
                 first, last = tree.idom[first], tree.idom[last]
             if found is not None:
                 return found
@@ -129,7 +112,7 @@ def _might_match(first: Block, last: Block, loop: Loop) -> bool:
             return False
 
 
-def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]], users: _Users) -> _Match | None:
+def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]], used: _Uses) -> _Match | None:
     match = _Match((first, last))
     if not _match_blocks(match, first, last, loop) or loop.header not in match.exits:
         return None
@@ -150,7 +133,7 @@ def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]
     matched = (set(match.values.values()), set(match.values))
     if not all(_ends_with(block, test) for block, test in zip(match.roots, matched, strict=True)):
         return None
-    return match if _stay_inside(match, users) else None
+    return match if _stay_inside(match, used) else None
 
 
 def _match_blocks(match: _Match, first: Block, last: Block, loop: Loop) -> bool:
@@ -200,36 +183,32 @@ def _match_values(match: _Match, first: Block, last: Block, a: Operand, b: Opera
 def _ends_with(block: Block, test: set[Instr]) -> bool:
     """Whether the instructions of the test can all move to the end of the block."""
     for index, instr in enumerate(block.instrs):
-        if not isinstance(instr, Instr):
-            return False
         if instr not in test:
             continue
         rest = [other for other in block.instrs[index + 1 :] if other not in test]
-        if any(instr in operands(other) for other in rest):
+        if any(instr in other.args for other in rest):
             return False
-        effects = {effect(other) for other in rest if isinstance(other, Instr)}
-        if effect(instr) is Effect.WRITE and (
-            effects - {Effect.PURE} or any(isinstance(other, Instr) and may_raise(other.op) for other in rest)
-        ):
+        effects = {effect(other) for other in rest}
+        if effect(instr) is Effect.WRITE and (effects - {Effect.PURE} or any(may_raise(other.op) for other in rest)):
             return False
         if (effect(instr) is not Effect.PURE or may_raise(instr.op)) and Effect.WRITE in effects:
             return False
     return True
 
 
-def _stay_inside(match: _Match, users: _Users) -> bool:
+def _stay_inside(match: _Match, used: _Uses) -> bool:
     """Whether what the tests compute is used by nothing but the tests and the phis where the two ways meet."""
     tests: set[Value] = set(match.values) | set(match.values.values())
     inside = set(match.blocks) | set(match.blocks.values())
     for test in tests:
-        for user, block in users.get(test, ()):
-            match user:
-                case Block():
-                    fine = user in inside and block in match.exits
-                case Value():
-                    fine = user in tests
+        for use in used.get(test, ()):
+            match use.user:
+                case Phi():
+                    fine = use.at in inside and use.block in match.exits
+                case Instr():
+                    fine = use.user in tests
                 case _:
-                    fine = block in inside
+                    fine = use.block in inside
             if not fine:
                 return False
     # A phi must not get a value of one copy and something else on the other way: there would be no name for it.
@@ -254,11 +233,16 @@ def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[V
     first_root, last_root = match.roots
     made = {block: Block(block.loc) for block in function.blocks if block in match.blocks}
     header = made[last_root]
-    copies: dict[Value, Operand] = {}
+    copies: dict[Operand, Instr] = {
+        instr: Instr(instr.op, (), instr.type, instr.hint, instr.loc, instr.keywords)
+        for last in match.blocks
+        for instr in last.instrs
+        if instr in match.values
+    }
     phis: dict[tuple[Operand, Operand], Phi] = {}
 
     def merged(first: Operand, last: Operand, hint: str) -> Operand:
-        if isinstance(last, Value) and last in copies:
+        if last in copies:
             return copies[last]
         if first == last:
             return first
@@ -268,21 +252,15 @@ def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[V
             header.phis.append(phi)
         return phis[first, last]
 
-    for last in match.blocks:
-        for instr in last.instrs:
-            if isinstance(instr, Instr) and instr in match.values:
-                copies[instr] = Instr(instr.op, (), instr.type, instr.hint, instr.loc, instr.keywords)
     for phi, first, last in list(_meeting(match)):
         phi.incoming[first] = merged(phi.incoming[first], phi.incoming[last], phi.hint)
     for last, first in match.blocks.items():
         copy = made[last]
         for instr in last.instrs:
-            if isinstance(instr, Instr) and instr in match.values:
-                clone = copies[instr]
-                assert isinstance(clone, Instr)
+            if instr in match.values:
                 pairs = zip(match.values[instr].args, instr.args, strict=True)
-                clone.args = tuple(merged(a, b, _hint(a) or _hint(b)) for a, b in pairs)
-                copy.instrs.append(clone)
+                copies[instr].args = tuple(merged(a, b, _hint(a) or _hint(b)) for a, b in pairs)
+                copy.instrs.append(copies[instr])
         old, other = last.terminator, first.terminator
         assert isinstance(old, Branch)
         assert isinstance(other, Branch)
@@ -328,7 +306,12 @@ def _fold_first_test(function: Function, match: _Match, nest: LoopNest, replacem
         return
     header = jump.target
     before = predecessors(function)[first_root]
-    others = [phi for phi in first_root.phis if _is_used_elsewhere(function, phi, header)]
+    used = uses(function)
+    others = [
+        phi
+        for phi in first_root.phis
+        if any(not (use.block is header and isinstance(use.user, Phi)) for use in used[phi])
+    ]
     for phi in header.phis:
         operand = phi.incoming.pop(first_root)
         given = operand.incoming if isinstance(operand, Phi) and operand in first_root.phis else None
@@ -336,26 +319,9 @@ def _fold_first_test(function: Function, match: _Match, nest: LoopNest, replacem
     for old in others:
         new = Phi(old.type, old.hint, old.loc)
         latches = [pred for pred in predecessors(function)[header] if pred is not first_root]
-        new.incoming = dict(old.incoming) | dict.fromkeys(latches, new)
+        new.incoming = old.incoming | dict.fromkeys(latches, new)
         header.phis.append(new)
         replacement[old] = new
     for pred in before:
-        match pred.terminator:
-            case Jump() as leave:
-                leave.target = header
-            case Branch() as branch:
-                branch.then = header if branch.then is first_root else branch.then
-                branch.orelse = header if branch.orelse is first_root else branch.orelse
-            case _:
-                pass
+        retarget(pred, first_root, header)
     function.blocks.remove(first_root)
-
-
-def _is_used_elsewhere(function: Function, value: Phi, header: Block) -> bool:
-    """Whether anything but the phis of `header` uses `value`."""
-    for block in function.blocks:
-        nodes: list[Value | Terminator] = [*block.instrs, block.terminator]
-        nodes += block.phis if block is not header else []
-        if any(value in operands(node) for node in nodes):
-            return True
-    return False

@@ -165,7 +165,7 @@ class Writer:
             case Branch() as branch:
                 branch.condition = self.condition(block) if condition is None else condition
             case Return() as leave:
-                leave.values = tuple(
+                leave.args = tuple(
                     self.ssa.read(variable, block) for variable in (*FLOATS, *WHOLE, *SINGLES, "p", "u_set")
                 )
 

@@ -150,7 +150,7 @@ def test_defaults_and_globals():
     ir = function("function f(%x: f64, %y: f64, %z: f64) -> f64\nb0:\n  %t = mul %x, %y : f64\n  return %t")
     ir.blocks[0].instrs[0].op = lambda x, y: x * y
     ir.blocks[0].instrs.append(Instr(twice, (ir.blocks[0].instrs[0],), ir.params[0].type, "twice"))
-    ir.blocks[0].terminator.values = (ir.blocks[0].instrs[1],)
+    ir.blocks[0].terminator.args = (ir.blocks[0].instrs[1],)
     emitted = emit(ir, name="f", defaults={"y": float("inf"), "z": 0.5})
     assert "def f(x, y=default_y, z=0.5):" in emitted.source
     assert load(emitted)(1.0) == float("inf")

@@ -29,7 +29,7 @@ def test_constants_in_text(type: Type) -> None:
         block.terminator = Return((Const(complex(real, imag), type),))
         function = Function("f", [], [block])
         (read,) = parse(text(function))
-        (back,) = read.entry.terminator.values  # type: ignore[union-attr]
+        (back,) = read.entry.terminator.args  # type: ignore[union-attr]
         assert repr(back.value) == repr(complex(real, imag))
         assert text(read) == text(function)
 
@@ -53,7 +53,7 @@ def folded(op: Callable[..., object], args: tuple[Operand, ...], type: Type) -> 
     block.terminator = Return((instr,))
     function = Function("f", [arg for arg in args if isinstance(arg, Param)], [block])
     fold_constants(function)
-    (result,) = block.terminator.values
+    (result,) = block.terminator.args
     return result
 
 

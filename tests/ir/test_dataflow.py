@@ -1,7 +1,25 @@
 from test_dominators import graph
 
-from zygote_py.ir.dataflow import Meet, gen_kill, liveness, solve
+from zygote_py.ir.dataflow import intersection, liveness, reach, solve
 from zygote_py.ir.parse import parse
+
+
+def gen_kill(gen, kill):
+    return lambda block, facts: gen.get(block, 0) | facts & ~kill.get(block, 0)
+
+
+def test_reach_gives_each_once_and_follows_what_was_met_last():
+    following = {1: (2, 3), 2: (4,), 3: (1, 5), 4: (5,), 5: ()}
+    assert list(reach([1], following.__getitem__)) == [1, 2, 3, 5, 4]
+    assert list(reach([3, 1], following.__getitem__, stop=[5])) == [3, 1, 2, 4]
+    assert list(reach([], following.__getitem__)) == []
+
+
+def test_reach_asks_for_what_follows_only_when_the_next_is_wanted():
+    asked = []
+    found = reach([0], lambda n: asked.append(n) or [n + 1])  # endless
+    assert (next(found), next(found), next(found)) == (0, 1, 2)
+    assert asked == [0, 1]
 
 
 def test_union_and_intersection_forward():
@@ -10,7 +28,7 @@ def test_union_and_intersection_forward():
     transfer = gen_kill({b[0]: 0b001, b[1]: 0b010, b[2]: 0b100}, {b[2]: 0b001})
     some = solve(function, transfer, start=0, top=0)
     assert (some.before[b[3]], some.after[b[2]]) == (0b111, 0b100)
-    every = solve(function, transfer, start=0, top=0b111, meet=Meet.INTERSECTION)
+    every = solve(function, transfer, start=0, top=0b111, meet=intersection)
     assert every.before[b[3]] == 0
     assert every.before[b[1]] == 0b001
 
@@ -18,7 +36,7 @@ def test_union_and_intersection_forward():
 def test_intersection_around_a_loop():
     function = graph((1,), (2, 3), (1,), ())
     b = function.blocks
-    found = solve(function, gen_kill({b[0]: 1, b[2]: 2}, {}), start=0, top=3, meet=Meet.INTERSECTION)
+    found = solve(function, gen_kill({b[0]: 1, b[2]: 2}, {}), start=0, top=3, meet=intersection)
     assert [found.before[block] for block in b] == [0, 1, 1, 1]
 
 
@@ -69,3 +87,34 @@ b3:
     assert live.after(b3) == []
     assert live.is_live_after(r2, b2)
     assert not live.is_live_after(r2, b1)
+
+
+def test_liveness_of_some_values_with_other_reads():
+    (function,) = parse("""\
+function f(%x: f64, %n: i64) -> f64
+b0:
+  %c = gt %n, 0 : bool
+  branch %c, b1, b2
+b1:
+  %y = mul %x, %x : f64
+  jump b3
+b2:
+  %z = neg %x : f64
+  jump b3
+b3:
+  %r: f64 = phi b1: %y, b2: %z
+  return %r
+""")
+    b0, b1, b2, b3 = function.blocks
+    x, n = function.params
+    (y,), (r,) = b1.instrs, b3.phis
+    some = liveness(function, number={x: 0, y: 1})
+    assert some.after(b0) == [x]
+    assert some.after(b1) == []  # the phi does not count
+    assert liveness(function, number={x: 0, y: 1, r: 2}).after(b1) == [y]
+    assert liveness(function, reads=lambda node: ()).after(b0) == []
+    on_edge = liveness(function, reads=lambda node: (), on_edge={(b1, b3): [n]})
+    assert set(on_edge.before(b0)) == {n}
+    assert set(on_edge.after(b2)) == {b2.instrs[0]}
+    assert set(liveness(function, order=[b0, b1, b3]).before(b0)) == {x, n}
+    assert b2 not in liveness(function, order=[b0, b1, b3]).live_in

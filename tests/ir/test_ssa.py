@@ -66,7 +66,7 @@ def test_what_is_read_before_it_turns_out_to_be_trivial_is_substituted():
     b2.terminator = Return((read,))
     ssa.finish()
     assert used.args == (x, x)
-    assert b2.terminator.values == (x,)
+    assert b2.terminator.args == (x,)
     assert not b1.phis
 
 

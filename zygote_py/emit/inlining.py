@@ -19,7 +19,7 @@ from numba import types
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
 from zygote_py.ir import memory, ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value, operands
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
 
 # An expression gets no wider than about this; longer lines are hard to read.
 WIDTH = 64
@@ -68,7 +68,7 @@ def choose_statements(
                 continue
             if chooser.is_root(instr):
                 roots[block].append(instr)
-        chooser.take(operands(block.terminator))
+        chooser.take(block.terminator.args)
         if block in at_end:
             # The copies on the edge into the loop stand before its `for`.
             for copy in variables.copies.get((block, block.successors[0]), []):
@@ -97,8 +97,8 @@ def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[
                 count(phi.incoming.values(), 2)
         for instr in block.instrs:
             if instr not in removed:
-                count(operands(instr), 1)
-        count(operands(block.terminator), 1)
+                count(instr.args, 1)
+        count(block.terminator.args, 1)
     for found in ranges.values():
         counts[found.removed[0]] = 0  # the condition, which the branch uses
         count((found.start, found.bound), 1)

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from zygote_py.emit.ranges import Range
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Undef, Value, operands
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Terminator, Undef, Value
+from zygote_py.ir.dataflow import liveness
 from zygote_py.ir.loops import LoopNest
 
 T = TypeVar("T")
@@ -210,14 +211,14 @@ class _Webs:
         entry = 0
         for block in function.blocks:
             live = leaving[block]
-            for operand in operands(block.terminator):
+            for operand in block.terminator.args:
                 if isinstance(operand, Value):
                     live |= 1 << number[operand]
             for instr in reversed(self.order[block]):
                 index = number[instr]
                 live &= ~(1 << index)
                 self.after[index] = live
-                for operand in operands(instr):
+                for operand in instr.args:
                     if isinstance(operand, Value) and instr not in removed:
                         live |= 1 << number[operand]
             together = live
@@ -307,48 +308,14 @@ def _bits(found: Range, number: Mapping[Value, int], other: Operand | None = Non
 
 def live_out(
     function: Function, number: Mapping[Value, int], ranges: Mapping[Block, Range], removed: Collection[Value]
-) -> dict[Block, int]:
+) -> Mapping[Block, int]:
     """What is live at the end of every block: used later, or by a phi on an edge from there. Bits by `number`.
 
     The bounds of `ranges` are read where their loops start, and only there.
     """
-    used: dict[Block, int] = {}
-    defined: dict[Block, int] = {}
-    leaving: dict[Block, int] = dict.fromkeys(function.blocks, 0)
-    preds: dict[Block, list[Block]] = {block: [] for block in function.blocks}
-    for block in function.blocks:
-        before = inside = 0
-        for phi in block.phis:
-            inside |= 1 << number[phi]
-            for pred, operand in phi.incoming.items():
-                if isinstance(operand, Value):
-                    leaving[pred] |= 1 << number[operand]
-        for node in (*block.instrs, block.terminator):
-            for operand in () if node in removed else operands(node):
-                if isinstance(operand, Value) and not inside >> (index := number[operand]) & 1:
-                    before |= 1 << index
-            if isinstance(node, Value):
-                inside |= 1 << number[node]
-        used[block], defined[block] = before, inside
-        for successor in block.successors:
-            preds[successor].append(block)
-    for found in ranges.values():
-        leaving[found.entering] |= _bits(found, number)
-    entering = {block: used[block] | leaving[block] & ~defined[block] for block in function.blocks}
-    work = list(function.blocks)
-    waiting = set(work)
-    while work:
-        block = work.pop()
-        waiting.discard(block)
-        for pred in preds[block]:
-            grown = leaving[pred] | entering[block]
-            if grown == leaving[pred]:
-                continue
-            leaving[pred] = grown
-            before = used[pred] | grown & ~defined[pred]
-            if before != entering[pred]:
-                entering[pred] = before
-                if pred not in waiting:
-                    waiting.add(pred)
-                    work.append(pred)
-    return leaving
+    starting = {(found.entering, header): (found.start, found.bound) for header, found in ranges.items()}
+
+    def reads(node: Instr | Terminator) -> tuple[Operand, ...]:
+        return () if node in removed else node.args
+
+    return liveness(function, number=number, reads=reads, on_edge=starting).live_out

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.emit.structure import Endless, Guarded, If, Loop, Region
-from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value, operands
+from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import CountedLoop, LoopNest, counted
 from zygote_py.ir.loops import Loop as NaturalLoop
 
@@ -85,10 +85,10 @@ def _uses(function: Function) -> dict[Value, list[Use]]:
                 if isinstance(operand, Value):
                     found.setdefault(operand, []).append((pred, phi))
         for instr in block.instrs:
-            for operand in operands(instr):
+            for operand in instr.args:
                 if isinstance(operand, Value):
                     found.setdefault(operand, []).append((block, instr))
-        for operand in operands(block.terminator):
+        for operand in block.terminator.args:
             if isinstance(operand, Value):
                 found.setdefault(operand, []).append((block, None))
     return found

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from zygote_py.emit.inlining import is_movable
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Jump, Phi, Value, operands
+from zygote_py.ir.core import Block, Function, Instr, Jump, Phi, Value
 from zygote_py.ir.errors import InternalError
 
 Order = Mapping[Block, Sequence[Instr]]
@@ -25,7 +25,7 @@ def schedule(function: Function) -> Order:
     users: dict[Value, list[Value | None]] = {}
     for block in function.blocks:
         for node in (*block.phis, *block.instrs, block.terminator):
-            for operand in operands(node):
+            for operand in node.args:
                 if isinstance(operand, Value):
                     users.setdefault(operand, []).append(node if isinstance(node, Value) else None)
     return {block: _scheduled(block, users) for block in function.blocks}

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
-from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value, operands
+from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value
+from zygote_py.ir.dataflow import solve
 
 
 def share_by_hint(
@@ -64,6 +65,9 @@ class _Step(NamedTuple):
     uses: int
 
 
+_NOTHING = _Step(0, 0)
+
+
 class _Liveness:
     """`after[i]` is what is live right after an assignment of the variable `i`, over all its assignments."""
 
@@ -72,23 +76,36 @@ class _Liveness:
     ) -> None:
         self.variables = variables
         self.inlined = statements.inlined
-        self.ranges = ranges
         printed = {root for roots in statements.roots.values() for root in roots}
         used = (value for value in function.values() if value in printed or isinstance(value, Param | Phi))
         self.order = list(dict.fromkeys(variables.of[value] for value in used))
         self.number = {variable: index for index, variable in enumerate(self.order)}
         self.after = [0] * len(self.order)
-        steps = {block: list(self._steps(block, statements)) for block in function.blocks}
-        entering = self._solve(function, steps)
-        for block in function.blocks:
-            live = self._leaving(block, entering, record=True)
+        steps = {block: list(self._steps(block, statements, ranges)) for block in function.blocks}
+        bounds = {(found.entering, header): self._bits((found.start, found.bound)) for header, found in ranges.items()}
+        edges = {edge: self._edge(edge) for edge in variables.copies}
+
+        def at_end(block: Block, successor: Block, live: int) -> int:
+            """What is live before the copies on an edge, where `live` is at the beginning of the successor."""
+            copies = edges.get((block, successor), _NOTHING)
+            return (live | bounds.get((block, successor), 0)) & ~copies.defines | copies.uses
+
+        def at_start(block: Block, live: int) -> int:
+            for step in reversed(steps[block]):
+                live = live & ~step.defines | step.uses
+            return live
+
+        found = solve(function, at_start, start=0, top=0, forward=False, edge=at_end)
+        for (block, successor), copies in edges.items():
+            self._define(copies.defines, found.before[successor] | bounds.get((block, successor), 0))
+        for block, live in found.after.items():
             for step in reversed(steps[block]):
                 self._define(step.defines, live)
                 live = live & ~step.defines | step.uses
-        at_start = entering[function.entry]
+        given = found.before[function.entry]
         for variable in (*(variables.of[param] for param in function.params), *variables.zeros):
-            at_start |= 1 << self.number[variable]
-        self._define(at_start, at_start)
+            given |= 1 << self.number[variable]
+        self._define(given, given)
 
     def _bits(self, found: tuple[Operand, ...]) -> int:
         bits = 0
@@ -99,13 +116,19 @@ class _Liveness:
                 bits |= 1 << self.number[self.variables.of[operand]]
         return bits
 
-    def _steps(self, block: Block, statements: Statements) -> Iterator[_Step]:
+    def _steps(self, block: Block, statements: Statements, ranges: Mapping[Block, Range]) -> Iterator[_Step]:
         for instr in statements.roots[block]:
             yield _Step(self._bits((instr,)), self._bits(instr.args))
-        if block not in self.ranges:
-            yield _Step(0, self._bits(operands(block.terminator)))
-            return
-        yield _Step(self._bits((self.ranges[block].phi,)), 0)
+        if block in ranges:
+            yield _Step(self._bits((ranges[block].phi,)), 0)
+        else:
+            yield _Step(0, self._bits(block.terminator.args))
+
+    def _edge(self, edge: tuple[Block, Block]) -> _Step:
+        """The copies on an edge, which happen at once."""
+        copies = self.variables.copies[edge]
+        defines = sum(1 << self.number[target] for target in {copy.target for copy in copies})
+        return _Step(defines, self._bits(tuple(copy.source for copy in copies)))
 
     def _define(self, defined: int, live: int) -> None:
         rest = defined
@@ -113,49 +136,3 @@ class _Liveness:
             bit = rest & -rest
             rest ^= bit
             self.after[bit.bit_length() - 1] |= (live | defined) & ~bit
-
-    def _leaving(self, block: Block, entering: Mapping[Block, int], record: bool = False) -> int:
-        """What is live at the end of `block`, before the copies on its edges."""
-        live = 0
-        for successor in block.successors:
-            copies = self.variables.copies.get((block, successor), ())
-            defined = uses = 0
-            for copy in copies:
-                defined |= 1 << self.number[copy.target]
-                uses |= self._bits((copy.source,))
-            after = entering[successor]
-            if successor in self.ranges and self.ranges[successor].entering is block:
-                found = self.ranges[successor]
-                after |= self._bits((found.start, found.bound))
-            if record and defined:
-                self._define(defined, after)
-            live |= after & ~defined | uses
-        return live
-
-    def _solve(self, function: Function, steps: Mapping[Block, list[_Step]]) -> dict[Block, int]:
-        entering = dict.fromkeys(function.blocks, 0)
-        summary: dict[Block, tuple[int, int]] = {}
-        preds: dict[Block, list[Block]] = {block: [] for block in function.blocks}
-        for block in function.blocks:
-            defines = uses = 0
-            for step in reversed(steps[block]):
-                uses = uses & ~step.defines | step.uses
-                defines |= step.defines
-            summary[block] = (defines, uses)
-            for successor in block.successors:
-                preds[successor].append(block)
-        work = list(function.blocks)
-        waiting = set(work)
-        while work:
-            block = work.pop()
-            waiting.discard(block)
-            defines, uses = summary[block]
-            before = self._leaving(block, entering) & ~defines | uses
-            if before == entering[block]:
-                continue
-            entering[block] = before
-            for pred in preds[block]:
-                if pred not in waiting:
-                    waiting.add(pred)
-                    work.append(pred)
-        return entering

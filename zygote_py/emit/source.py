@@ -30,7 +30,7 @@ from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import structure
 from zygote_py.emit.tidy import tidy
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value, operands
+from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.python_text import is_identifier, one_line, place_text
@@ -153,7 +153,7 @@ def _passed_on(function: Function) -> frozenset[Value]:
             if isinstance(node, Return) or (
                 isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
             ):
-                passed.update(each for each in operands(node) if isinstance(each, Instr) and each.op is ops.stack)
+                passed.update(each for each in node.args if isinstance(each, Instr) and each.op is ops.stack)
     return frozenset(passed)
 
 

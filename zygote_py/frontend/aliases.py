@@ -28,10 +28,8 @@ from zygote_py.ir.core import (
     Instr,
     Loc,
     Operand,
-    Return,
     Routine,
     Value,
-    operands,
 )
 from zygote_py.ir.memory import Memory, has_memory
 from zygote_py.ir.routines import find_effects
@@ -81,13 +79,7 @@ def check_copied(function: Function, copied: Sequence[tuple[Operand, Operand, Lo
 
 def _leave_together(function: Function, memory: Memory, array: Operand, copy: Operand) -> bool:
     """Whether a copy is returned, and the array is an argument, a part of one, or returned, too."""
-    returned = {
-        memory.root(value)
-        for block in function.blocks
-        if isinstance(block.terminator, Return)
-        for value in block.terminator.values
-        if has_memory(value.type)
-    }
+    returned = {memory.root(value) for _, end in function.returns() for value in end.args if has_memory(value.type)}
     root = memory.root(array)
     return memory.root(copy) in returned and root is not None and (root in returned or bool(memory.seen_outside(root)))
 
@@ -99,12 +91,10 @@ def _is_ignored(routine: Routine) -> bool:
 def _copy_results(routine: Routine) -> None:
     function = routine.function
     memory = Memory(function)
-    foreign = any(isinstance(i, Instr) and isinstance(i.op, Foreign) for block in function.blocks for i in block.instrs)
+    foreign = any(isinstance(instr.op, Foreign) for instr in function.instrs())
     shared = [param for number, param in enumerate(function.params) if number in routine.shares]
-    for block in function.blocks:
-        if not isinstance(block.terminator, Return):
-            continue
-        (value,) = block.terminator.values
+    for block, end in function.returns():
+        (value,) = end.args
         packed = isinstance(value, Instr) and value.op is ops.pack
         items = list(value.args) if packed and isinstance(value, Instr) else [value]
         for number, item in enumerate(items):
@@ -121,7 +111,7 @@ def _copy_results(routine: Routine) -> None:
         if packed:
             whole = Instr(ops.pack, tuple(items), types.Tuple(tuple(item.type for item in items)))
             block.instrs.append(whole)
-        block.terminator.values = (whole,)
+        end.args = (whole,)
 
 
 def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iterator[tuple[Instr, Operand, Instr, str]]:
@@ -177,11 +167,11 @@ def _is_read_after_write(function: Function, memory: Memory, instr: Instr, sourc
         for value in block.instrs[place:]:
             if value is instr:
                 break  # made anew
-            if written and any(has_memory(arg.type) and memory.root(arg) is root for arg in operands(value)):
+            if written and any(has_memory(arg.type) and memory.root(arg) is root for arg in value.args):
                 return True
             written = written or value in writers
         else:
-            if written and any(memory.root(arg) is root for arg in operands(block.terminator) if has_memory(arg.type)):
+            if written and any(memory.root(arg) is root for arg in block.terminator.args if has_memory(arg.type)):
                 return True
             for successor in block.successors:
                 if written and any(

@@ -9,12 +9,13 @@ depend on how a version of Python lays out its bytecode: a branch's `then` first
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Undef, Value, operands, replace_values
+from zygote_py.ir.core import Block, Function, Instr, Operand, Undef, Value
+from zygote_py.ir.dataflow import reach
+from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import effect
 from zygote_py.ir.ops import Effect, may_raise
+from zygote_py.ir.walks import replace_uses, resolved
 
 
 def clean_up(function: Function) -> None:
@@ -32,35 +33,21 @@ def _remove_trivial_phis(function: Function) -> bool:
             others = {operand for operand in phi.incoming.values() if operand is not phi}
             if len(others) == 1:
                 (operand,) = others
-                if operand.type == phi.type and not _leads_to(operand, phi, replacement):
+                if operand.type == phi.type and resolved(operand, replacement) is not phi:
                     replacement[phi] = operand
             elif not others:
                 replacement[phi] = Undef(phi.type)
     for block in function.blocks:
         block.phis = [phi for phi in block.phis if phi not in replacement]
-    replace_values(function, replacement)
+    replace_uses(function, replacement)
     return bool(replacement)
 
 
-def _leads_to(operand: Operand, phi: Phi, replacement: dict[Value, Operand]) -> bool:
-    while isinstance(operand, Value) and operand in replacement:
-        operand = replacement[operand]
-    return operand is phi
-
-
 def _remove_unused(function: Function) -> None:
-    used: set[Value] = set()
-    pending: list[Operand] = []
+    starts: list[Operand] = []
     for block in function.blocks:
-        pending += operands(block.terminator)
-        for instr in block.instrs:
-            if not _is_idle(instr):
-                pending.append(instr)
-    while pending:
-        operand = pending.pop()
-        if isinstance(operand, Value) and operand not in used:
-            used.add(operand)
-            pending += operands(operand)
+        starts += (*block.terminator.args, *(instr for instr in block.instrs if not _is_idle(instr)))
+    used = set(reach(starts, lambda operand: operand.args if isinstance(operand, Value) else ()))
     for block in function.blocks:
         block.phis = [phi for phi in block.phis if phi in used]
         block.instrs = [instr for instr in block.instrs if instr in used]
@@ -70,32 +57,14 @@ def _order_blocks(function: Function) -> None:
     """Put the blocks into the reverse postorder of a walk that takes the ways out of loops first: they come last."""
     nest = loop_nest(function)
 
-    def ways(block: Block) -> Iterator[Block]:
+    def ways(block: Block) -> list[Block]:
         def loops_left(to: Block) -> int:
-            count, loop = 0, nest.innermost(block)
-            while loop is not None and to not in loop:
-                count, loop = count + 1, loop.parent
-            return count
+            return sum(to not in loop for loop in nest.around(block))
 
-        there = list(block.successors)
-        there.reverse()
-        there.sort(key=lambda to: -loops_left(to))
-        return iter(there)
+        return sorted(block.successors, key=loops_left)
 
-    order: list[Block] = []
-    seen = {function.entry}
-    stack = [(function.entry, ways(function.entry))]
-    while stack:
-        block, rest = stack[-1]
-        following = next((to for to in rest if to not in seen), None)
-        if following is None:
-            order.append(block)
-            stack.pop()
-        else:
-            seen.add(following)
-            stack.append((following, ways(following)))
-    function.blocks = order[::-1]
+    function.blocks = reverse_postorder(function, ways)
 
 
-def _is_idle(instr: Value) -> bool:
-    return isinstance(instr, Instr) and effect(instr) is not Effect.WRITE and not may_raise(instr.op)
+def _is_idle(instr: Instr) -> bool:
+    return effect(instr) is not Effect.WRITE and not may_raise(instr.op)

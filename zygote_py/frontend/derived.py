@@ -25,14 +25,13 @@ from zygote_py.ir.core import (
     Instr,
     Operand,
     Param,
-    Return,
     Routine,
     Type,
     Value,
-    replace_values,
 )
 from zygote_py.ir.passes.copy_propagation import copied
 from zygote_py.ir.types import components_of
+from zygote_py.ir.walks import replace_uses
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
@@ -100,17 +99,16 @@ def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -
         function.params += leaves
         if leaves:
             replaced[param] = _whole(param.type, iter(leaves), made)
-    replace_values(function, replaced)
+    replace_uses(function, replaced)
     function.entry.instrs[:0] = made
     for instr in function.entry.instrs:
-        if isinstance(instr, Instr) and isinstance(own := copied(instr), Param) and instr.hint:
+        if isinstance(own := copied(instr), Param) and instr.hint:
             own.hint = instr.hint  # what the function called it
     name_apart(function.params)
-    for block in function.blocks:
-        if isinstance(block.terminator, Return):
-            (value,) = block.terminator.values
-            leaves_ = tuple(_leaves(block, value, typed.return_type))
-            block.terminator = Return((_flat(block, leaves_, typed.return_type),))
+    for block, end in function.returns():
+        (value,) = end.args
+        leaves_ = tuple(_leaves(block, value, typed.return_type))
+        end.args = (_flat(block, leaves_, typed.return_type),)
     function.name = typed.name
     passes.run(function, passes.CLEAN_UP)
     return function
