@@ -20,7 +20,7 @@ from zygote_py.adjoints.activity import Activity
 from zygote_py.adjoints.calls import Call
 from zygote_py.adjoints.kinds import has_shadow, is_list, is_number
 from zygote_py.ir import ops
-from zygote_py.ir.core import CameFrom, Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
+from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import is_view
 

@@ -20,7 +20,7 @@ from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, is_scalar,
 from zygote_py.ir.arrays.loops import INDEX, Nest
 from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
 from zygote_py.ir.arrays.writer import Writer
-from zygote_py.ir.core import Block, Branch, CameFrom, Const, Function, Instr, Jump, Operand, Phi
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.memory import Memory, Order
 
 _PLACES = types.Array(INDEX, 1, "C")
