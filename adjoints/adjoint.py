@@ -164,7 +164,7 @@ class _Builder:
         for operand, d in self.from_phis.pop(block, ()):
             self._add(operand, d)
         for instr in reversed(block.instrs):
-            if isinstance(instr, Instr) and self._works(instr):
+            if self._works(instr):
                 self._pull_back(instr)
         self._pull_back_phis(block)
         for value in tuple(self.written):
@@ -243,9 +243,7 @@ class _Builder:
         seen = set(pending)
         while pending:
             block = pending.pop()
-            if self._has_active_phi(block) or any(
-                isinstance(instr, Instr) and self._works(instr) for instr in block.instrs
-            ):
+            if self._has_active_phi(block) or any(self._works(instr) for instr in block.instrs):
                 return True
             for pred in self.preds[block]:
                 if pred is not dominator and pred not in seen:

@@ -62,7 +62,7 @@ def _views_of(routine: Routine) -> _Views:
     while pending:
         function = pending.pop().function
         complete = complete and bool(function.blocks)  # one that is being made has none yet
-        for instr in _instrs(function):
+        for instr in function.instrs():
             inexact = instr.op is ops.view and not is_exact(instr)
             shows |= inexact
             makes |= inexact and _is_real(instr)
@@ -85,7 +85,7 @@ def check_views(
     """
     views: list[Instr] = []
     calls: list[Instr] = []
-    for instr in _instrs(function):
+    for instr in function.instrs():
         if instr.op is ops.view and not is_exact(instr):
             views.append(instr)
         elif isinstance(instr.op, Routine) and _views_of(instr.op).shows:
@@ -186,7 +186,7 @@ def _may_show_bytes(type: Type) -> bool:
 def _check_writes(function: Function, memory: Memory, taint: _Taint, makers: Collection[Instr]) -> None:
     """Refuse to write the bytes of numbers that carry a derivative through a view of them as others."""
     roots = {memory.root(made) for made in makers if has_memory(made.type)}
-    for instr in _instrs(function):
+    for instr in function.instrs():
         for target in _written(instr):
             root = memory.root(target)
             if root not in roots or not (taint.varies(target) or taint.holds(target)):
@@ -232,7 +232,3 @@ def _is_original(target: Operand) -> bool:
             case _:
                 return False
     return True
-
-
-def _instrs(function: Function) -> list[Instr]:
-    return [instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr)]

@@ -82,7 +82,7 @@ def copies_of_written(routine: Routine) -> list[tuple[int, Type]]:
     Of an array that it never reads, it does not matter what it holds: it is not among them.
     """
     memory = Memory(routine.function)
-    read = {memory.root(arg) for instr in _instructions(routine.function) for arg in reads(instr)}
+    read = {memory.root(arg) for instr in routine.function.instrs() for arg in reads(instr)}
     params = routine.function.params
     return [
         (number, copied_type(params[number].type))
@@ -186,7 +186,7 @@ def check_repeatable(routine: Routine) -> None:
             "def",
         )
     for function in (routine.function, *(other.function for other in routines_of(routine.function))):
-        for instr in _instructions(function):
+        for instr in function.instrs():
             if draws(instr):
                 raise refuse(
                     "what has a checkpoint draws random numbers, which would be others when it runs again",
@@ -233,13 +233,6 @@ def _is_apart(base: Instr) -> bool:
         case Instr(op=ops.getitem, args=(Instr(op=Routine() as routine), Const())):
             return routine.runs_again or routine.schedule is not None
     return is_fresh(base)
-
-
-def _instructions(function: Function) -> Iterator[Instr]:
-    for block in function.blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                yield instr
 
 
 def emit(block: Block, op: ops.Op, args: Sequence[Operand], kind: Type, hint: str = "") -> Instr:

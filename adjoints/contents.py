@@ -29,8 +29,6 @@ def keep_contents(function: Function, activity: Activity) -> Kept:
     behind: dict[Value, list[Instr]] = {}
     for block in function.blocks:
         for instr in block.instrs:
-            if not isinstance(instr, Instr):
-                continue
             for operand, made_by in _needed(instr, activity, function):
                 if (instr, operand) in kept or not memory.may_be_written_after(made_by or instr, (operand,)):
                     continue

@@ -83,7 +83,7 @@ class Dependences:
         self._made: dict[tuple[Routine, frozenset[int]], Routine] = {}
         # A real part that is written to is half of what stands there.
         self.overwrites = not any(
-            isinstance(instr, Instr) and instr.op in _PARTS and isinstance(instr.type, types.Array)
+            instr.op in _PARTS and isinstance(instr.type, types.Array)
             for each in (function, *(routine.function for routine in routines))
             for block in each.blocks
             for instr in block.instrs
@@ -193,7 +193,6 @@ class _Builder:
         for block in dominator_tree(self._function).order:
             self._out = []
             for instr in block.instrs:
-                assert isinstance(instr, Instr)
                 if isinstance(instr.op, Routine) and instr.op.rule is None and self._is_traced(instr):
                     self._call(instr)
                 else:

@@ -315,7 +315,7 @@ def calls_with_cases(
                     items.setdefault(whole, []).append(instr)
     for block in primal.blocks:
         for instr in block.instrs:
-            if not isinstance(instr, Instr) or not isinstance(instr.op, Routine):
+            if not isinstance(instr.op, Routine):
                 continue
             passes = range(len(instr.args)) if instr.op.passes is None else instr.op.passes
             active = frozenset(n for n in passes if instr.args[n] in activity and can_have_adjoint(instr.args[n].type))

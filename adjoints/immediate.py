@@ -116,7 +116,7 @@ class ImmediateLoops:
 
     @staticmethod
     def _has_calls(loop: Loop) -> bool:
-        return any(isinstance(i, Instr) and isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
+        return any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
 
     def _shape(self, loop: Loop) -> Immediate | None:
         """The reverse of a loop, if it has the usual form."""
@@ -229,7 +229,6 @@ class ImmediateLoops:
             root
             for block in loop.order
             for instr in block.instrs
-            if isinstance(instr, Instr)
             for arg in reads(instr)
             if (root := self._memory.root(arg)) is not None
         }

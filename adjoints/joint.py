@@ -347,8 +347,7 @@ class _Join:
         """Tell which values of the forward sweep the reverse sweep needs, and where."""
         for block in self.reverse.function.blocks:
             for instr in block.instrs:
-                if isinstance(instr, Instr):
-                    self._demand_all(instr.args, block)
+                self._demand_all(instr.args, block)
             for phi in block.phis:
                 for pred, operand in phi.incoming.items():
                     self._demand_all((operand,), pred)
@@ -394,9 +393,9 @@ class _Join:
     def _just_read(self, write: Write, args: tuple[Operand, ...]) -> Instr | None:
         """What is overwritten, if it was read before in the same block."""
         for instr in reversed(write.block.instrs[: write.block.instrs.index(write.instr)]):
-            if isinstance(instr, Instr) and instr.op is ops.getitem and instr.args == args:
+            if instr.op is ops.getitem and instr.args == args:
                 return instr
-            if isinstance(instr, Instr) and any(self.memory.may_share(each, args[0]) for each in writes(instr)):
+            if any(self.memory.may_share(each, args[0]) for each in writes(instr)):
                 return None
         return None
 
@@ -435,8 +434,7 @@ class _Join:
         start = self.alphas.preludes(block)
         instrs = block.instrs[:start]
         for instr in block.instrs[start:]:
-            reversed_of = instr.origin if isinstance(instr, Instr) else None
-            origin = None if reversed_of is None else places.get(self.forward.values[reversed_of])
+            origin = None if instr.origin is None else places.get(self.forward.values[instr.origin])
             while origin is not None and pending and places[pending[-1][0].instr] >= origin:
                 instrs.append(put_back())
             instrs.append(instr)

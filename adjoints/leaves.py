@@ -55,7 +55,7 @@ def expose_results(function: Function) -> None:
         )
         for block in function.blocks
         for instr in block.instrs
-        if isinstance(instr, Instr) and isinstance(instr.type, types.BaseTuple) and _is_taken_apart(instr)
+        if isinstance(instr.type, types.BaseTuple) and _is_taken_apart(instr)
     }
     _replace_reads(function, parts)
     for block in function.blocks:

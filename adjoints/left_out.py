@@ -170,7 +170,7 @@ class _Problem:
                 self._define(param, param, entry)
         for block in self._order:
             for instr in block.instrs:
-                if isinstance(instr, Instr) and instr in self.bits:
+                if instr in self.bits:
                     self._find_access(instr, block)
             if isinstance(block.terminator, Return):
                 for operand in self._results(block.terminator):
@@ -221,7 +221,7 @@ class _Problem:
                 found[block].append(_Event(0, uses))
             for instr in reversed(block.instrs):
                 bit = self.bits.get(instr, 0)
-                if not bit or not isinstance(instr, Instr):
+                if not bit:
                     continue
                 used = list(self._used(instr, below))
                 uses = self._bits_of(used) | seen.get(instr, 0)

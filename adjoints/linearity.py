@@ -126,7 +126,6 @@ class _Look:
                 for phi in block.phis:
                     self._set(phi, self._joined(tuple(phi.incoming.values())))
                 for instr in block.instrs:
-                    assert isinstance(instr, Instr)
                     self._step(instr)
                 match block.terminator:
                     case Branch(condition) if self._of(condition) in (LINEAR, OTHER):

@@ -54,7 +54,7 @@ from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import Memory, has_memory, is_view, writes
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop, replace_loop
 from zygote_py.ir.routines import find_effects
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import replace, replace_uses
 
 INT = types.int64
 
@@ -100,15 +100,7 @@ def divide_loops(function: Function) -> list[Routine]:
     while (found := _marked(function)) is not None:
         loop, mark = found
         made += _Division(function, loop, mark).divide()
-    marks: dict[Value, Operand] = {
-        instr: instr.args[0]
-        for block in function.blocks
-        for instr in block.instrs
-        if isinstance(instr, Instr) and _is_mark(instr)
-    }
-    replace_uses(function, marks)
-    for block in function.blocks:
-        block.instrs = [instr for instr in block.instrs if instr not in marks]
+    replace(function, {instr: instr.args[0] for instr in function.instrs() if _is_mark(instr)})
     return made
 
 
@@ -117,7 +109,7 @@ def check_returned(functions: Sequence[Function], routines: Collection[Routine])
 
     Raises DifferentiationError.
     """
-    marked = [each for each in routines if any(_is_mark(i) for block in each.function.blocks for i in block.instrs)]
+    marked = [each for each in routines if any(map(_is_mark, each.function.instrs()))]
     if marked and (call := written_after_return(functions, marked)) is not None:
         raise refuse(
             f"`{call.op.__name__}` may return one of its arguments through a loop over `checkpointed`, and something is"
@@ -135,10 +127,9 @@ def _marked(function: Function) -> tuple[Loop, Instr] | None:
     """An innermost loop that is marked, and its mark; the loop counts to the mark."""
     for loop in reversed(loop_nest(function).loops):
         for instr in loop.header.instrs:
-            if isinstance(instr, Instr):
-                for arg in instr.args:
-                    if isinstance(arg, Instr) and _is_mark(arg) and arg not in loop.values:
-                        return loop, arg
+            for arg in instr.args:
+                if isinstance(arg, Instr) and _is_mark(arg) and arg not in loop.values:
+                    return loop, arg
     return None
 
 
@@ -207,7 +198,7 @@ class _Division:
         """The phi that counts, and by what."""
         (latch,) = self._loop.latches
         for instr in self._loop.header.instrs:
-            if isinstance(instr, Instr) and self._mark in instr.args:
+            if self._mark in instr.args:
                 for phi in instr.args:
                     if isinstance(phi, Phi) and phi in self._loop.header.phis:
                         step = _step_of(phi.incoming[latch], phi)

@@ -129,7 +129,6 @@ def copied_instrs(block: Block, given: dict[Value, Operand]) -> dict[Value, Inst
     """Copies of the instructions of a block, of which some operands are others."""
     found: dict[Value, Instr] = {}
     for instr in block.instrs:
-        assert isinstance(instr, Instr)
         args = tuple(found.get(arg, given.get(arg, arg)) if isinstance(arg, Value) else arg for arg in instr.args)
         found[instr] = Instr(instr.op, args, instr.type, instr.hint, instr.loc, instr.keywords)
     return found

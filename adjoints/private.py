@@ -150,25 +150,13 @@ def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
     return how.bound is length or (isinstance(length, Const) and how.bound == length)
 
 
-def allocated_in(function_blocks: Iterable[Block], memory: Memory) -> set[Value]:
+def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
     """The roots of what the blocks allocate."""
-    found: set[Value] = set()
-    for block in function_blocks:
-        for instr in block.instrs:
-            if (
-                isinstance(instr, Instr)
-                and effect(instr) is Effect.ALLOCATE
-                and (root := memory.root(instr)) is not None
-            ):
-                found.add(root)
-    return found
+    made = (memory.root(i) for block in blocks for i in block.instrs if effect(i) is Effect.ALLOCATE)
+    return {root for root in made if root is not None}
 
 
 def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
     """The roots of what the blocks write to."""
-    found: set[Value] = set()
-    for block in blocks:
-        for instr in block.instrs:
-            if isinstance(instr, Instr):
-                found.update(root for target in writes(instr) if (root := memory.root(target)) is not None)
-    return found
+    found = (memory.root(target) for block in blocks for instr in block.instrs for target in writes(instr))
+    return {root for root in found if root is not None}

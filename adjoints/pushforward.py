@@ -237,7 +237,6 @@ class _Builder:
         for block in dominator_tree(self._function).order:
             self._out = []
             for instr in block.instrs:
-                assert isinstance(instr, Instr)
                 if instr in self._cases:
                     self._push_call(instr)
                 else:
@@ -403,7 +402,6 @@ class _Builder:
             changes = {n: self._of(whole.args[n], number) for n in active}
             found = self._pushforwards.transposed.tangents(block, whole, rule, items, changes)
             for instr in block.instrs:
-                assert isinstance(instr, Instr)
                 self._out.append(instr)
             for place, tangent in found.items():
                 made[place].append(tangent)

@@ -70,7 +70,7 @@ def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None
 def _calls_with_memory(half: Function) -> bool:
     """Whether anything is kept elsewhere, in the records of routines."""
     return any(
-        isinstance(instr, Instr) and isinstance(instr.op, Routine) and (instr.op.mixes or has_memory(instr.type))
+        isinstance(instr.op, Routine) and (instr.op.mixes or has_memory(instr.type))
         for block in half.blocks
         for instr in block.instrs
     )

@@ -20,7 +20,7 @@ or writes to arrays that were there before it, draws or prints.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from numba import types
@@ -97,7 +97,7 @@ def _next(function: Function, tried: Collection[Block]) -> Loop | None:
     for loop in reversed(nest.loops):
         if loop.header not in tried:
             blocks = [block for block in loop.order if nest.innermost(block) is loop]
-            if any(inverse_of(instr) is not None for block in blocks for instr in _instrs(block)):
+            if any(inverse_of(instr) is not None for block in blocks for instr in block.instrs):
                 return loop
     return None
 
@@ -291,7 +291,7 @@ class _Solution:
     def _only_computes(self) -> bool:
         """Whether an iteration does nothing but to compute, and to write to arrays of its own."""
         for block in self._function.blocks:
-            for instr in _instrs(block):
+            for instr in block.instrs:
                 if effect(instr) is not Effect.WRITE or inverse_of(instr) is not None:
                     continue
                 targets = writes(instr)
@@ -303,7 +303,7 @@ class _Solution:
 
     def _solve(self, tail: Block) -> None:
         """Find what can be known at the end; what that takes is computed in the block `tail`."""
-        spine = [instr for block in self._spine() for instr in _instrs(block) if instr in self._spoilt]
+        spine = [instr for block in self._spine() for instr in block.instrs if instr in self._spoilt]
         items: dict[tuple[Value, int], list[Value]] = {}  # what is taken out of the results of calls
         for instr in spine:
             match instr:
@@ -420,7 +420,7 @@ def _needed(block: Block, results: Collection[Operand]) -> list[Instr]:
     """The instructions of a block that results are made of."""
     needed = set(results)
     found: list[Instr] = []
-    for instr in reversed(list(_instrs(block))):
+    for instr in reversed(list(block.instrs)):
         if instr in needed:
             needed.update(instr.args)
             found.append(instr)
@@ -435,7 +435,3 @@ def _added(following: Instr, old: Param) -> tuple[ops.Op, Operand] | None:
         case Instr(op=operator.sub, args=(base, other)) if base is old:
             return operator.add, other
     return None
-
-
-def _instrs(block: Block) -> Iterator[Instr]:
-    return (instr for instr in block.instrs if isinstance(instr, Instr))

@@ -51,7 +51,7 @@ def add_shadows(
     for block in function.blocks:
         instrs: list[Instr] = []
         for instr in block.instrs:
-            if isinstance(instr, Instr) and instr in calls:
+            if instr in calls:
                 args = [instr.args[number] for number in calls[instr].derivative.shadowed]
                 # One that carries no derivative here may do so in another call of a recursive routine.
                 others = {arg: _zeros_like(arg) for arg in args if isinstance(arg, Value) and arg not in shadows}
@@ -60,7 +60,7 @@ def add_shadows(
                 instrs.append(instr)
                 continue
             instrs.append(instr)
-            if isinstance(instr, Instr) and instr in items and has_shadow(instr.type):
+            if instr in items and has_shadow(instr.type):
                 call, number = items[instr]
                 if (passed_on := call.shadow_of(number)) is not None:
                     shadows[instr] = passed_on
@@ -70,7 +70,7 @@ def add_shadows(
             elif instr in activity.shadowed and isinstance(instr, Instr):
                 shadows[instr] = shadow = _shadow_of(instr, shadows)
                 instrs.append(shadow)
-            elif isinstance(instr, Instr) and instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
+            elif instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
                 instrs += _followed(instr, shadows)
         block.instrs = instrs
     for block in function.blocks:

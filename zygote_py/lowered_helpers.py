@@ -17,7 +17,7 @@ from zygote_py.adjoints.rules.opaque import is_differentiated, matters, number_m
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Routine, Type
+from zygote_py.ir.core import Const, Function, Routine, Type
 from zygote_py.ir.helpers import is_helper
 from zygote_py.ir.routines import find_effects, routines_of
 from zygote_py.ir.walks import replace_uses
@@ -46,12 +46,12 @@ def _let_adjoints_matter(function: Function) -> None:
         instr
         for block in function.blocks
         for instr in block.instrs
-        if isinstance(instr, Instr) and instr.op in (matters, number_matters, is_differentiated)
+        if instr.op in (matters, number_matters, is_differentiated)
     ]
     replace_uses(function, {instr: Const(True, types.boolean) for instr in asked})
     for block in function.blocks:
         for instr in block.instrs:
-            if isinstance(instr, Instr) and instr.op is unless_zero:
+            if instr.op is unless_zero:
                 instr.op = ops.guarded
 
 
@@ -59,7 +59,7 @@ def take_as_routines(function: Function) -> None:
     """Let a function call routines where it calls helpers that nobody has a rule for."""
     for block in function.blocks:
         for instr in block.instrs:
-            if not isinstance(instr, Instr) or not is_helper(instr.op) or instr.keywords or instr.op in ops.CHECKS:
+            if not is_helper(instr.op) or instr.keywords or instr.op in ops.CHECKS:
                 continue
             if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
                 instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))

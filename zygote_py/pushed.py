@@ -82,8 +82,8 @@ def typed_pushforward(call: DerivedCall, *, with_value: bool, again: bool) -> Ty
 def refuse_draws(function: Function) -> None:
     """Refuse random numbers in what runs several times, rules included: they would be others each time."""
     for each in (function, *(routine.function for routine in routines_behind(function))):
-        for instr in (instr for block in each.blocks for instr in block.instrs):
-            if isinstance(instr, Instr) and draws(instr):
+        for instr in each.instrs():
+            if draws(instr):
                 raise refuse(
                     "a function that draws random numbers is differentiated in more directions than one run has",
                     instr.loc,
@@ -93,8 +93,7 @@ def refuse_draws(function: Function) -> None:
 
 def _is_large(function: Function) -> bool:
     """Whether there are operations in a function whose tangents are whole programs: those of linear algebra."""
-    instrs = (instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr))
-    return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in instrs)
+    return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in function.instrs())
 
 
 def _one_by_one(name: str, count: int, with_value: bool) -> Callable[..., Any]:

@@ -47,7 +47,7 @@ def _read_numbers(function: Function) -> None:
         instrs, block.instrs = block.instrs, []
         writer = Writer(block, [], python_errors)
         for instr in instrs:
-            if not isinstance(instr, Instr) or not is_of_numbers_in_arrays(instr):
+            if not is_of_numbers_in_arrays(instr):
                 block.instrs.append(instr)
                 continue
             writer.loc = instr.loc
@@ -64,7 +64,7 @@ def _check_products(function: Function) -> None:
         instrs, block.instrs = block.instrs, []
         writer = Writer(block, [], _has_python_errors(function))
         for instr in instrs:
-            if isinstance(instr, Instr) and _is_scalar_product(instr) and instr.args[0] is not instr.args[1]:
+            if _is_scalar_product(instr) and instr.args[0] is not instr.args[1]:
                 writer.loc = instr.loc
                 lengths = [writer.add(ops.dim, arg, Const(0, INDEX), type=INDEX, hint="n") for arg in instr.args]
                 writer.add(ops.check_lengths, *lengths, type=types.none)
@@ -109,9 +109,6 @@ class _Expansion:
         block.instrs = []
         added: list[Block] = []
         for instr in instrs:
-            if not isinstance(instr, Instr):
-                writer.block.instrs.append(instr)
-                continue
             writer.loc = instr.loc
             if instr in self.plan.groups:
                 added += self._make(self.plan.groups[instr], writer)
@@ -128,11 +125,7 @@ class _Expansion:
 
     def _counters(self, block: Block) -> list[str]:
         """Names for the counters of loops that the loops around a block do not have."""
-        taken = set()
-        loop = self.nest.innermost(block)
-        while loop is not None:
-            taken |= {phi.hint for phi in loop.header.phis}
-            loop = loop.parent
+        taken = {phi.hint for loop in self.nest.around(block) for phi in loop.header.phis}
         return [name for name in _COUNTERS if name not in taken]
 
     def _answer(self, instr: Instr, writer: Writer) -> bool:

@@ -167,7 +167,6 @@ def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
         plan.nodes |= found.nodes
         for group in found.groups:
             instr = block.instrs[group.position]
-            assert isinstance(instr, Instr)
             plan.groups[instr] = group
     return plan
 
@@ -187,7 +186,7 @@ class _BlockGroups:
         self.nodes: dict[Value, Node] = {
             instr: Node(instr, kind, place)
             for place, instr in enumerate(block.instrs)
-            if isinstance(instr, Instr) and (kind := kind_of(instr)) is not None
+            if (kind := kind_of(instr)) is not None
         }
         self.groups: list[Group] = []
         for node in reversed(self.nodes.values()):

@@ -34,11 +34,10 @@ def replace_masks(function: Function) -> None:
         known: dict[Operand, tuple[Instr, Instr]] = {}
         with memory.order_of(block) as order:
             for instr in block.instrs:
-                if isinstance(instr, Instr):
-                    first = 1 if instr.op is ops.getitem else 2 if instr.op is ops.setitem else 0
-                    arrays = [item for item in instr.args[first:] if is_numeric(item.type)] if first else []
-                    if arrays and is_numeric(instr.args[0].type):
-                        instrs += _prepare(instr, first, order, known)
+                first = 1 if instr.op is ops.getitem else 2 if instr.op is ops.setitem else 0
+                arrays = [item for item in instr.args[first:] if is_numeric(item.type)] if first else []
+                if arrays and is_numeric(instr.args[0].type):
+                    instrs += _prepare(instr, first, order, known)
                 instrs.append(instr)
         block.instrs = instrs
 

@@ -59,8 +59,7 @@ def _used_elsewhere(function: Function, loop: Loop) -> list[Instr]:
     movable = [
         instr
         for instr in loop.header.instrs
-        if isinstance(instr, Instr)
-        and effect(instr) in (ops.Effect.PURE, ops.Effect.READ)
+        if effect(instr) in (ops.Effect.PURE, ops.Effect.READ)
         and not isinstance(instr.type, types.Integer | types.Boolean)
     ]
     if not movable:

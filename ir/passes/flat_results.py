@@ -55,7 +55,7 @@ def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
         instrs = []
         for instr in block.instrs:
             instrs.append(instr)
-            if isinstance(instr, Instr) and instr.op in changed:
+            if instr.op in changed:
                 kinds = tuple(_leaves(instr.type))
                 call = Instr(instr.op, instr.args, types.Tuple(kinds), instr.hint, instr.loc, instr.keywords)
                 items = [Instr(ops.getitem, (call, Const(n, types.int64)), kind) for n, kind in enumerate(kinds)]

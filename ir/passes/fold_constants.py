@@ -25,7 +25,7 @@ from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Typ
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.edit import drop_unreachable, remove_incoming
 from zygote_py.ir.passes.copy_propagation import CASTS
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import replace
 
 _ARITHMETIC: frozenset[ops.Op] = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos, abs})
 _FLOATS_ONLY: frozenset[ops.Op] = frozenset({operator.truediv, math.sqrt, np.sqrt})
@@ -56,8 +56,6 @@ def fold_constants(function: Function) -> None:
 
     for block in reverse_postorder(function):
         for instr in block.instrs:
-            if not isinstance(instr, Instr):
-                continue
             instr.args = tuple(map(final, instr.args))
             if instr.op is ops.const:
                 named[instr] = instr.args[0]
@@ -68,10 +66,7 @@ def fold_constants(function: Function) -> None:
                 folded[instr] = result
             else:
                 _negate(instr, args)
-    if folded:
-        for block in function.blocks:
-            block.instrs = [instr for instr in block.instrs if instr not in folded]
-        replace_uses(function, folded)
+    replace(function, folded)
     _fold_branches(function, seen_through)
 
 

@@ -62,7 +62,7 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
         if block is loop.header or not tree.dominates(block, latch):
             continue
         for position, instr in enumerate(block.instrs):
-            if not isinstance(instr, Instr) or instr.op is not ops.accumulate or instr.origin is None:
+            if instr.op is not ops.accumulate or instr.origin is None:
                 continue
             array, value, *index = instr.args
             root = memory.root(array)
@@ -89,10 +89,9 @@ def _touched(loop: Loop, memory: Memory) -> dict[Value, int]:
     touched: dict[Value, int] = {}
     for block in loop.order:
         for instr in block.instrs:
-            if isinstance(instr, Instr):
-                roots = {root for each in (*reads(instr), *writes(instr)) if (root := memory.root(each)) is not None}
-                for root in roots:
-                    touched[root] = touched.get(root, 0) + 1
+            roots = {root for each in (*reads(instr), *writes(instr)) if (root := memory.root(each)) is not None}
+            for root in roots:
+                touched[root] = touched.get(root, 0) + 1
     return touched
 
 

@@ -123,7 +123,7 @@ def _split(function: Function, depth: int) -> None:
     function.params = params
     for block in function.blocks:
         for instr in block.instrs:
-            if isinstance(instr, Instr) and instr.op is ops.stack and _is_stack(instr.type, depth):
+            if instr.op is ops.stack and _is_stack(instr.type, depth):
                 parts[instr] = tuple(
                     Instr(ops.stack, (), _list_of(kind), f"{instr.hint}_{n}", instr.loc)
                     for n, kind in enumerate(_items_of(instr.type))
@@ -141,7 +141,6 @@ def _split(function: Function, depth: int) -> None:
     for block in function.blocks:
         instrs: list[Instr] = []
         for instr in block.instrs:
-            assert isinstance(instr, Instr)
             match instr:
                 case Instr(op=ops.stack) if instr in parts:
                     instrs += [each for each in parts[instr] if isinstance(each, Instr)]

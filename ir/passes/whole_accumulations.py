@@ -19,7 +19,6 @@ def write_out_whole_accumulations(function: Function) -> None:
     for block in function.blocks:
         instrs: list[Instr] = []
         for instr in block.instrs:
-            assert isinstance(instr, Instr)
             if instr.op is ops.accumulate and len(instr.args) == 2 and isinstance(instr.args[0].type, types.Array):
                 array, value = instr.args
                 kind = instr.args[0].type

@@ -20,7 +20,6 @@ def write_out_guards(function: Function) -> bool:
     for block in function.blocks:
         instrs: list[Instr] = []
         for instr in block.instrs:
-            assert isinstance(instr, Instr)
             if instr.op is ops.guarded:
                 found = True
                 value, *factors = instr.args

@@ -107,8 +107,7 @@ def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[
 
 def _filled(function: Function) -> set[Operand]:
     """The slices that are stored to as a whole: they are written on the left of the `=`."""
-    instrs = (instr for block in function.blocks for instr in block.instrs if isinstance(instr, Instr))
-    return {instr.args[0] for instr in instrs if instr.op is ops.setitem and len(instr.args) == 2}
+    return {instr.args[0] for instr in function.instrs() if instr.op is ops.setitem and len(instr.args) == 2}
 
 
 class _Chooser:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from zygote_py.emit.inlining import is_movable
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Function, Instr, Jump, Phi, Value
+from zygote_py.ir.core import Block, CameFrom, Function, Instr, Jump, Phi, Value
 from zygote_py.ir.errors import InternalError
 
 Order = Mapping[Block, Sequence[Instr]]
@@ -32,8 +32,8 @@ def schedule(function: Function) -> Order:
 
 
 def _scheduled(block: Block, users: Mapping[Value, Sequence[Value | None]]) -> list[Instr]:
-    instrs = [instr for instr in block.instrs if isinstance(instr, Instr)]
-    if len(instrs) < len(block.instrs):
+    instrs = list(block.instrs)
+    if any(isinstance(instr, CameFrom) for instr in instrs):
         raise InternalError("emit: the function still asks where control came from")
     if not isinstance(block.terminator, Jump) or not block.terminator.target.phis:
         return instrs

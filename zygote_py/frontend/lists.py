@@ -192,7 +192,7 @@ def grows(iteration: Iteration) -> bool:
 def hoist_lengths(function: Function) -> None:
     """Move `len` of a list from the header of a loop to before it, where nothing in the loop changes the length."""
     instrs = (instr for block in function.blocks for instr in block.instrs)
-    if not any(isinstance(instr, Instr) and instr.op is ops.stack for instr in instrs):
+    if not any(instr.op is ops.stack for instr in instrs):
         return
     memory = Memory(function)
     for loop in reversed(loop_nest(function).loops):
@@ -201,7 +201,7 @@ def hoist_lengths(function: Function) -> None:
             continue
         inside = loop.values
         for instr in list(header.instrs):
-            if isinstance(instr, Instr) and instr.op is builtins.len and isinstance(instr.args[0].type, types.List):
+            if instr.op is builtins.len and isinstance(instr.args[0].type, types.List):
                 resized = (writer for writer in memory.writers(instr.args[0]) if writer.op is not ops.setitem)
                 if instr.args[0] not in inside and not any(writer in inside for writer in resized):
                     header.instrs.remove(instr)
