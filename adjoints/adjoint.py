@@ -40,12 +40,12 @@ from zygote_py.adjoints.guards import Guards
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
 from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.left_out import Degree, Degrees
-from zygote_py.adjoints.packing import packed_type, unpack_all
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.rules.guarded import guarded
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import (
     Alpha,
     Block,
@@ -377,12 +377,9 @@ class _Builder:
         seeds = [self._adjoint_of(call.items[number], call.items[number].type) for number in derivative.seeds]
         if all(map(_is_zero, seeds)) and not derivative.moves_memory:
             return
-        kinds = tuple(derivative.routine.function.params[number].type for number in derivative.adjoints)
-        adjoints = self._emit(derivative.reverse, (*args, *seeds), packed_type(kinds) if kinds else types.none)
-        made, items = unpack_all(adjoints, len(kinds))
-        for instr in made:
-            instr.origin = self.origin
-        self.mirror[self.block].instrs += made
+        kinds = [derivative.routine.function.params[number].type for number in derivative.adjoints]
+        b = Builder(self.mirror[self.block], origin=self.origin)
+        items = b.call_packed(derivative.reverse, [*args, *seeds], kinds)
         for number, item in zip(derivative.adjoints, items, strict=True):
             self._add(call.instr.args[number], item)
 

@@ -25,22 +25,17 @@ from zygote_py.adjoints.activity import find_active
 from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart, results_of
 from zygote_py.adjoints.checkpoints import (
     Reverse,
-    call,
     check_repeatable,
     copies_of_written,
-    emit,
     make_forward,
     plain_case,
     replay,
-    return_all,
-    writable,
 )
 from zygote_py.adjoints.kinds import can_have_adjoint
 from zygote_py.adjoints.left_out import Summaries
 from zygote_py.adjoints.long_loops import Snapshots
-from zygote_py.adjoints.packing import packed_type, unpack_all
 from zygote_py.adjoints.reversible import Reversible
-from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -56,6 +51,7 @@ from zygote_py.ir.core import (
     zero,
 )
 from zygote_py.ir.helpers import helper
+from zygote_py.ir.types import writable
 
 INT = types.int64
 _ZERO, _ONE = Const(0, INT), Const(1, INT)
@@ -123,14 +119,14 @@ def run_again_by_parts(derivative: Derivative, plain: Derivative) -> Routine:
     _Back(derivative, plain, schedule, back).build()
     shadows = {
         number: made.shadows.get(number)
-        or emit(made.block, np.zeros_like, [made.args[number]], _shadow_type(plain, number))
+        or made.b.call(np.zeros_like, made.args[number], type=_shadow_type(plain, number))
         for number in plain.shadowed
     }
     args = list(made.args)
-    args[schedule.snapshots] = emit(made.block, usable_snapshots, [args[schedule.snapshots]], INT)
+    args[schedule.snapshots] = made.b.call(usable_snapshots, args[schedule.snapshots], type=INT)
     passed = [*args, *shadows.values(), *made.given.values(), last, *made.seeds.values()]
-    found = _call_back(made.block, back, plain, passed)
-    return_all(made.block, [found[number] for number in derivative.adjoints])
+    found = _call_back(made.b, back, plain, passed)
+    made.b.return_packed([found[number] for number in derivative.adjoints])
     made.finish([last])
     return back
 
@@ -156,7 +152,8 @@ class _Back:
         last = Param(INT, "last", loc)
         seeds = {n: Param(self._results[n], f"d{params[n].hint}", loc) for n in self._derivative.seeds}
         every = [*args, *shadows.values(), *given.values(), last, *seeds.values()]
-        entry, header, split, rest, one, none = (Block(loc) for _ in range(6))
+        entry, header, split, rest, one, none = blocks = [Block(loc) for _ in range(6)]
+        at_header, at_split, at_rest, at_one, at_none = (Builder(block, loc) for block in blocks[1:])
 
         def carried(value: Param) -> Phi:
             header.phis.append(phi := Phi(value.type, value.hint, loc))
@@ -174,23 +171,24 @@ class _Back:
                 phi.incoming[entry] = zero(phi.type)
                 sums[number] = phi
         lo = args[schedule.count]
-        count = emit(header, operator.sub, [hi, lo], INT, "n")
-        header.terminator = Branch(emit(header, operator.gt, [count, _ONE], types.boolean), split, rest)
-        self._split(split, args, shadows, hi, count, new_given, new_seeds, sums)
+        count = at_header.call(operator.sub, hi, lo, type=INT, hint="n")
+        header.terminator = Branch(at_header.call(operator.gt, count, _ONE, type=types.boolean), split, rest)
+        self._split(at_split, args, shadows, hi, count, new_given, new_seeds, sums)
         split.terminator = Jump(header)
-        rest.terminator = Branch(emit(rest, operator.eq, [count, _ONE], types.boolean), one, none)
-        found = replay(one, self._plain, args, shadows, new_given, new_seeds)
-        self._end(one, {**found, **{n: emit(one, operator.add, [sums[n], found[n]], sums[n].type) for n in sums}})
+        rest.terminator = Branch(at_rest.call(operator.eq, count, _ONE, type=types.boolean), one, none)
+        found = replay(at_one, self._plain, args, shadows, new_given, new_seeds)
+        found |= {n: at_one.call(operator.add, phi, found[n], type=phi.type) for n, phi in sums.items()}
+        at_one.return_packed([found[number] for number in self._plain.adjoints])
         # No iteration at all: the results are the arguments.
         for number, shadow in shadows.items():
             if number in new_given:
-                emit(none, ops.accumulate, [shadow, new_given[number]], types.none)
-        self._end(none, {**new_seeds, **sums})
+                at_none.accumulate(shadow, new_given[number])
+        at_none.return_packed([(new_seeds | sums)[number] for number in self._plain.adjoints])
         name_apart(every)
         self._back.function = Function(
             self._back.__name__,
             every,
-            [entry, header, split, rest, one, none],
+            blocks,
             "joint",
             None,
             loc,
@@ -199,7 +197,7 @@ class _Back:
 
     def _split(
         self,
-        block: Block,
+        b: Builder,
         args: Sequence[Param],
         shadows: Mapping[int, Operand],
         hi: Phi,
@@ -211,42 +209,34 @@ class _Back:
         """Run the loop on to the middle, take the adjoints back to there, and go on with what is before it."""
         schedule, results = self._schedule, self._results
         snapshots = args[schedule.snapshots]
-        left = emit(block, iterations_before, [count, snapshots], INT, "left")
+        left = b.call(iterations_before, count, snapshots, type=INT, hint="left")
         counter = args[schedule.counter]
-        distance: Operand = emit(block, operator.mul, [left, Const(schedule.step, INT)], INT)
-        end = emit(block, operator.add, [counter, distance], counter.type, "end")
+        distance = b.call(operator.mul, left, Const(schedule.step, INT), type=INT)
+        end = b.call(operator.add, counter, distance, type=counter.type, hint="end")
         work: list[Operand] = list(args)
         for number, kind in copies_of_written(self._derivative.routine):
-            work[number] = emit(block, np.copy, [args[number]], kind, args[number].hint)
+            work[number] = b.call(np.copy, args[number], type=kind, hint=args[number].hint)
         work[schedule.end] = end
-        state = call(block, self._derivative.routine, work, results)
-        made = {
-            number: emit(block, np.zeros_like, [state[number]], phi.type, "shadow") for number, phi in given.items()
-        }
+        state = b.call_all(self._derivative.routine, work, results)
+        made = {number: b.zeros_like(state[number], "shadow") for number in given}
         work[: len(results)] = state
-        work[schedule.snapshots] = emit(block, operator.sub, [snapshots, _ONE], INT)
+        work[schedule.snapshots] = b.call(operator.sub, snapshots, _ONE, type=INT)
         of_middle = {number: made.get(number, shadow) for number, shadow in shadows.items()}
         passed = [*work, *of_middle.values(), *given.values(), hi, *seeds.values()]
-        found = _call_back(block, self._back, self._plain, passed)
-        hi.incoming[block] = emit(block, operator.add, [args[schedule.count], left], INT, "last")
+        found = _call_back(b, self._back, self._plain, passed)
+        hi.incoming[b.block] = b.call(operator.add, args[schedule.count], left, type=INT, hint="last")
         for number, phi in given.items():
-            phi.incoming[block] = made[number]
+            phi.incoming[b.block] = made[number]
         for number, phi in seeds.items():
-            phi.incoming[block] = found.get(number, zero(phi.type))
+            phi.incoming[b.block] = found.get(number, zero(phi.type))
         for number, phi in sums.items():
-            phi.incoming[block] = emit(block, operator.add, [phi, found[number]], phi.type)
-
-    def _end(self, block: Block, adjoints: Mapping[int, Operand]) -> None:
-        return_all(block, [adjoints[number] for number in self._plain.adjoints])
+            phi.incoming[b.block] = b.call(operator.add, phi, found[number], type=phi.type)
 
 
-def _call_back(block: Block, back: Routine, plain: Derivative, args: Sequence[Operand]) -> dict[int, Operand]:
+def _call_back(b: Builder, back: Routine, plain: Derivative, args: Sequence[Operand]) -> dict[int, Operand]:
     """The adjoints of the parameters that are numbers."""
-    kinds = tuple(plain.routine.function.params[number].type for number in plain.adjoints)
-    whole = emit(block, back, args, packed_type(kinds) if kinds else types.none)
-    made, found = unpack_all(whole, len(kinds))
-    block.instrs += made
-    return dict(zip(plain.adjoints, found, strict=True))
+    kinds = [plain.routine.function.params[number].type for number in plain.adjoints]
+    return dict(zip(plain.adjoints, b.call_packed(back, args, kinds), strict=True))
 
 
 def _shadow_type(plain: Derivative, number: int) -> Type:

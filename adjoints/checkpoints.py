@@ -19,12 +19,12 @@ from numba import types
 from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
-from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type
+from zygote_py.ir.builder import Builder
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Routine, Type
 from zygote_py.ir.memory import Memory, bases, draws, has_memory, is_fresh, reads
 from zygote_py.ir.routines import routines_of
-from zygote_py.ir.types import copied_type
+from zygote_py.ir.types import copied_type, writable
 
 
 def run_again(derivative: Derivative, plain: Derivative) -> None:
@@ -33,8 +33,8 @@ def run_again(derivative: Derivative, plain: Derivative) -> None:
     if derivative.case.unstable_result:
         _check_results(derivative.routine)
     made = Reverse(derivative, make_forward(derivative))
-    adjoints = replay(made.block, plain, made.args, made.shadows, made.given, made.seeds)
-    return_all(made.block, [adjoints[number] for number in derivative.adjoints])
+    adjoints = replay(made.b, plain, made.args, made.shadows, made.given, made.seeds)
+    made.b.return_packed([adjoints[number] for number in derivative.adjoints])
     made.finish()
 
 
@@ -45,13 +45,13 @@ def make_forward(derivative: Derivative) -> dict[int, Type]:
     function = routine.function
     params = [Param(param.type, param.hint, param.loc) for param in function.params]
     shadows = [Param(writable(params[n].type), f"d{params[n].hint}", function.loc) for n in derivative.shadowed]
-    block = Block(function.loc)
+    b = Builder(Block(function.loc), function.loc)
     copies = {
-        number: emit(block, np.copy, [params[number]], type, params[number].hint)
+        number: b.call(np.copy, params[number], type=type, hint=params[number].hint)
         for number, type in _copied(derivative)
     }
-    items = call(block, routine, params, results)
-    made = [emit(block, np.zeros_like, [items[n]], writable(results[n]), "shadow") for n in derivative.shadowed_results]
+    items = b.call_all(routine, params, results)
+    made = [b.zeros_like(items[n], "shadow") for n in derivative.shadowed_results]
     sources: list[Source] = []
     for number in range(len(params)):
         if number in copies:
@@ -62,8 +62,8 @@ def make_forward(derivative: Derivative) -> dict[int, Type]:
     sources += [Source("result", len(items) + place) for place in range(len(made))]
     derivative.kept = tuple(each.type for each in copies.values())
     derivative.sources = tuple(sources)
-    return_all(block, [*items, *made, *copies.values()])
-    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], block)
+    b.return_packed([*items, *made, *copies.values()])
+    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], b.block)
     return {number: copy.type for number, copy in copies.items()}
 
 
@@ -106,10 +106,10 @@ class Reverse:
         self.given = {n: Param(writable(results[n]), "dy", function.loc) for n in derivative.shadowed_results}
         self.seeds = {n: Param(results[n], "dy", function.loc) for n in derivative.seeds}
         self._params = [*taken, *self.shadows.values(), *self.given.values()]
-        self.block = Block(function.loc)
+        self.b = Builder(Block(function.loc), function.loc)
         # What the routine only writes to, it writes to again, elsewhere: the caller may have written there since.
         self.args: list[Operand] = [
-            emit(self.block, np.empty_like, [param], copied_type(param.type), param.hint)
+            self.b.call(np.empty_like, param, type=copied_type(param.type), hint=param.hint)
             if number in derivative.routine.writes and number not in kept
             else param
             for number, param in enumerate(taken)
@@ -119,11 +119,11 @@ class Reverse:
         """Make the function, which begins with the block; it has other parameters behind the sources."""
         derivative = self._derivative
         params = [*self._params, *before_seeds, *self.seeds.values()]
-        derivative.reverse.function = _function(derivative.reverse, derivative.routine.function, params, self.block)
+        derivative.reverse.function = _function(derivative.reverse, derivative.routine.function, params, self.b.block)
 
 
 def replay(
-    block: Block,
+    b: Builder,
     plain: Derivative,
     args: Sequence[Operand],
     shadows: Mapping[int, Operand],
@@ -141,27 +141,17 @@ def replay(
     stacks: list[Operand] = []
     for other in plain.group:
         assert other.record is not None
-        stacks.append(emit(block, ops.stack, [], _list_of(other.record), "records"))
+        stacks.append(b.call(ops.stack, type=_list_of(other.record), hint="records"))
     passed += [*stacks, *([Const(0, types.int64)] if plain.recursive else [])]
-    returned = plain.returned
-    again = emit(block, plain.forward, passed, packed_type(returned) if returned else types.none)
-    made, items = unpack_all(again, len(returned))
-    block.instrs += made
+    items = b.call_packed(plain.forward, passed, plain.returned)
     look(items[: len(plain.results)])
     for place, number in enumerate(plain.shadowed_results):
-        shadow, seed = items[len(plain.results) + place], given[number]
-        value: Operand = seed
-        if isinstance(seed.type, types.Array) and seed.type.ndim == 0:
-            value = emit(block, ops.getitem, [seed], seed.type.dtype)
-        emit(block, ops.accumulate, [shadow, value], types.none)
+        b.accumulate(items[len(plain.results) + place], given[number])
     where: dict[str, Sequence[Operand]] = {"argument": passed, "result": items, "stack": stacks}
     needed = [where[source.kind][source.number] for source in plain.sources]
     kinds = tuple(plain.routine.function.params[number].type for number in plain.adjoints)
     of_results = [seeds[number] for number in plain.seeds]
-    adjoints = emit(block, plain.reverse, [*needed, *of_results], packed_type(kinds) if kinds else types.none)
-    made, found = unpack_all(adjoints, len(kinds))
-    block.instrs += made
-    return dict(zip(plain.adjoints, found, strict=True))
+    return dict(zip(plain.adjoints, b.call_packed(plain.reverse, [*needed, *of_results], kinds), strict=True))
 
 
 def plain_case(case: Case) -> Case:
@@ -235,41 +225,9 @@ def _is_apart(base: Instr) -> bool:
     return is_fresh(base)
 
 
-def emit(block: Block, op: ops.Op, args: Sequence[Operand], kind: Type, hint: str = "") -> Instr:
-    """Add an instruction to the end of a block."""
-    instr = Instr(op, tuple(args), kind, hint, block.loc)
-    block.instrs.append(instr)
-    return instr
-
-
-def _single(kinds: tuple[Type, ...]) -> Type:
-    if not kinds:
-        return types.none
-    made: Type = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
-    return made
-
-
-def call(block: Block, routine: Routine, args: Sequence[Operand], kinds: tuple[Type, ...]) -> list[Operand]:
-    """Call a routine that returns values of these types."""
-    whole = emit(block, routine, args, _single(kinds))
-    if len(kinds) < 2:
-        return [whole] if kinds else []
-    return [emit(block, ops.getitem, [whole, Const(number, types.int64)], kind) for number, kind in enumerate(kinds)]
-
-
-def return_all(block: Block, values: Sequence[Operand]) -> None:
-    """Let a block return values together."""
-    block.terminator = Return((pack_all(block, tuple(values)) if values else Const(None, types.none),))
-
-
 def _function(routine: Routine, primal: Function, params: list[Param], block: Block) -> Function:
     name_apart(params)
     return Function(routine.__name__, params, [block], "joint", None, primal.loc, primal.options)
-
-
-def writable(kind: Type) -> Type:
-    """The type of an array that may be written to."""
-    return types.Array(kind.dtype, kind.ndim, kind.layout) if isinstance(kind, types.Array) else kind
 
 
 _list_of: Callable[[Type], Type] = types.List

@@ -20,14 +20,14 @@ from numba import types
 from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
-from zygote_py.adjoints.packing import pack_all
 from zygote_py.adjoints.rules.expand import CASTS
-from zygote_py.adjoints.sharing import refused_if_shared
+from zygote_py.adjoints.sharing import refuse_if_shared
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Return, Routine, Type, zero
+from zygote_py.ir.builder import NONE, Builder, result_type
+from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Routine, Type, zero
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.memory import Memory, has_memory
-from zygote_py.ir.types import copied_type
+from zygote_py.ir.types import writable
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ def is_misshaped(gradient, x):  # type: ignore[no-untyped-def]
 helper(is_misshaped)
 
 
-def refused_if_misshaped(custom: Custom, gradient: Operand, x: Operand, name: str) -> list[Instr]:
-    """What raises ValueError if a gradient for the argument of this name does not have its shape."""
+def refuse_if_misshaped(b: Builder, custom: Custom, gradient: Operand, x: Operand, name: str) -> None:
+    """Raise ValueError if a gradient for the argument of this name does not have its shape."""
     message = f"the pullback of {custom.name} gives a gradient for `{name}` that does not have its shape"
-    test = Instr(is_misshaped, (gradient, x), types.boolean)
-    return [test, Instr(ops.refuse, (test, Const(message, types.unicode_type)), types.none, "", custom.loc)]
+    test = Builder(b.block).call(is_misshaped, gradient, x, type=types.boolean)
+    Builder(b.block, custom.loc).refuse_if(test, message)
 
 
 def derive(derivative: Derivative) -> None:
@@ -141,24 +141,20 @@ class Maker:
         derivative, function = self.derivative, self.routine.function
         results, kept = self.values()
         shadows = [_shadow(self.params[number]) for number in derivative.shadowed]
-        shadow_values = [
-            self._emit(np.zeros_like, (results[n],), _writable(self.results[n]), "shadow")
-            for n in derivative.shadowed_results
-        ]
+        shadow_values = [self.b.zeros_like(results[n], "shadow") for n in derivative.shadowed_results]
         derivative.kept = tuple(value.type for value in kept)
-        everything = (*results, *shadow_values, *kept)
-        self.block.terminator = Return((pack_all(self.block, everything) if everything else _NONE,))
+        self.b.return_packed([*results, *shadow_values, *kept])
         params = [*self.params, *shadows]
         name_apart(params)
         derivative.forward.function = Function(
-            derivative.forward.__name__, params, [self.block], "joint", None, function.loc, function.options
+            derivative.forward.__name__, params, [self.b.block], "joint", None, function.loc, function.options
         )
 
     def values(self) -> tuple[list[Operand], list[Operand]]:
         """Compute the results, and what is kept for the pullback, in a block of their own."""
         function = self.routine.function
         self.params = [Param(param.type, param.hint, param.loc) for param in function.params]
-        self.block = Block(function.loc)
+        self.b = Builder(Block(function.loc), function.loc)
         self.given, callee, taken = self._computed()
         results = [self._result(number, item) for number, item in enumerate(self.given[: len(self.results)])]
         self._check_apart(callee, taken, results)
@@ -169,28 +165,25 @@ class Maker:
         custom = self.custom
         if custom.rule is None:  # the function gives its first parameter, as a copy
             (kind,) = self.results
-            x, self.items = self.params[0], list[Operand]([_NONE])
-            return [self._emit(np.copy, (x,), kind, "y") if isinstance(kind, types.Array) else x], _nothing(), ()
+            x, self.items = self.params[0], list[Operand]([NONE])
+            return (
+                [self.b.call(np.copy, x, type=kind, hint="y") if isinstance(kind, types.Array) else x],
+                _nothing(),
+                (),
+            )
         callee, taken, kinds = custom.rule, custom.rule_inputs, custom.returned
-        args = tuple(self.params[number] for number in taken)
-        whole = self._emit(callee, args, _packed(kinds))
+        whole = self.b.call(callee, *(self.params[number] for number in taken), type=result_type(kinds))
         self.items = _returned(callee.function, len(kinds))
         own = {param: self.params[number] for param, number in zip(callee.function.params, taken, strict=True)}
         found: list[Operand] = []
-        for number, kind in enumerate(kinds):
-            item = self.items[number]
+        for number, item in enumerate(self.items):
             if isinstance(item, Const):
                 found.append(item)
             elif isinstance(item, Param):
                 found.append(own[item])
             else:
-                found.append(self._item(whole, number, kind, len(kinds)))
+                found.append(self.b.item(whole, number) if len(kinds) > 1 else whole)
         return found, callee.function, taken
-
-    def _item(self, whole: Instr, number: int, kind: Type, count: int) -> Instr:
-        if count == 1:
-            return whole
-        return self._emit(ops.getitem, (whole, Const(number, types.int64)), kind)
 
     def _result(self, number: int, item: Operand) -> Operand:
         """A result as the function itself gives it: of the same layout."""
@@ -199,7 +192,7 @@ class Maker:
             return item
         if kind.layout in ("A", item.type.layout):
             return item
-        return self._emit(np.copy, (item,), types.Array(kind.dtype, kind.ndim, kind.layout), "y")
+        return self.b.call(np.copy, item, type=writable(kind), hint="y")
 
     def _check_apart(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> None:
         """Where a result or an argument is written to later, the result must share no memory with others."""
@@ -226,7 +219,7 @@ class Maker:
                         f"{self.custom.name} gives an array that shares memory with {what}, and one of the two is "
                         "written to later: let it return a copy"
                     )
-                    self.block.instrs += refused_if_shared(other, results[number], message, None)
+                    refuse_if_shared(Builder(self.b.block), other, results[number], message)
 
     def _keep(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> list[Operand]:
         """Choose where the pullback has from what it needs; give what the forward function returns for it."""
@@ -250,25 +243,21 @@ class Maker:
                     )
                 )
             if isinstance(value, Const) or isinstance(value.type, types.NoneType):
-                self.inputs.append(value if isinstance(value, Const) else _NONE)
+                self.inputs.append(value if isinstance(value, Const) else NONE)
             elif isinstance(value, Param) and not (unstable and has_memory(value.type)):
                 self.inputs.append(Source("argument", self.params.index(value)))
             else:
                 if value not in kept:
-                    kept[value] = self._copied(value) if unstable and has_memory(value.type) else value
+                    kept[value] = self.b.copy(value, "kept") if unstable and has_memory(value.type) else value
                 self.inputs.append(Source("result", first + list(kept).index(value)))
         return list(kept.values())
-
-    def _copied(self, value: Operand) -> Operand:
-        assert isinstance(value.type, types.Array), value.type
-        return self._emit(np.copy, (value,), copied_type(value.type), "kept")
 
     # ---------------------------------------------------------------------------------------------------- reverse
 
     def reverse(self) -> None:
         """The function that calls the pullback, and passes the gradients on."""
         derivative, function, custom = self.derivative, self.routine.function, self.custom
-        block = self.block = Block(function.loc)
+        b = self.b = Builder(Block(function.loc), function.loc)
         sources: list[Source] = []
         taken: list[Param] = []
         returned = derivative.returned
@@ -281,7 +270,7 @@ class Maker:
 
         seeds = {n: Param(self.results[n], "dy", function.loc) for n in derivative.seeds}
         for place, number in enumerate(derivative.shadowed_results):
-            seeds[number] = take(Source("result", len(self.results) + place), _writable(self.results[number]), "dy")
+            seeds[number] = take(Source("result", len(self.results) + place), writable(self.results[number]), "dy")
         inputs = iter(self.inputs)
         args: list[Operand] = []
         for place, given in enumerate(custom.back_inputs):
@@ -294,31 +283,28 @@ class Maker:
                 kind = self.params[source.number].type if source.kind == "argument" else returned[source.number]
                 source = take(source, kind, param.hint.removeprefix("closure__"))
             args.append(source)
-        whole = self._emit(custom.back, tuple(args), _packed(custom.contributions))
+        whole = b.call(custom.back, *args, type=result_type(custom.contributions))
+        several = len(custom.contributions) > 1
         adjoints: dict[int, Operand] = {}
         for gradient in custom.gradients:
             if gradient.parameter not in self.case.active:
                 continue
             param = self.params[gradient.parameter]
-            kinds = custom.contributions
-            value: Operand = (
-                seeds[gradient.number]
-                if gradient.kind == "seed"
-                else self._item(whole, gradient.number, kinds[gradient.number], len(kinds))
-            )
+            value: Operand = seeds[gradient.number] if gradient.kind == "seed" else whole
+            if gradient.kind != "seed" and several:
+                value = b.item(whole, gradient.number)
             if is_array(param.type):
                 place = self.count + derivative.shadowed.index(gradient.parameter)
-                shadow = take(Source("argument", place), _writable(param.type), f"d{param.hint}")
+                shadow = take(Source("argument", place), writable(param.type), f"d{param.hint}")
                 self._add(shadow, value, param)
             else:
                 adjoints[gradient.parameter] = self._number(value, param.type)
-        values = tuple(adjoints.get(n, zero(self.params[n].type)) for n in derivative.adjoints)
-        block.terminator = Return((pack_all(block, values) if values else _NONE,))
+        b.return_packed([adjoints.get(n, zero(self.params[n].type)) for n in derivative.adjoints])
         derivative.sources = tuple(sources)
         params = [*taken, *(seeds[n] for n in derivative.seeds)]
         name_apart(params)
         derivative.reverse.function = Function(
-            derivative.reverse.__name__, params, [block], "joint", None, function.loc, function.options
+            derivative.reverse.__name__, params, [b.block], "joint", None, function.loc, function.options
         )
 
     def _seed(self, number: int, seeds: dict[int, Param], written: bool) -> Operand:
@@ -331,36 +317,29 @@ class Maker:
                     self.custom.loc,
                     "return arrays of floating-point numbers",
                 )
-            return zero(kind) if isinstance(kind, types.Number | types.Boolean) else _NONE
+            return zero(kind) if isinstance(kind, types.Number | types.Boolean) else NONE
         seed = seeds[number]
         if written and isinstance(seed.type, types.Array):
-            return self._emit(np.copy, (seed,), seed.type, "dy")
+            return self.b.call(np.copy, seed, type=seed.type, hint="dy")
         return seed
 
     def _add(self, shadow: Param, value: Operand, param: Param) -> None:
         """Add an array's gradient to its shadow."""
         assert isinstance(shadow.type, types.Array)
         assert isinstance(value.type, types.Array)
-        self.block.instrs += refused_if_misshaped(self.custom, value, shadow, param.hint)
+        refuse_if_misshaped(self.b, self.custom, value, shadow, param.hint)
         if value.type.dtype != shadow.type.dtype:
             kind = types.Array(shadow.type.dtype, value.type.ndim, "F" if value.type.layout == "F" else "C")
-            value = self._emit(np.copy, (value,), kind)
-        if shadow.type.ndim == 0:
-            value = self._emit(ops.getitem, (value,), shadow.type.dtype)
-        self._emit(ops.accumulate, (shadow, value), types.none)
+            value = self.b.call(np.copy, value, type=kind)
+        self.b.accumulate(shadow, value)
 
     def _number(self, value: Operand, kind: Type) -> Operand:
         """A number's gradient, of the number's type."""
         if value.type == kind:
             return value
         if isinstance(kind, types.Float) and not isinstance(value.type, types.Float):
-            value = self._emit(float, (value,), types.float64) if value.type != kind else value
-        return value if value.type == kind else self._emit(CASTS[kind], (value,), kind)
-
-    def _emit(self, op: ops.Op, args: tuple[Operand, ...], kind: Type, hint: str = "") -> Instr:
-        instr = Instr(op, args, kind, hint, self.routine.function.loc)
-        self.block.instrs.append(instr)
-        return instr
+            value = self.b.call(float, value, type=types.float64)
+        return value if value.type == kind else self.b.call(CASTS[kind], value, type=kind)
 
 
 def _nothing() -> Function:
@@ -381,19 +360,5 @@ def _returned(function: Function, count: int) -> list[Operand]:
     return [value] * count  # which shares memory with all that the items may share with
 
 
-def _packed(kinds: Sequence[Type]) -> Type:
-    if not kinds:
-        return types.none
-    made: Type = kinds[0] if len(kinds) == 1 else types.Tuple(tuple(kinds))
-    return made
-
-
-def _writable(kind: Type) -> Type:
-    return types.Array(kind.dtype, kind.ndim, kind.layout) if isinstance(kind, types.Array) else kind
-
-
 def _shadow(param: Param) -> Param:
-    return Param(_writable(param.type), f"d{param.hint or 't'}", param.loc)
-
-
-_NONE = Const(None, types.none)
+    return Param(writable(param.type), f"d{param.hint or 't'}", param.loc)

@@ -20,17 +20,16 @@ from numba import types
 
 from zygote_py.adjoints.behind import routines_behind
 from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart, results_of
-from zygote_py.adjoints.checkpoints import emit, replay, writable
-from zygote_py.adjoints.custom import Custom, Maker, check_pure, refused_if_misshaped
+from zygote_py.adjoints.checkpoints import replay
+from zygote_py.adjoints.custom import Custom, Maker, check_pure, refuse_if_misshaped
 from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.adjoints.linearity import Linearity
-from zygote_py.adjoints.packing import pack_all
 from zygote_py.adjoints.rules.expand import CASTS
-from zygote_py.ir.core import Block, Const, Function, Operand, Param, Return, Routine, Type, zero
-
-_NONE = Const(None, types.none)
+from zygote_py.ir.builder import NONE, Builder
+from zygote_py.ir.core import Function, Operand, Param, Routine, Type, zero
+from zygote_py.ir.types import writable
 
 
 class CustomPushforwards:
@@ -53,7 +52,7 @@ class CustomPushforwards:
         results = results_of(function)
         maker = Maker(Derivative(routine, _without_active(case), Routine(name), Routine(name)), custom)
         values, kept = maker.values()
-        block, params = maker.block, maker.params
+        b, params = maker.b, maker.params
         tangents = {
             number: [
                 Param(writable(params[number].type), f"t{params[number].hint}", function.loc) for _ in range(width)
@@ -70,17 +69,16 @@ class CustomPushforwards:
         found = []
         for direction in range(width):
             changes = {number: made[direction] for number, made in tangents.items()}
-            found.append(self._tangents(block, custom, results, values, given, params, changes))
+            found.append(self._tangents(b, custom, results, values, given, params, changes))
         behind = [each[number] for number in range(len(results)) if number in found[0] for each in found]
-        everything = (*values, *behind)
-        block.terminator = Return((pack_all(block, everything) if everything else _NONE,))
+        b.return_packed([*values, *behind])
         params = [*params, *(param for made in tangents.values() for param in made)]
         name_apart(params)
-        return Function(name, params, [block], "primal", None, function.loc, function.options)
+        return Function(name, params, [b.block], "primal", None, function.loc, function.options)
 
     def _tangents(
         self,
-        block: Block,
+        b: Builder,
         custom: Custom,
         results: Sequence[Type],
         values: Sequence[Operand],
@@ -90,7 +88,7 @@ class CustomPushforwards:
     ) -> dict[int, Operand]:
         """The tangents of the results, in one direction."""
         found: dict[int, Operand] = {
-            number: emit(block, np.zeros_like, [values[number]], writable(kind), "t") if is_array(kind) else zero(kind)
+            number: b.zeros_like(values[number], "t") if is_array(kind) else zero(kind)
             for number, kind in enumerate(results)
             if is_array(kind) or is_number(kind)
         }
@@ -106,10 +104,10 @@ class CustomPushforwards:
         rest = iter(given)
         args: list[Operand] = []
         for each in custom.back_inputs:
-            args.append(self._no_adjoint(block, results, values, each.number) if each.kind == "seed" else next(rest))
+            args.append(self._no_adjoint(b, results, values, each.number) if each.kind == "seed" else next(rest))
         kinds = results_of(custom.back.function)
         wanted = {
-            number: self._converted(block, changes[asked[number]], kind) if number in asked else None
+            number: self._converted(b, changes[asked[number]], kind) if number in asked else None
             for number, kind in enumerate(kinds)
         }
         of_numbers = {n: wanted[n] or zero(kind) for n, kind in enumerate(kinds) if is_number(kind)}
@@ -119,18 +117,13 @@ class CustomPushforwards:
             for number, parameter in asked.items():
                 if isinstance(made[number].type, types.Array):
                     name = params[parameter].hint
-                    block.instrs += refused_if_misshaped(custom, made[number], params[parameter], name)
+                    refuse_if_misshaped(b, custom, made[number], params[parameter], name)
             for number in plain.shadowed_results:
-                of_arrays[number] = wanted[number] or emit(
-                    block, np.zeros_like, [made[number]], writable(made[number].type)
-                )
+                of_arrays[number] = wanted[number] or b.zeros_like(made[number])
 
         shadows = {n: found[custom.back_inputs[n].number] for n in plain.shadowed}
-        terms = replay(block, plain, args, shadows, of_arrays, of_numbers, look)
-        for place, term in terms.items():
-            number = custom.back_inputs[place].number
-            found[number] = term
-        return found
+        terms = replay(b, plain, args, shadows, of_arrays, of_numbers, look)
+        return found | {custom.back_inputs[place].number: term for place, term in terms.items()}
 
     def _plain(self, back: Routine, case: Case) -> Derivative:
         if (back, case) not in self._made:
@@ -138,13 +131,13 @@ class CustomPushforwards:
             self._made[back, case] = Derivatives((*behind, back)).of(back, case)
         return self._made[back, case]
 
-    def _no_adjoint(self, block: Block, results: Sequence[Type], values: Sequence[Operand], number: int) -> Operand:
+    def _no_adjoint(self, b: Builder, results: Sequence[Type], values: Sequence[Operand], number: int) -> Operand:
         kind = results[number]
         if isinstance(kind, types.Array):
-            return emit(block, np.zeros_like, [values[number]], writable(kind), "dy")
-        return zero(kind) if isinstance(kind, types.Number | types.Boolean) else _NONE
+            return b.zeros_like(values[number], "dy")
+        return zero(kind) if isinstance(kind, types.Number | types.Boolean) else NONE
 
-    def _converted(self, block: Block, tangent: Operand, kind: Type) -> Operand | None:
+    def _converted(self, b: Builder, tangent: Operand, kind: Type) -> Operand | None:
         """A tangent as the adjoint of a gradient of a type: the real part, where that is real."""
         own, wanted = tangent.type, kind
         if isinstance(own, types.Array) and isinstance(kind, types.Array):
@@ -155,16 +148,13 @@ class CustomPushforwards:
             return tangent
         if isinstance(own, types.Complex) and isinstance(wanted, types.Float):
             own = types.float32 if own == types.complex64 else types.float64
-            if isinstance(kind, types.Array):
-                made = types.Array(own, kind.ndim, "A")
-                tangent = emit(block, np.real, [tangent], made)
-            else:
-                tangent = emit(block, np.real, [tangent], own)
+            part = types.Array(own, kind.ndim, "A") if isinstance(kind, types.Array) else own
+            tangent = b.call(np.real, tangent, type=part)
         if own == wanted:
             return tangent
         if isinstance(kind, types.Array):
-            return emit(block, np.copy, [tangent], types.Array(wanted, kind.ndim, "C"))
-        return emit(block, CASTS[wanted], [tangent], wanted)
+            return b.call(np.copy, tangent, type=types.Array(wanted, kind.ndim, "C"))
+        return b.call(CASTS[wanted], tangent, type=wanted)
 
 
 def _without_active(case: Case) -> Case:

@@ -32,7 +32,6 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number, rank_of
 from zygote_py.adjoints.leaves import expose_leaves, expose_results
-from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.same_way import goes_the_same_way
@@ -47,6 +46,7 @@ from zygote_py.adjoints.sets_of_indices import (
     widen,
 )
 from zygote_py.ir import ops
+from zygote_py.ir.builder import NONE, Builder
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Undef, Value
 from zygote_py.ir.debug import check_after
@@ -104,8 +104,8 @@ class Dependences:
         for block, end in primal.returns():
             (value,) = end.args
             found = builder.result(block, value)
-            block.instrs.append(unions := Instr(as_array, (sets,), _ROW))
-            end.args = (pack_all(block, (Const(None, types.none), found, unions, same)),)
+            b = Builder(block)
+            b.return_packed([NONE, found, b.call(as_array, sets, type=_ROW), same])
         name_apart(primal.params)
         check_after("trace", primal)
         return Traced(primal, indices)
@@ -156,8 +156,7 @@ class Dependences:
             if isinstance(value.type, types.NoneType):
                 items = ()
             found = [builder.result(block, item) for item in items if is_number(item.type) or is_array(item.type)]
-            everything = (*items, *found)
-            end.args = (pack_all(block, everything),) if everything else (Const(None, types.none),)
+            Builder(block).return_packed([*items, *found])
         name_apart(primal.params)
         check_after("trace", primal)
         made.function = primal
@@ -387,10 +386,9 @@ class _Builder:
         results = results_of(routine.function)
         with_sets = [number for number, kind in enumerate(results) if is_number(kind) or is_array(kind)]
         kinds = (*results, *(ids_type(results[number]) for number in with_sets))
-        packed = packed_type(kinds) if kinds else types.none
-        whole = Instr(made, (*call.args, *given, self._sets), packed, "", call.loc)
-        parts, items = unpack_all(whole, len(kinds))
-        self._out += [whole, *parts]
+        b = Builder(Block(), call.loc)
+        items = b.call_packed(made, [*call.args, *given, self._sets], kinds)
+        self._out += b.block.instrs
         old = self._items.get(call, []) if isinstance(call.type, types.BaseTuple) else [call]
         for each in old:
             number = 0

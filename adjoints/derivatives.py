@@ -28,21 +28,21 @@ from zygote_py.adjoints.kinds import can_have_adjoint, has_shadow
 from zygote_py.adjoints.leaves import expose_results
 from zygote_py.adjoints.left_out import Degree, Degrees, Summaries, find_left_out
 from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.packing import LARGEST, pack_all, packed_type, unpack_all
 from zygote_py.adjoints.reversible import Reversible
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.split import Halves
 from zygote_py.adjoints.walking_back import walk_back
 from zygote_py.ir import ops, passes
+from zygote_py.ir.builder import LARGEST, Builder, at_exit, inserting, packed_type
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
+    Block,
     Const,
     Function,
     Instr,
     Operand,
     Param,
-    Return,
     Routine,
     Type,
     Value,
@@ -236,7 +236,7 @@ class Derivatives:
 
 def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]) -> None:
     """Let the halves return what they are to return, and take what they need."""
-    forward, reverse = halves.forward, halves.reverse
+    forward, reverse, last = halves.forward, halves.reverse, Builder(halves.last)
     define(halves.crossing, forward.entry)
     places: dict[Value, Source] = {param: Source("argument", number) for number, param in enumerate(forward.params)}
     for number, value in enumerate(results):
@@ -249,15 +249,15 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
         stacks = forward.params[start : start + len(derivative.group)]
         own = stacks[derivative.group.index(derivative)]
         kept = tuple(value for value in halves.crossing if value not in stacks)
-        record = pack_all(halves.last, kept)
+        record = last.pack_all(kept)
         derivative.record = record.type
-        halves.last.instrs.append(Instr(ops.push, (own, record), types.none))
+        last.call(ops.push, own, record, type=types.none)
         derivative.stacks += stacks
         passed = [Param(stack.type, stack.hint) for stack in stacks]
         derivative.stacks += passed
-        whole = Instr(ops.pop, (passed[stacks.index(own)],), record.type, "record")
-        made, items = unpack_all(whole, len(kept))
-        reverse.entry.instrs[:0] = [whole, *made]
+        with inserting(reverse.entry) as b:
+            whole = b.call(ops.pop, passed[stacks.index(own)], type=record.type, hint="record")
+            items = b.unpack_all(whole, len(kept))
         replace_uses(reverse, {stand_ins[value]: item for value, item in zip(kept, items, strict=True)})
         replace_uses(reverse, {p: passed[stacks.index(v)] for v, p in stand_ins.items() if v in stacks})
         for value, item in zip(kept, items, strict=True):
@@ -270,9 +270,9 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
                 places[value] = Source("result", len(results))
                 results = (*results, value)
         derivative.sources = tuple(places[value] for value in halves.crossing)
-    halves.last.terminator = Return((pack_all(halves.last, results),) if results else (_NONE,))
-    block, end = reverse.exit()
-    end.args = (pack_all(block, end.args),) if end.args else (_NONE,)
+    last.return_packed(results)
+    b, end = at_exit(reverse)
+    b.return_packed(end.args)
     for function in (forward, reverse):
         name_apart(function.params)
         remove(function, {instr for instr in function.instrs() if instr.op is ops.release})
@@ -289,7 +289,7 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
     if recursive:
         refuse_shared_arguments(primal)
     expose_results(primal)
-    block, end = primal.exit()
+    b, end = at_exit(primal)
     released: list[Operand] = [
         param
         for number, param in enumerate(primal.params)
@@ -299,7 +299,8 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
         (whole,) = end.args
         items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else (whole,)
         released += [item for item in items if has_memory(item.type)]
-    block.instrs += [Instr(ops.release, (each,), types.none) for each in released]
+    for each in released:
+        b.call(ops.release, each, type=types.none)
     return primal
 
 
@@ -307,39 +308,38 @@ def calls_with_cases(
     primal: Function, activity: Activity, memory: Memory, left_out: Degrees = MappingProxyType({})
 ) -> Iterator[tuple[Instr, Case]]:
     """The calls of routines that have something to pull back, and the cases that they are."""
-    items: dict[Value, list[Instr]] = {}
-    for block in primal.blocks:
-        for instr in block.instrs:
-            match instr:
-                case Instr(op=ops.getitem, args=(Instr() as whole, *_)):
-                    items.setdefault(whole, []).append(instr)
-    for block in primal.blocks:
-        for instr in block.instrs:
-            if not isinstance(instr.op, Routine):
-                continue
-            passes = range(len(instr.args)) if instr.op.passes is None else instr.op.passes
-            active = frozenset(n for n in passes if instr.args[n] in activity and can_have_adjoint(instr.args[n].type))
-            results = items.get(instr, []) if isinstance(instr.type, types.BaseTuple) else [instr]
-            matters = any(result in activity for result in results)
-            if active and (matters or active & instr.op.writes):
-                unstable = (
-                    number
-                    for number, arg in enumerate(instr.args)
-                    # What a routine writes to, it takes to be unstable anyway.
-                    if number not in instr.op.writes and memory.may_be_written_after(instr, (arg,))
-                )
-                of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
-                # A rule of the user's own is called with whatever the adjoint is.
-                degree = Degree.KEPT if instr.op.rule is not None else left_out.get(instr, Degree.KEPT)
-                yield instr, Case(active, frozenset(unstable), of_results, degree)
+    calls = primal.calls()
+    items: dict[Value, list[Instr]] = {call: [] for call, _ in calls}
+    for instr in primal.instrs():
+        match instr:
+            case Instr(op=ops.getitem, args=(Instr() as whole, *_)) if whole in items:
+                items[whole].append(instr)
+    for instr, routine in calls:
+        passes = range(len(instr.args)) if routine.passes is None else routine.passes
+        active = frozenset(n for n in passes if instr.args[n] in activity and can_have_adjoint(instr.args[n].type))
+        results = items[instr] if isinstance(instr.type, types.BaseTuple) else [instr]
+        matters = any(result in activity for result in results)
+        if active and (matters or active & routine.writes):
+            unstable = (
+                number
+                for number, arg in enumerate(instr.args)
+                # What a routine writes to, it takes to be unstable anyway.
+                if number not in routine.writes and memory.may_be_written_after(instr, (arg,))
+            )
+            of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
+            # A rule of the user's own is called with whatever the adjoint is.
+            degree = Degree.KEPT if routine.rule is not None else left_out.get(instr, Degree.KEPT)
+            yield instr, Case(active, frozenset(unstable), of_results, degree)
 
 
 def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: tuple[Value, ...]) -> Call:
     """Put the call of a forward function, and what takes apart its result, in the place of the call of a routine."""
     block = next(block for block in primal.blocks if instr in block.instrs)
-    returned = derivative.returned
-    forward = Instr(derivative.forward, instr.args, packed_type(returned) if returned else types.none, "", instr.loc)
-    made, items = unpack_all(forward, len(returned))
+    place = block.instrs.index(instr)
+    b = Builder(Block())
+    forward = b.call(derivative.forward, *instr.args, type=packed_type(derivative.returned))
+    forward.loc = instr.loc
+    items = b.unpack_all(forward, len(derivative.returned))
     stand: dict[Instr, Instr] = {}  # what stood for a result, for what would stand for it
     if isinstance(instr.type, types.BaseTuple):
         for user in block.instrs:
@@ -350,11 +350,9 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
         stand[items[0]] = instr
     for new, old in stand.items():
         old.op, old.args = ops.getitem, new.args
-    place = block.instrs.index(instr)
     old_ones = {*stand.values(), instr}
     block.instrs[place:] = [
-        forward,
-        *(stand.get(each, each) for each in made),
+        *(stand.get(each, each) for each in b.block.instrs),
         *(each for each in block.instrs[place:] if each not in old_ones),
     ]
     return Call(derivative, forward, {n: stand.get(item, item) for n, item in enumerate(items)}, stacks)
@@ -384,21 +382,17 @@ def items_of(value: Operand) -> tuple[Operand, ...]:
 
 def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[Value, Value]) -> None:
     """Let a routine return the shadows of its results as well."""
-    block, end = primal.exit()
+    b, end = at_exit(primal)
     results = items_of(end.args[0])
     if not derivative.group:
         derivative.shadowed_results = tuple(n for n, each in enumerate(results) if each in shadows)
     found: list[Operand] = []
     for number in derivative.shadowed_results:
         result = results[number]
-        if not isinstance(result, Value) or result not in shadows:
-            block.instrs.append(Instr(np.zeros_like, (result,), result.type, "shadow"))
-        found.append(shadows[result] if isinstance(result, Value) and result in shadows else block.instrs[-1])
+        known = shadows.get(result) if isinstance(result, Value) else None
+        found.append(known or b.call(np.zeros_like, result, type=result.type, hint="shadow"))
     if found:
-        kinds = tuple(each.type for each in (*results, *found))
-        whole = Instr(ops.pack, (*results, *found), types.Tuple(kinds))
-        block.instrs.append(whole)
-        end.args = (whole,)
+        end.args = (b.pack([*results, *found]),)
 
 
 def _expect(derivative: Derivative) -> None:

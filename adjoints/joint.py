@@ -30,6 +30,7 @@ from zygote_py.adjoints.rewinding import Rewinding, Write
 from zygote_py.adjoints.split import Halves, split
 from zygote_py.adjoints.trips import INDEX, Trip, trip_of
 from zygote_py.ir import ops
+from zygote_py.ir.builder import at_exit
 from zygote_py.ir.clone import Clone, clone
 from zygote_py.ir.core import (
     Alpha,
@@ -43,7 +44,6 @@ from zygote_py.ir.core import (
     Operand,
     Phi,
     Return,
-    Type,
     Value,
     predecessors,
 )
@@ -471,21 +471,14 @@ class _Join:
     def give(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
         """Replace the seed by 1, or take it as a parameter, and return what was asked for."""
         reverse = self.reverse.function
-        last, end = reverse.exit()
-        gradients = tuple(end.args[number] for number in wrt)
-        result = gradients[0] if bare else _pack(last, gradients)
+        b, end = at_exit(reverse)
+        gradients = [end.args[number] for number in wrt]
+        result = gradients[0] if bare else b.pack(gradients)
         if with_value:
-            result = _pack(last, (value, result))
+            result = b.pack([value, result])
         end.args = (result, *self.passed_on)
         if seeded:
             self.joint.params += reverse.params
         else:
             replace_uses(self.joint, {seed: Const(1.0, seed.type) for seed in reverse.params})
         self.ssa.finish()
-
-
-def _pack(block: Block, items: tuple[Operand, ...]) -> Instr:
-    kind: Type = types.Tuple(tuple(item.type for item in items))
-    instr = Instr(ops.pack, items, kind)
-    block.instrs.append(instr)
-    return instr

@@ -33,6 +33,7 @@ from zygote_py.adjoints.outlined import (
     written_after_return,
 )
 from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -44,7 +45,6 @@ from zygote_py.ir.core import (
     Param,
     Phi,
     Routine,
-    Type,
     Value,
 )
 from zygote_py.ir.debug import check_after
@@ -272,13 +272,10 @@ class _Division:
         start = self._counter.incoming[self._before]
         step = Const(self._step, INT)
 
-        def emit(block: Block, op: ops.Op, args: tuple[Operand, ...], type: Type, hint: str) -> Instr:
-            block.instrs.append(instr := Instr(op, args, type, hint, self._loc))
-            return instr
-
-        count = emit(self._before, ops.range_length, (start, stop, step), INT, "count")
-        length = emit(self._before, segment_length, (count, segments), INT, "length")
-        stride = emit(self._before, operator.mul, (length, step), INT, "stride")
+        b = Builder(self._before, self._loc)
+        count = b.call(ops.range_length, start, stop, step, type=INT, hint="count")
+        length = b.call(segment_length, count, segments, type=INT, hint="length")
+        stride = b.call(operator.mul, length, step, type=INT, hint="stride")
         for phi in old.phis:
             header.phis.append(new := Phi(phi.type, phi.hint, phi.loc))
             new.incoming = {self._before: phi.incoming[self._before]}
@@ -286,7 +283,7 @@ class _Division:
         copies = copied_instrs(old, {**new_of, self._mark: stop})
         header.instrs += copies.values()
         counter = new_of[self._counter]
-        end = emit(body, segment_end, (counter, stride, stop), counter.type, "end")
+        end = Builder(body, self._loc).call(segment_end, counter, stride, stop, type=counter.type, hint="end")
         args: list[Operand] = [*header.phis, *(end if each is self._mark else each for each in rest)]
         call, items = call_outlined(body, steps, args, self._loop)
         for phi, item in zip(header.phis, items, strict=True):

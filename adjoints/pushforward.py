@@ -28,12 +28,12 @@ from zygote_py.adjoints.derivatives import calls_with_cases, items_of, primal_of
 from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.leaves import expose_leaves, expose_results
-from zygote_py.adjoints.packing import pack_all, packed_type, unpack_all
 from zygote_py.adjoints.rules import push_forward, rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.rules.terms import is_singular, vanishes
 from zygote_py.adjoints.transposed import Transposed
 from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import (
     Block,
     Const,
@@ -99,7 +99,7 @@ class Pushforwards:
         for block, end in primal.returns():
             (value,) = end.args
             found = [builder.result(block, value, number) for number in range(self.width)]
-            end.args = (pack_all(block, (value, *found)),)
+            Builder(block).return_packed([value, *found])
         name_apart(primal.params)
         check_after("push", primal)
         return Pushed(primal, tangents)
@@ -169,8 +169,7 @@ class Pushforwards:
                 if _has_tangent(item.type)
                 for number in range(self.width)
             ]
-            everything = (*items, *found)
-            end.args = (pack_all(block, everything),) if everything else (Const(None, types.none),)
+            Builder(block).return_packed([*items, *found])
         remove(primal, {instr for instr in primal.instrs() if instr.op is ops.release})
         name_apart(primal.params)
         check_after("push", primal)
@@ -398,11 +397,10 @@ class _Builder:
         active = [n for n in rule.adjoints if whole.args[n] in self._activity]
         made: dict[int, list[Operand]] = {place: [] for place in items}
         for number in range(self._width):
-            block = Block(whole.loc)
+            b = Builder(Block(), whole.loc)
             changes = {n: self._of(whole.args[n], number) for n in active}
-            found = self._pushforwards.transposed.tangents(block, whole, rule, items, changes)
-            for instr in block.instrs:
-                self._out.append(instr)
+            found = self._pushforwards.transposed.tangents(b, whole, rule, items, changes)
+            self._out += b.block.instrs
             for place, tangent in found.items():
                 made[place].append(tangent)
         for place, tangents in made.items():
@@ -421,9 +419,9 @@ class _Builder:
         results = results_of(routine.function)
         with_tangents = [number for number, kind in enumerate(results) if _has_tangent(kind)]
         kinds = (*results, *(_shadow_type(results[n]) for n in with_tangents for _ in range(self._width)))
-        whole = Instr(made, (*call.args, *tangents), packed_type(kinds) if kinds else types.none, "", call.loc)
-        parts, items = unpack_all(whole, len(kinds))
-        self._out += [whole, *parts]
+        b = Builder(Block(), call.loc)
+        items = b.call_packed(made, [*call.args, *tangents], kinds)
+        self._out += b.block.instrs
         old = self._items.get(call, []) if isinstance(call.type, types.BaseTuple) else [call]
         for each in old:
             number = 0

@@ -16,7 +16,7 @@ would be a type of its own, so that the messages stand where they are raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -24,7 +24,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Loc, Operand, Value
+from zygote_py.ir.builder import Builder, inserting
+from zygote_py.ir.core import Const, Function, Instr, Operand, Value
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.types import item_texts
@@ -91,56 +92,52 @@ _MEMORY = types.UniTuple(types.int64, 4)
 _MOST_PAIRS = 45  # that have a message of their own: those of ten arrays
 
 
-def refused_if_shared(x: Operand, y: Operand, message: str, loc: Loc | None) -> list[Instr]:
-    """What raises ValueError if two arrays share memory."""
-    memories = [Instr(memory_of, (each,), _MEMORY, "memory", loc) for each in (x, y)]
-    return [*memories, *_refused(share_memory, tuple(memories), message, loc)]
+def refuse_if_shared(b: Builder, x: Operand, y: Operand, message: str) -> None:
+    """Raise ValueError if two arrays share memory."""
+    _refuse_if(b, share_memory, [b.call(memory_of, each, type=_MEMORY, hint="memory") for each in (x, y)], message)
 
 
-def _refused(condition: ops.Op, args: tuple[Operand, ...], message: str, loc: Loc | None) -> list[Instr]:
-    """What raises ValueError where a condition holds."""
-    test = Instr(condition, args, types.boolean, "", loc)
-    return [test, Instr(ops.refuse, (test, Const(message, types.unicode_type)), types.none, "", loc)]
+def _refuse_if(b: Builder, condition: ops.Op, args: Iterable[Operand], message: str) -> None:
+    b.refuse_if(b.call(condition, *args, type=types.boolean), message)
 
 
 def refuse_shared_arguments(function: Function) -> list[Instr]:
     """Add the checks that are needed to the start of a primal; gives their instructions."""
     memory = Memory(function)
     arrays = list(_array_arguments(function, memory))
-    loc = function.loc
-    checks: list[Instr] = []
-    for x, name in arrays:
-        if isinstance(x.type, types.Array) and x.type.layout == "A" and memory.is_written(x):
-            message = f"elements of the argument `{name}` share memory, and it is written to: pass a copy"
-            checks += _refused(is_folded, (x,), message, loc)
-    pairs = [(x, y) for x, y in combinations(arrays, 2) if memory.is_written(x[0]) or memory.is_written(y[0])]
-    if pairs:
-        lies = {x: Instr(memory_of, (x,), _MEMORY, f"memory_{name}", loc) for x, name in arrays}
-        checks += lies.values()
-        checks += _pairs(pairs, lies, loc) if len(pairs) <= _MOST_PAIRS else _each(arrays, memory, lies, loc)
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(arrays)), default=0)
-    function.entry.instrs[defined:defined] = checks
-    return checks
+    with inserting(function.entry, defined, function.loc) as b:
+        for x, name in arrays:
+            if isinstance(x.type, types.Array) and x.type.layout == "A" and memory.is_written(x):
+                message = f"elements of the argument `{name}` share memory, and it is written to: pass a copy"
+                _refuse_if(b, is_folded, [x], message)
+        pairs = [(x, y) for x, y in combinations(arrays, 2) if memory.is_written(x[0]) or memory.is_written(y[0])]
+        if pairs:
+            lies = {x: b.call(memory_of, x, type=_MEMORY, hint=f"memory_{name}") for x, name in arrays}
+            if len(pairs) <= _MOST_PAIRS:
+                _refuse_pairs(b, pairs, lies)
+            else:
+                _refuse_each(b, [each for each in arrays if memory.is_written(each[0])], lies)
+    return b.block.instrs
 
 
 _Named = tuple[Value, str]
 
 
-def _pairs(pairs: Iterable[tuple[_Named, _Named]], lies: Mapping[Value, Instr], loc: Loc | None) -> Iterator[Instr]:
+def _refuse_pairs(b: Builder, pairs: Iterable[tuple[_Named, _Named]], lies: Mapping[Value, Instr]) -> None:
     """Refuse each of the pairs by the names of the two."""
     for (x, x_name), (y, y_name) in pairs:
         message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
-        yield from _refused(share_memory, (lies[x], lies[y]), message, loc)
+        _refuse_if(b, share_memory, [lies[x], lies[y]], message)
 
 
-def _each(arrays: Sequence[_Named], memory: Memory, lies: Mapping[Value, Instr], loc: Loc | None) -> Iterator[Instr]:
-    """Refuse each array that is written to and shares memory with any other: the pairs would be too many to compile."""
-    kinds = types.UniTuple(_MEMORY, len(arrays))
-    yield (together := Instr(ops.pack, tuple(lies.values()), kinds, "memories", loc))
-    for x, name in arrays:
-        if memory.is_written(x):
-            message = f"the argument `{name}` shares memory with another, and is written to: pass a copy"
-            yield from _refused(shares_memory, (lies[x], together), message, loc)
+def _refuse_each(b: Builder, written: Iterable[_Named], lies: Mapping[Value, Instr]) -> None:
+    """Refuse each array that shares memory with any other: the pairs would be too many to compile."""
+    kinds = types.UniTuple(_MEMORY, len(lies))
+    together = b.call(ops.pack, *lies.values(), type=kinds, hint="memories")
+    for x, name in written:
+        message = f"the argument `{name}` shares memory with another, and is written to: pass a copy"
+        _refuse_if(b, shares_memory, [lies[x], together], message)
 
 
 def _array_arguments(function: Function, memory: Memory) -> list[_Named]:

@@ -20,15 +20,17 @@ from numba import types
 
 from zygote_py.adjoints.behind import routines_behind
 from zygote_py.adjoints.calls import Case, Derivative, name_apart
-from zygote_py.adjoints.checkpoints import emit, replay, writable
+from zygote_py.adjoints.checkpoints import replay
 from zygote_py.adjoints.derivatives import Derivatives
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.adjoints.rules.opaque import OpaqueRule
 from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type, Value, zero
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.inline import inline_calls
 from zygote_py.ir.routines import find_effects
+from zygote_py.ir.types import writable
 
 Lower = Callable[[ops.Op, tuple[Type, ...]], Routine]
 _ADD: ops.Op = operator.add
@@ -57,7 +59,7 @@ class Transposed:
 
     def tangents(
         self,
-        block: Block,
+        b: Builder,
         instr: Instr,
         rule: OpaqueRule,
         items: Mapping[int, Instr],
@@ -69,33 +71,33 @@ class Transposed:
         """
         found: dict[int, Operand] = {}
         several = isinstance(instr.type, types.BaseTuple)
-        given = self._given(block, instr, rule, items, several)
+        given = self._given(b, instr, rule, items, several)
         for place, item in items.items():
             if not (is_number(item.type) or is_array(item.type)):
                 continue
             own = f"dy{place}" if several else "dy"
             total: Operand = zero(item.type)
             if is_array(item.type):
-                total = emit(block, np.zeros_like, [item], writable(item.type), f"t{item.hint}")
+                total = b.zeros_like(item, f"t{item.hint}")
             for number, change in changes.items():
                 names = self._names(rule, number)
                 if own not in names:
                     continue
                 args = [given[name] for name in names]
-                args[names.index(own)] = self._any(block, item)
+                args[names.index(own)] = self._any(b, item)
                 plain = self._derivative(rule, number, names, tuple(arg.type for arg in args), own)
                 at = names.index(own)
                 result = {0: change}
                 if is_array(item.type):
-                    replay(block, plain, args, {at: total}, result, result)
+                    replay(b, plain, args, {at: total}, result, result)
                 else:
-                    (term,) = replay(block, plain, args, {}, result, result).values()
-                    total = emit(block, _ADD, [total, term], item.type)
+                    (term,) = replay(b, plain, args, {}, result, result).values()
+                    total = b.call(_ADD, total, term, type=item.type)
             found[place] = total
         return found
 
     def _given(
-        self, block: Block, instr: Instr, rule: OpaqueRule, items: Mapping[int, Instr], several: bool
+        self, b: Builder, instr: Instr, rule: OpaqueRule, items: Mapping[int, Instr], several: bool
     ) -> dict[str, Operand]:
         """What the helpers may ask for, by name; no adjoint matters but the one that is looked at."""
         given: dict[str, Operand] = dict(zip(rule.names, instr.args, strict=False))
@@ -104,14 +106,14 @@ class Transposed:
             given[name] = item
             kind = item.type
             if is_array(kind):
-                given[f"d{name}"] = emit(block, np.zeros_like, [item], writable(kind))
+                given[f"d{name}"] = b.zeros_like(item)
             else:
                 given[f"d{name}"] = zero(kind) if is_number(kind) else _NONE
         return given
 
-    def _any(self, block: Block, item: Instr) -> Operand:
+    def _any(self, b: Builder, item: Instr) -> Operand:
         if is_array(item.type):
-            return emit(block, any_adjoint, [item], writable(item.type))
+            return b.call(any_adjoint, item, type=writable(item.type))
         return Const(1.0, item.type) if isinstance(item.type, types.Float) else Const(1.0 + 0.0j, item.type)
 
     def _names(self, rule: OpaqueRule, number: int) -> list[str]:
@@ -134,12 +136,12 @@ class Transposed:
         key = (tuple((n, each.function) for n, each in rule.adjoints.items()), number, kinds, own)
         if key not in self._made:
             params = [Param(kind, name) for name, kind in zip(names, kinds, strict=True)]
-            block = Block()
-            value = self._contribution(block, rule, number, dict(zip(names, params, strict=True)))
-            block.terminator = Return((value,))
+            b = Builder(Block())
+            value = self._contribution(b, rule, number, dict(zip(names, params, strict=True)))
+            b.block.terminator = Return((value,))
             routine = Routine(f"{rule.adjoints[number].function.__name__}_transposed")
             name_apart(params)
-            routine.function = Function(routine.__name__, params, [block], "primal")
+            routine.function = Function(routine.__name__, params, [b.block], "primal")
             inline_calls(routine.function, lambda call: True)
             self._simplify(routine.function)
             called = routines_behind(routine.function)
@@ -148,11 +150,11 @@ class Transposed:
             self._made[key] = Derivatives((*called, routine)).of(routine, case)
         return self._made[key]
 
-    def _contribution(self, block: Block, rule: OpaqueRule, number: int, given: Mapping[str, Value]) -> Instr:
+    def _contribution(self, b: Builder, rule: OpaqueRule, number: int, given: Mapping[str, Value]) -> Instr:
         args: list[Operand] = []
         for name in rule.adjoints[number].needs:
             other = rule.other(name)
-            args.append(given[name] if other is None else self._contribution(block, rule, other, given))
+            args.append(given[name] if other is None else self._contribution(b, rule, other, given))
         routine = self._lower(rule.adjoints[number].function, tuple(arg.type for arg in args))
         _, end = routine.function.exit()
-        return emit(block, routine, args, end.args[0].type)
+        return b.call(routine, *args, type=end.args[0].type)

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import operator
 
-import numpy as np
 from numba import types
 
 from zygote_py.adjoints.calls import Derivative, Source, name_apart
-from zygote_py.adjoints.checkpoints import call, emit, replay, return_all, writable
+from zygote_py.adjoints.checkpoints import replay
 from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.reversible import Reversible
-from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Operand, Param, Phi, Routine, zero
-from zygote_py.ir.types import copied_type
+from zygote_py.ir.types import writable
 
 _ZERO = Const(0, types.int64)
 
@@ -40,21 +39,21 @@ def _make_forward(derivative: Derivative) -> list[Param]:
     derivative.shadowed_results = tuple(number for number, type in enumerate(results) if is_array(type))
     params = [Param(each.type, each.hint, each.loc) for each in function.params]
     shadows = [Param(writable(params[n].type), f"d{params[n].hint}", function.loc) for n in derivative.shadowed]
-    block = Block(function.loc)
+    b = Builder(Block(function.loc), function.loc)
     kept: list[Operand] = []
     sources: dict[int, Source] = {}
     first = len(results) + len(derivative.shadowed_results)
 
     def keep(number: int, value: Operand) -> None:
         sources[number] = Source("result", first + len(kept))
-        kept.append(emit(block, np.copy, [value], copied_type(value.type), params[number].hint))
+        kept.append(b.copy(value, params[number].hint))
 
     for number, param in enumerate(params):
         sources[number] = Source("result" if number < len(results) else "argument", number)
         if number >= len(results) and number in derivative.case.unstable and isinstance(param.type, types.Array):
             keep(number, param)
-    items = call(block, routine, params, results)
-    made = [emit(block, np.zeros_like, [items[n]], writable(results[n]), "shadow") for n in derivative.shadowed_results]
+    items = b.call_all(routine, params, results)
+    made = [b.zeros_like(items[n], "shadow") for n in derivative.shadowed_results]
     for number, item in enumerate(items):
         if derivative.case.unstable_result and isinstance(item.type, types.Array):
             keep(number, item)
@@ -64,8 +63,8 @@ def _make_forward(derivative: Derivative) -> list[Param]:
         *(Source("argument", len(params) + place) for place in range(len(shadows))),
         *(Source("result", len(items) + place) for place in range(len(made))),
     )
-    return_all(block, [*items, *made, *kept])
-    _set_function(derivative.forward, routine, [*params, *shadows], [block])
+    b.return_packed([*items, *made, *kept])
+    _set_function(derivative.forward, routine, [*params, *shadows], [b.block])
     kinds = (*results, *(param.type for param in params[len(results) :]))
     return [
         Param(kept[source.number - first].type if source.number >= first and source.kind == "result" else kind, p.hint)
@@ -90,7 +89,8 @@ class _Reverse:
         shadows = {n: Param(writable(taken[n].type), f"d{taken[n].hint}", loc) for n in derivative.shadowed}
         given = {n: Param(writable(results[n]), f"d{taken[n].hint}", loc) for n in derivative.shadowed_results}
         seeds = {n: Param(results[n], f"d{taken[n].hint}", loc) for n in derivative.seeds}
-        entry, header, body, end = (Block(loc) for _ in range(4))
+        entry, header, body, end = blocks = [Block(loc) for _ in range(4)]
+        at_header, b, at_end = (Builder(block, loc) for block in blocks[1:])
         entry.terminator = Jump(header)
 
         def carried(value: Operand, hint: str) -> Phi:
@@ -106,19 +106,12 @@ class _Reverse:
             for number in self._plain.adjoints
             if number >= len(results)
         }
-        left = emit(header, operator.gt, [state[schedule.count], _ZERO], types.boolean)
+        left = at_header.call(operator.gt, state[schedule.count], _ZERO, type=types.boolean)
         header.terminator = Branch(left, body, end)
 
-        before = call(body, schedule.unbody, [*state, *inputs], results)
-        made = {n: emit(body, np.zeros_like, [before[n]], phi.type, phi.hint) for n, phi in new_given.items()}
-        found = replay(
-            body,
-            self._plain,
-            [*before, *inputs],
-            {**shadows, **made},
-            new_given,
-            new_seeds,
-        )
+        before = b.call_all(schedule.unbody, [*state, *inputs], results)
+        made = {n: b.zeros_like(before[n], phi.hint) for n, phi in new_given.items()}
+        found = replay(b, self._plain, [*before, *inputs], {**shadows, **made}, new_given, new_seeds)
         body.terminator = Jump(header)
         for phi, value in zip(state, before, strict=True):
             phi.incoming[body] = value
@@ -127,17 +120,14 @@ class _Reverse:
         for number, phi in new_seeds.items():
             phi.incoming[body] = found.get(number, zero(phi.type))
         for number, phi in sums.items():
-            phi.incoming[body] = emit(body, operator.add, [phi, found[number]], phi.type)
+            phi.incoming[body] = b.call(operator.add, phi, found[number], type=phi.type)
 
         for number, shadow in shadows.items():
             if number in new_given:
-                first: Operand = new_given[number]
-                if isinstance(first.type, types.Array) and first.type.ndim == 0:
-                    first = emit(end, ops.getitem, [first], first.type.dtype)
-                emit(end, ops.accumulate, [shadow, first], types.none)
-        return_all(end, [sums[n] if n in sums else new_seeds[n] for n in derivative.adjoints])
+                at_end.accumulate(shadow, new_given[number])
+        at_end.return_packed([sums[n] if n in sums else new_seeds[n] for n in derivative.adjoints])
         params = [*taken, *shadows.values(), *given.values(), *seeds.values()]
-        _set_function(derivative.reverse, derivative.routine, params, [entry, header, body, end])
+        _set_function(derivative.reverse, derivative.routine, params, blocks)
 
 
 def _set_function(routine: Routine, primal: Routine, params: list[Param], blocks: list[Block]) -> None:

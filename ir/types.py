@@ -109,6 +109,11 @@ def copied_type(type: Type) -> Type:
     return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
 
 
+def writable(type: Type) -> Type:
+    """The type itself, for an array of one that may be written to."""
+    return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
+
+
 def is_a(type: Type, wanted: Type) -> bool:
     """Whether a value of a type is one of the type that is wanted: arrays in C order are arrays in any order."""
     if type is wanted:

@@ -22,7 +22,6 @@ from zygote_py.adjoints.joint import join, join_halves
 from zygote_py.adjoints.kinds import is_array, is_float
 from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.packing import pack_all, unpack_all
 from zygote_py.adjoints.repeatable import make_repeatable
 from zygote_py.auxiliary import split_auxiliary, with_auxiliary
 from zygote_py.canonical import make_canonical
@@ -32,6 +31,7 @@ from zygote_py.emit import Emitted, emit, load, njit_with
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
+from zygote_py.ir.builder import Builder, at_exit, inserting
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Const,
@@ -39,7 +39,6 @@ from zygote_py.ir.core import (
     Instr,
     Operand,
     Param,
-    Return,
     Type,
     Value,
 )
@@ -293,18 +292,19 @@ def _repeatable_halves(
     found = make_repeatable(halves, items)
     if found is None:
         return None
-    kept = pack_all(found.last, found.crossing)
-    found.last.terminator = Return((pack_all(found.last, (value, kept)),))
+    last = Builder(found.last)
+    kept = last.pack_all(found.crossing)
+    last.return_packed([value, kept])
     reverse = found.reverse
     record = Param(kept.type, "kept")
-    made, taken = unpack_all(record, len(found.crossing))
+    with inserting(reverse.entry) as b:
+        taken = b.unpack_all(record, len(found.crossing))
     replace_uses(reverse, dict(zip(reverse.params, taken, strict=False)))
     for param, item in zip(reverse.params, taken, strict=False):
         item.hint = param.hint
-    reverse.entry.instrs[:0] = made
     reverse.params[: len(taken)] = [record]
-    block, end = reverse.exit()
-    end.args = (pack_all(block, end.args),)
+    b, end = at_exit(reverse)
+    end.args = (b.pack_all(end.args),)
     _take_integers(found.forward, given)
     _take_members(found.forward, given)
     for half in (found.forward, reverse):
@@ -327,9 +327,8 @@ def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
         param = joint.params[number]
         if isinstance(type, types.Integer) and is_float(param.type):
             joint.params[number] = new = Param(type, param.hint, param.loc)
-            cast = Instr(float, (new,), param.type, param.hint)
-            replace_uses(joint, {param: cast})
-            joint.entry.instrs.insert(0, cast)
+            with inserting(joint.entry) as b:
+                replace_uses(joint, {param: b.call(float, new, type=param.type, hint=param.hint)})
 
 
 def _take_members(function: Function, given: tuple[Type, ...]) -> None:
@@ -339,27 +338,22 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
         if _holds_member(type):
             function.params[number] = new = Param(type, param.hint, param.loc)
-            made: list[Instr] = []
-            value = _with_values(new, type, param.type, made)
-            replace_uses(function, {param: value})
-            function.entry.instrs[:0] = made
+            with inserting(function.entry) as b:
+                replace_uses(function, {param: _with_values(b, new, type, param.type)})
 
 
-def _with_values(given: Value, type: Type, wanted: Type, made: list[Instr]) -> Value:
-    """What is given, with the values of the members of enumerations in their places; the instructions are `made`."""
+def _with_values(b: Builder, given: Value, type: Type, wanted: Type) -> Value:
+    """What is given, with the values of the members of enumerations in their places."""
     if isinstance(type, types.EnumMember):
-        made.append(value := Instr(enum_value, (given,), wanted, given.hint))
-        return value
+        return b.call(enum_value, given, type=wanted, hint=given.hint)
     if not _holds_member(type):
         return given
     parts = []
-    for number, (name, item, own) in enumerate(
-        zip(names_of(type), components_of(type), components_of(wanted), strict=True)
-    ):
-        made.append(part := Instr(ops.getitem, (given, Const(number, types.int64)), item, f"{given.hint}_{name}"))
-        parts.append(_with_values(part, item, own, made))
-    made.append(whole := Instr(ops.pack, tuple(parts), wanted, given.hint))
-    return whole
+    for number, (name, own) in enumerate(zip(names_of(type), components_of(wanted), strict=True)):
+        kind, hint = components_of(type)[number], f"{given.hint}_{name}"
+        part = b.call(ops.getitem, given, Const(number, types.int64), type=kind, hint=hint)
+        parts.append(_with_values(b, part, kind, own))
+    return b.call(ops.pack, *parts, type=wanted, hint=given.hint)
 
 
 def _holds_member(type: Type) -> bool:
@@ -370,7 +364,7 @@ def _holds_member(type: Type) -> bool:
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:
     """Take the gradients of what is captured, the last that are returned, together in a NamedTuple of their own."""
-    block, end = joint.exit()
+    b, end = at_exit(joint)
     result = end.args[0]
     value: tuple[Operand, ...] = ()
     if request.with_value:
@@ -380,14 +374,10 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
     fields = fields_of(lowered)
     own, captured = result.args[: len(result.args) - len(fields)], result.args[len(result.args) - len(fields) :]
 
-    def packed(items: tuple[Operand, ...], cls: type = tuple) -> Instr:
-        made = Instr(ops.pack, items, types.BaseTuple.from_types([item.type for item in items], cls))
-        block.instrs.append(made)
-        return made
-
-    given = own[0] if request.bare else packed(own)
-    result = packed((given, packed(captured, captured_type(*fields))))
-    end.args = (packed((*value, result)) if request.with_value else result, *end.args[1:])
+    given = own[0] if request.bare else b.pack(own)
+    kinds = [each.type for each in captured]
+    result = b.pack([given, b.pack(captured, types.BaseTuple.from_types(kinds, captured_type(*fields)))])
+    end.args = (b.pack([*value, result]) if request.with_value else result, *end.args[1:])
 
 
 def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:

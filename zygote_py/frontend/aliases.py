@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 from numba import types
 
 from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array
-from zygote_py.adjoints.sharing import refused_if_shared
+from zygote_py.adjoints.sharing import refuse_if_shared
 from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import (
     Block,
     Foreign,
@@ -33,7 +33,6 @@ from zygote_py.ir.core import (
 )
 from zygote_py.ir.memory import Memory, has_memory
 from zygote_py.ir.routines import find_effects
-from zygote_py.ir.types import copied_type
 
 
 def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None:
@@ -95,23 +94,18 @@ def _copy_results(routine: Routine) -> None:
     shared = [param for number, param in enumerate(function.params) if number in routine.shares]
     for block, end in function.returns():
         (value,) = end.args
-        packed = isinstance(value, Instr) and value.op is ops.pack
-        items = list(value.args) if packed and isinstance(value, Instr) else [value]
+        whole = value if isinstance(value, Instr) and value.op is ops.pack else None
+        items = list(end.args if whole is None else whole.args)
+        b = Builder(block, function.loc)
         for number, item in enumerate(items):
             if not isinstance(item.type, types.Array) or not any(memory.may_share(item, param) for param in shared):
                 continue
             for param in shared if foreign else ():
                 if isinstance(param.type, types.Array):
                     message = f"`{routine.__name__}` is ignored, and gives an array that shares memory with an argument"
-                    block.instrs += refused_if_shared(param, item, message + ": let it return a copy", function.loc)
-            copy = Instr(np.copy, (item,), copied_type(item.type), "y", function.loc)
-            block.instrs.append(copy)
-            items[number] = copy
-        whole: Operand = items[0]
-        if packed:
-            whole = Instr(ops.pack, tuple(items), types.Tuple(tuple(item.type for item in items)))
-            block.instrs.append(whole)
-        end.args = (whole,)
+                    refuse_if_shared(b, param, item, message + ": let it return a copy")
+            items[number] = b.copy(item, "y")
+        end.args = (items[0] if whole is None else b.pack(items),)
 
 
 def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iterator[tuple[Instr, Operand, Instr, str]]:
