@@ -95,3 +95,29 @@ def test_modules_by_another_name(monkeypatch):
     assert df(1.0) == 7.0
     with pytest.raises(DifferentiationError, match=r"`bias` of the module `settings` is read through"):
         gradient(through_a_choice)(1.0, 1)  # Numba has it frozen, and we do not see that it is
+
+
+def test_stages_run_once_for_a_function_that_captures(monkeypatch):
+    from zygote_py import compile
+
+    joined = []
+    stages = compile.join
+
+    def counted(*args, **how):
+        joined.append(args)
+        return stages(*args, **how)
+
+    monkeypatch.setattr(compile, "join", counted)
+    factor, shift = 2.0, np.array([1.0, 2.0])
+
+    def f(x):
+        return factor * x * shift[0] + shift[1]
+
+    df = gradient(f)
+    assert df(3.0) == 2.0
+    assert len(joined) == 1
+    factor = 5.0
+    assert df(3.0) == 5.0
+    assert len(joined) == 1
+    assert df(np.float32(3.0)) == 5.0
+    assert len(joined) == 2

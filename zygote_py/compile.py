@@ -50,7 +50,7 @@ from zygote_py.ir.text import text
 from zygote_py.ir.types import components_of, names_of
 from zygote_py.ir.walks import replace_uses
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
-from zygote_py.requests import MoreCaptured, Request
+from zygote_py.requests import Request
 from zygote_py.statements import TypedFunction
 
 
@@ -133,31 +133,32 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
     return numba_adapter.entry_of(loaded)
 
 
-def compile_gradient(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Compiled:
+def compile_gradient(
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+) -> tuple[Compiled, tuple[Capture, ...]]:
     """Run all stages for one signature, of a gradient or of another derivative. Raises DifferentiationError.
 
-    The emitted function takes the arguments, and behind them the captured values that `hidden` lists. Raises
-    MoreCaptured if it needs others too.
+    The emitted function takes the arguments, then captured values: those in `hidden`, and after these what else the
+    function captures. Returns also what these are.
     """
     form = request.form
     made = _joint(request, argument_types, lower_of(request)) if form is None else _made(request, argument_types)
     known = {capture.key for capture in hidden}
-    if new := tuple(capture for capture in made.lowered.hidden if capture.key not in known):
-        raise MoreCaptured((*hidden, *new))
+    hidden = (*hidden, *(capture for capture in made.lowered.hidden if capture.key not in known))
     _take_captured(made.joint, made.lowered, hidden)
     _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
     emitted = emit(made.joint, name=request.name, decorator=njit_with(request.options), defaults=defaults)
     if form is None:
-        return Compiled(made.lowered, made.activity, made.adjoint, emitted)
+        return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 
     def primal() -> Function:
         lowered = lower_of(replace(request, form=None))(form.kinds(argument_types))
         make_canonical(lowered.function)
         return lowered.function
 
-    return CompiledForm(made.lowered, None, made.adjoint, emitted, primal)
+    return CompiledForm(made.lowered, None, made.adjoint, emitted, primal), hidden
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from zygote_py.generations import Fewer, Generation, Outdated, passing
 from zygote_py.given import watch
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import parse_types
-from zygote_py.requests import MoreCaptured, Request, check_fit, misfit, named_in_module
+from zygote_py.requests import Request, check_fit, misfit, named_in_module
 from zygote_py.starred import expanded, star_of, starred_dispatcher
 from zygote_py.tracebacks import is_of_the_user, shortened, shortening
 
@@ -111,7 +111,7 @@ class DerivativeFunction(Generic[P, R]):
                 return quick(*args)  # type: ignore[no-any-return]
             except Exception as error:
                 # Functions are wrapped first; and a function that has changed may have other parameters.
-                again = isinstance(error, MoreCaptured | Outdated | Fewer) or self._is_outdated()
+                again = isinstance(error, Outdated | Fewer) or self._is_outdated()
                 if again or any(map(numba_adapter.holds_functions, args)):
                     return self._call(args, kwargs)  # type: ignore[no-any-return]
                 self._diagnose(args, kwargs, error)
@@ -238,7 +238,7 @@ class DerivativeFunction(Generic[P, R]):
                 else:
                     function = now.dispatcher or self._dispatcher(now)
                 return function(*args, *captured)
-            except (MoreCaptured, Outdated):
+            except Outdated:
                 continue
             except Exception as error:
                 self._diagnose(args, {}, error)
@@ -267,14 +267,8 @@ class DerivativeFunction(Generic[P, R]):
             return found.kernel, found.hidden
         from zygote_py.compile import compile_gradient
 
-        while True:
-            try:
-                compiled = compile_gradient(self._request, argument_types, hidden)
-            except MoreCaptured as more:
-                hidden = more.hidden
-                continue
-            kernel = made_by_stages(compiled) if found is None else found.store(compiled, hidden)
-            return kernel, hidden
+        compiled, hidden = compile_gradient(self._request, argument_types, hidden)
+        return made_by_stages(compiled) if found is None else found.store(compiled, hidden), hidden
 
     def _dispatcher(self, now: Generation) -> Any:
         """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
@@ -420,7 +414,7 @@ class DerivativeFunction(Generic[P, R]):
             if kernel.compiled is None:
                 from zygote_py.compile import compile_gradient
 
-                kernel.compiled = compile_gradient(self._request, argument_types, now.hidden)
+                kernel.compiled, _ = compile_gradient(self._request, argument_types, now.hidden)
             return kernel.compiled
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
@@ -438,7 +432,7 @@ class DerivativeFunction(Generic[P, R]):
                     dispatcher = self._not_from_cache(dispatcher, kernel)
                     dispatcher.compile(signature)
                 return show(dispatcher, signature)
-            except (MoreCaptured, Outdated):
+            except Outdated:
                 continue
 
     def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:

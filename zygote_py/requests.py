@@ -18,7 +18,6 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.capture import Capture
 from zygote_py.ir.core import Loc
 from zygote_py.ir.python_text import identifier, is_identifier
 from zygote_py.ir.types import components_of
@@ -75,14 +74,6 @@ class Request:
         """Where the function is defined."""
         code = self.func.__code__
         return Loc(code.co_filename, code.co_firstlineno)
-
-
-class MoreCaptured(Exception):
-    """The function reads captured values that it is not passed; `hidden` are all that it has to be passed."""
-
-    def __init__(self, hidden: tuple[Capture, ...]) -> None:
-        super().__init__(hidden)
-        self.hidden = hidden
 
 
 def make_request(
