@@ -9,7 +9,7 @@ Many values are one tuple, of tuples if they are more than `LARGEST`: see `Build
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -18,6 +18,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Return, Type, Value
 from zygote_py.ir.types import components_of, copied_type, with_components, writable
+from zygote_py.ir.walks import replace_uses
 
 # The most items in one tuple. Python writes a tuple of more than thirty as a list first, which Numba gets wrong.
 LARGEST = 16
@@ -74,6 +75,20 @@ class Builder:
     def items(self, whole: Operand) -> tuple[Operand, ...]:
         """All items of a tuple."""
         return tuple(self.item(whole, number) for number in range(len(components_of(whole.type))))
+
+    def leaves(self, value: Operand) -> Iterator[Operand]:
+        """What is in a value, and in the tuples in it, and is not a tuple itself."""
+        if not isinstance(value.type, types.BaseTuple):
+            yield value
+            return
+        for number in range(len(components_of(value.type))):
+            yield from self.leaves(self.item(value, number))
+
+    def join(self, leaves: Iterator[Operand], type: Type) -> Operand:
+        """The value of a type that has these leaves."""
+        if not isinstance(type, types.BaseTuple):
+            return next(leaves)
+        return self.call(ops.pack, *[self.join(leaves, each) for each in components_of(type)], type=type)
 
     def pack(self, items: Sequence[Operand], like: Type | None = None, hint: str = "") -> Instr:
         """A tuple of these items, a NamedTuple or a structure if `like` is the type of one."""
@@ -134,6 +149,23 @@ def result_type(kinds: Sequence[Type]) -> Type:
 def _tuple_of(kinds: Sequence[Type]) -> Type:
     made: Type = types.Tuple(tuple(kinds))
     return made
+
+
+def rewrite(function: Function, change: Callable[[Builder, Instr], Operand | None]) -> dict[Value, Operand]:
+    """Let `change` add what is to stand in the place of each instruction: the instruction itself, where it stays.
+
+    It returns what takes the place of the result, or None. The instructions have their old operands until all of them
+    have been looked at. Gives the results that were replaced.
+    """
+    replaced: dict[Value, Operand] = {}
+    for block in function.blocks:
+        b = Builder(Block(block.loc))
+        for instr in block.instrs:
+            if (result := change(b, instr)) is not None:
+                replaced[instr] = result
+        block.instrs = b.block.instrs
+    replace_uses(function, replaced)
+    return replaced
 
 
 @contextmanager

@@ -97,6 +97,15 @@ def with_components(type: Any, components: tuple[Type, ...]) -> Type:
     return made
 
 
+def leaf_types(type: Type) -> Iterator[Type]:
+    """The types of what is in a tuple, and in the tuples in it, and is not a tuple itself."""
+    if isinstance(type, types.BaseTuple):
+        for each in components_of(type):
+            yield from leaf_types(each)
+    else:
+        yield type
+
+
 def itemsize(type: Any) -> int:
     """The size in bytes of an array's elements, or of a number."""
     return np.dtype(str(getattr(type, "dtype", type))).itemsize

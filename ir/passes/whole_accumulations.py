@@ -11,36 +11,28 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, Operand, Type
+from zygote_py.ir.builder import Builder, rewrite
+from zygote_py.ir.core import Function, Instr
 
 
 def write_out_whole_accumulations(function: Function) -> None:
     """Replace the accumulations without an index."""
-    for block in function.blocks:
-        instrs: list[Instr] = []
-        for instr in block.instrs:
-            if instr.op is ops.accumulate and len(instr.args) == 2 and isinstance(instr.args[0].type, types.Array):
-                array, value = instr.args
-                kind = instr.args[0].type
-                if kind.ndim == 0:
-                    instrs += _of_one_element(instr, array, value, kind.dtype)
-                    continue
-                total = Instr(operator.add, (array, value), _contiguous(kind), "", instr.loc)
-                instrs += [total, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]
-            else:
-                instrs.append(instr)
-        block.instrs = list(instrs)
+    rewrite(function, _write_out)
 
 
-def _contiguous(type: Type) -> Type:
-    found: Type = type.copy(layout="C") if isinstance(type, types.Array) else type
-    return found
-
-
-def _of_one_element(instr: Instr, array: Operand, value: Operand, kind: Type) -> list[Instr]:
-    """The same for an array without axes."""
-    made = [read := Instr(ops.getitem, (array,), kind, "", instr.loc)]
-    if isinstance(value.type, types.Array):
-        made.append(value := Instr(ops.getitem, (value,), kind, "", instr.loc))
-    made.append(total := Instr(operator.add, (read, value), kind, "", instr.loc))
-    return [*made, Instr(ops.setitem, (array, total), types.none, "", instr.loc)]
+def _write_out(b: Builder, instr: Instr) -> None:
+    array, *rest = instr.args or (instr,)
+    kind = array.type
+    if instr.op is not ops.accumulate or len(rest) != 1 or not isinstance(kind, types.Array):
+        b.add(instr)
+        return
+    b.loc = instr.loc
+    if kind.ndim:
+        total = b.call(operator.add, array, *rest, type=kind.copy(layout="C"))
+    else:
+        both = [
+            b.call(ops.getitem, each, type=kind.dtype) if isinstance(each.type, types.Array) else each
+            for each in (array, *rest)
+        ]
+        total = b.call(operator.add, *both, type=kind.dtype)
+    b.call(ops.setitem, array, total, type=types.none)

@@ -11,26 +11,24 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Function, Instr, zero
+from zygote_py.ir.builder import Builder, rewrite
+from zygote_py.ir.core import Const, Function, Instr, Operand, zero
 
 
 def write_out_guards(function: Function) -> bool:
     """Replace guarded products, in place; say whether there were any."""
-    found = False
-    for block in function.blocks:
-        instrs: list[Instr] = []
-        for instr in block.instrs:
-            if instr.op is ops.guarded:
-                found = True
-                value, *factors = instr.args
-                matters: Instr | None = None
-                for factor in factors:
-                    instrs.append(test := Instr(operator.ne, (factor, zero(factor.type)), types.boolean))
-                    if matters is not None:
-                        instrs.append(test := Instr(operator.or_, (matters, test), types.boolean))
-                    matters = test
-                assert matters is not None
-                instr.op, instr.args = ops.select, (matters, value, zero(instr.type))
-            instrs.append(instr)
-        block.instrs = list(instrs)
+    found = any(instr.op is ops.guarded for instr in function.instrs())
+    if found:
+        rewrite(function, _write_out)
     return found
+
+
+def _write_out(b: Builder, instr: Instr) -> None:
+    if instr.op is ops.guarded:
+        value, *factors = instr.args
+        matters: Operand = Const(True, types.boolean)
+        for number, factor in enumerate(factors):
+            test = b.call(operator.ne, factor, zero(factor.type), type=types.boolean)
+            matters = b.call(operator.or_, matters, test, type=types.boolean) if number else test
+        instr.op, instr.args = ops.select, (matters, value, zero(instr.type))
+    b.add(instr)
