@@ -302,7 +302,7 @@ FAULTS = (
     fault(
         "a tangent has only what came last",
         "adjoints/pushforward.py",
-        "total = term if total is None else self._make(operator.add, (total, term), instr.type)",
+        "total = term if total is None else walk.make(operator.add, (total, term), instr.type)",
         "total = term",
         "test_jvp",
         "rules/test_forward",
@@ -310,16 +310,15 @@ FAULTS = (
     fault(
         "a constant that overwrites an element leaves its tangent",
         "adjoints/pushforward.py",
-        "            if args[0] in self._activity:\n                self._on_shadows(instr, 0, 1)\n",
-        "            if args[0] in self._activity and args[1] in self._activity:\n"
-        "                self._on_shadows(instr, 0, 1)\n",
+        "        tangent = walk.of(value, number) if changes else zero(element_of(whole.type))\n",
+        "        if not changes:\n            return\n        tangent = walk.of(value, number)\n",
         "test_jvp",
     ),
     fault(
         "a number depends on the first argument of an operation only",
         "adjoints/dependence.py",
-        "            found = self._joined(self._active(instr))\n            if isinstance(found",
-        "            found = self._joined(self._active(instr)[:1])\n            if isinstance(found",
+        "        found = self._joined(walk, _active(walk, instr))\n        if isinstance(found",
+        "        found = self._joined(walk, _active(walk, instr)[:1])\n        if isinstance(found",
         "test_sparse",
     ),
     fault(
