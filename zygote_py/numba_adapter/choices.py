@@ -71,7 +71,14 @@ def choice(*made: Any) -> ChoiceType | None:
             return None
         new = each.functions if isinstance(each, ChoiceType) else (each,)
         functions += [function for function in new if function not in functions]
-    return ChoiceType(tuple(functions))
+    return ChoiceType(tuple(sorted(functions, key=_place)))  # Numba asks in any order
+
+
+def _place(type: Any) -> tuple[object, ...]:
+    """Where the function of a type is defined."""
+    code = (type.maker.func if isinstance(type, ClosureType) else type.func).__code__
+    columns = (start for _, _, start, _ in code.co_positions() if start is not None)
+    return code.co_filename, code.co_firstlineno, min(columns, default=0), code.co_name
 
 
 def is_choice(type: Type) -> bool:
