@@ -47,10 +47,11 @@ from zygote_py.ir.core import (
     Routine,
     Value,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.inline import shares_what_it_writes
-from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.loops import Loop, add_counter, loop_nest
 from zygote_py.ir.memory import Memory, has_memory, is_view, writes
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop, replace_loop
 from zygote_py.ir.routines import find_effects
@@ -149,7 +150,8 @@ class _Division:
         stop, segments, snapshots = self._mark.args
         with_snapshots = snapshots != Const(0, INT)
         if with_snapshots:
-            self._count_iterations()
+            add_counter(self._loop, "count", self._loc)
+            self._loop.forget_values()
         self._check(Memory(self._function))
         for phi in self._loop.header.phis:
             define([phi], self._before)
@@ -205,16 +207,6 @@ class _Division:
                         if step and isinstance(phi.type, types.Integer) and getattr(phi.type, "signed", False):
                             return phi, step
         raise self._refused("does not count by a constant step", "loop over a range of int64 with a constant step")
-
-    def _count_iterations(self) -> None:
-        """Let the loop have a phi, its last one, that counts the iterations."""
-        (latch,) = self._loop.latches
-        count = Phi(INT, "count", self._loc)
-        following = Instr(operator.add, (count, Const(1, INT)), INT, "count", self._loc)
-        latch.instrs.append(following)
-        count.incoming = {self._before: Const(0, INT), latch: following}
-        self._loop.header.phis.append(count)
-        self._loop.forget_values()
 
     def _inputs(self, memory: Memory) -> list[Value]:
         """What the loop uses from outside; views of other arrays that it uses are made inside of it."""
@@ -303,15 +295,10 @@ class _Division:
 def _step_of(following: Operand, phi: Phi) -> int:
     """What is added to a phi, by one addition or on some ways to the latch; 0 if it is not one constant."""
     steps: set[int] = set()
-    pending, seen = [following], set()
-    while pending:
-        value = pending.pop()
-        if value is phi or value in seen:
-            continue
-        seen.add(value)
+    for value in reach([following], lambda each: each.args if isinstance(each, Phi) else (), [phi]):
         match value:
             case Phi():
-                pending += value.incoming.values()
+                pass
             case Instr(op=operator.add, args=(base, Const(value=int(step)))) if base is phi:
                 steps.add(step)
             case _:

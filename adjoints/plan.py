@@ -35,7 +35,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from zygote_py.adjoints.rewinding import Rewinding
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
-from zygote_py.ir.loops import Loop, LoopNest
+from zygote_py.ir.loops import Loop, LoopNest, step_of
 from zygote_py.ir.memory import Memory, effect, is_view
 
 
@@ -213,14 +213,8 @@ class Plan:
         loop = self._nest.innermost(self._home[phi])
         if loop is None or self._home[phi] is not loop.header or not isinstance(phi.type, types.Integer):
             return phi, 0
-        start, increment = phi.incoming[loop.entering[0]], phi.incoming[loop.latches[0]]
-        if isinstance(increment, Instr) and increment.op in (operator.add, operator.sub):
-            left, right = increment.args
-            if increment.op is operator.add and isinstance(left, Const):
-                left, right = right, left
-            if left is phi and isinstance(right, Const) and isinstance(right.value, int):
-                return start, right.value if increment.op is operator.add else -right.value
-        return phi, 0
+        step = step_of(phi.incoming[loop.latches[0]], phi)
+        return (phi.incoming[loop.entering[0]], step) if step else (phi, 0)
 
     def _can_recompute(self, node: Node) -> bool:
         value = node.value

@@ -38,7 +38,6 @@ from zygote_py.ir.core import (
     Function,
     Instr,
     Jump,
-    Loc,
     Operand,
     Param,
     Phi,
@@ -50,7 +49,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree
 from zygote_py.ir.edit import drop_unreachable
-from zygote_py.ir.loops import Loop, loop_nest
+from zygote_py.ir.loops import Loop, add_counter, loop_nest
 from zygote_py.ir.memory import Memory, bases, draws, effect, has_memory, is_fresh, reads, writes
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop
@@ -112,7 +111,8 @@ def _outlined(function: Function, loop: Loop, unless_called: Collection[Routine]
         return []
     if _solved(body.function, len(phis)) is None:
         return []
-    _count_iterations(loop, loc)
+    add_counter(loop, "count", loc)
+    loop.forget_values()
     for phi in phis:
         define([phi], loop.entering[0])
     inputs = inputs_of(loop)
@@ -147,17 +147,6 @@ def _can_be_passed(function: Function, loop: Loop, inputs: Sequence[Value]) -> b
         for target in writes(writer)
         if memory.may_share(target, phi)
     )
-
-
-def _count_iterations(loop: Loop, loc: Loc | None) -> None:
-    """Let a loop have a phi, its last one, that counts the iterations."""
-    (before,), (latch,) = loop.entering, loop.latches
-    count = Phi(INT, "count", loc)
-    following = Instr(operator.add, (count, Const(1, INT)), INT, "count", loc)
-    latch.instrs.append(following)
-    count.incoming = {before: Const(0, INT), latch: following}
-    loop.header.phis.append(count)
-    loop.forget_values()
 
 
 # ---------------------------------------------------------------------------------------------- solving backwards

@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.loops import CountedLoop, Loop, counted, invariant
+from zygote_py.ir.loops import CountedLoop, Loop, add_counter, counted, invariant
 from zygote_py.ir.memory import is_view
 
 INDEX = types.int64
@@ -77,7 +77,7 @@ class Trip:
         if step == 1 and is_zero(start):
             return phi
         if abs(step) != 1:
-            return add_counter(self.loop)
+            return add_counter(self.loop, "k")
         index = Instr(operator.sub, (phi, start) if step == 1 else (start, phi), INDEX, "k")
         self.first.instrs.insert(0, index)
         return index
@@ -89,7 +89,7 @@ def trip_of(loop: Loop, function: Function) -> Trip:
     if how is not None and how.phi.type == INDEX and how.bound.type == INDEX and how.start.type == INDEX:
         (preheader,) = loop.entering
         return Trip(loop, how, _count(how, preheader))
-    return Trip(loop, None, _counter(loop) or add_counter(loop))
+    return Trip(loop, None, _counter(loop) or add_counter(loop, "k"))
 
 
 def _counter(loop: Loop) -> Phi | None:
@@ -101,17 +101,6 @@ def _counter(loop: Loop) -> Phi | None:
                 if is_zero(phi.incoming[preheader]):
                     return phi
     return None
-
-
-def add_counter(loop: Loop) -> Phi:
-    """A phi of the header that counts the iterations from 0."""
-    (preheader,), (latch,) = loop.entering, loop.latches
-    counter = Phi(INDEX, "k")
-    increment = Instr(operator.add, (counter, Const(1, INDEX)), INDEX, "k")
-    counter.incoming = {preheader: Const(0, INDEX), latch: increment}
-    loop.header.phis.append(counter)
-    latch.instrs.append(increment)
-    return counter
 
 
 def _count(how: CountedLoop, preheader: Block) -> Operand:

@@ -24,7 +24,7 @@ from functools import cached_property
 
 from numba import types
 
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value, predecessors
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Loc, Operand, Phi, Value, predecessors
 from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.errors import InternalError
@@ -216,20 +216,31 @@ def counted_exit(loop: Loop) -> CountedLoop | None:
     if len(starts) != 1 or len(nexts) != 1:
         return None
     (start,), (increment,) = starts, nexts
-    step = _step(increment, left)
+    step = step_of(increment, left)
     if step == 0 or (step > 0) != (comparison in _UPWARD) or not isinstance(increment, Instr):
         return None
     return CountedLoop(left, start, step, right, comparison, condition, increment)
 
 
-def _step(increment: Operand, phi: Phi) -> int:
+def step_of(increment: Operand, phi: Phi) -> int:
     """What `increment` adds to `phi`: a constant other than 0, or 0 for anything else."""
-    if not isinstance(increment, Instr):
-        return 0
-    match increment.op, increment.args:
-        case (operator.add, (left, Const(int(step)))) | (operator.add, (Const(int(step)), left)) if left is phi:
+    match increment:
+        case (
+            Instr(op=operator.add, args=(left, Const(int(step))))
+            | Instr(op=operator.add, args=(Const(int(step)), left))
+        ) if left is phi:
             return step
-        case (operator.sub, (left, Const(int(step)))) if left is phi:
+        case Instr(op=operator.sub, args=(left, Const(int(step)))) if left is phi:
             return -step
-        case _:
-            return 0
+    return 0
+
+
+def add_counter(loop: Loop, hint: str, loc: Loc | None = None) -> Phi:
+    """Add a phi to the header, the last one, that counts the iterations from 0. `loop.values` stays as it is."""
+    (entering,), (latch,) = loop.entering, loop.latches
+    counter = Phi(types.int64, hint, loc)
+    increment = Instr(operator.add, (counter, Const(1, types.int64)), types.int64, hint, loc)
+    counter.incoming = {entering: Const(0, types.int64), latch: increment}
+    loop.header.phis.append(counter)
+    latch.instrs.append(increment)
+    return counter
