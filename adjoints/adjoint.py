@@ -45,7 +45,7 @@ from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.rules.guarded import guarded
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.builder import Builder
+from zygote_py.ir.builder import Builder, items_of
 from zygote_py.ir.core import (
     Alpha,
     Block,
@@ -182,9 +182,7 @@ class _Builder:
     def _seed(self, results: tuple[Operand, ...]) -> None:
         """Begin with the adjoints of the results, which are the adjoint's parameters."""
         if self.prepared.routine:
-            (whole,) = results
-            items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else results
-            results = tuple(item for item in items if is_number(item.type))
+            results = tuple(item for item in items_of(results[0]) if is_number(item.type))
         for result in results:
             if not carries_adjoint(result.type):
                 continue

@@ -21,12 +21,12 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.calls import Case, name_apart, results_of
-from zygote_py.adjoints.derivatives import calls_with_cases, items_of, primal_of
+from zygote_py.adjoints.derivatives import calls_with_cases, primal_of
 from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import carries_adjoint, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
-from zygote_py.ir.builder import NONE, Builder, inserting
+from zygote_py.ir.builder import NONE, Builder, inserting, items_of
 from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Phi, Routine, Type, Undef, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree

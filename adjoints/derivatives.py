@@ -34,7 +34,7 @@ from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.split import Halves
 from zygote_py.adjoints.walking_back import walk_back
 from zygote_py.ir import ops, passes
-from zygote_py.ir.builder import LARGEST, Builder, at_exit, inserting, packed_type
+from zygote_py.ir.builder import LARGEST, Builder, at_exit, inserting, items_of, packed_type
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Block,
@@ -296,9 +296,7 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
         if has_memory(param.type) and number in case.unstable | routine.writes
     ]
     if case.unstable_result:
-        (whole,) = end.args
-        items = whole.args if isinstance(whole, Instr) and whole.op is ops.pack else (whole,)
-        released += [item for item in items if has_memory(item.type)]
+        released += [item for item in items_of(end.args[0]) if has_memory(item.type)]
     for each in released:
         b.call(ops.release, each, type=types.none)
     return primal
@@ -371,13 +369,6 @@ def _deeper(primal: Function, call: Instr, depth: Param | None) -> Operand:
     block = next(block for block in primal.blocks if call in block.instrs)
     block.instrs.insert(block.instrs.index(call), deeper)
     return deeper
-
-
-def items_of(value: Operand) -> tuple[Operand, ...]:
-    """What a routine returns, one by one."""
-    if isinstance(value, Instr) and value.op is ops.pack:
-        return value.args
-    return () if isinstance(value.type, types.NoneType) else (value,)
 
 
 def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[Value, Value]) -> None:

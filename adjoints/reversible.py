@@ -30,6 +30,7 @@ from zygote_py.adjoints.inverses import inverse_of
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import call_in_place, is_harmless, return_copies
 from zygote_py.ir import ops
+from zygote_py.ir.builder import items_of
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Block,
@@ -177,8 +178,7 @@ class _Solution:
         self._new = [Param(each.type, each.hint, each.loc) for each in self._old]
         self._end, end = function.exit()
         (self._whole,) = end.args
-        packed = self._whole.args if isinstance(self._whole, Instr) and self._whole.op is ops.pack else None
-        self._following = [self._whole] if packed is None else list(packed)
+        self._following = list(items_of(self._whole))
         self._known: dict[Value, Operand] = {}
         self._undone = 0  # how many steps are
         self._lost: set[Value] = set()  # the roots of arrays whose contents are not to be had

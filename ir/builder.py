@@ -132,6 +132,13 @@ class Builder:
         self.block.terminator = Return((self.pack_all(values) if values else NONE,))
 
 
+def items_of(value: Operand) -> tuple[Operand, ...]:
+    """What a routine returns, one by one: the items of a tuple that is packed, nothing for None, or else the value."""
+    if isinstance(value, Instr) and value.op is ops.pack:
+        return value.args
+    return () if isinstance(value.type, types.NoneType) else (value,)
+
+
 def packed_type(kinds: Sequence[Type]) -> Type:
     """The type of what `Builder.return_packed` returns for values of these types."""
     if not kinds:

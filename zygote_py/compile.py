@@ -31,7 +31,7 @@ from zygote_py.emit import Emitted, emit, load, njit_with
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
-from zygote_py.ir.builder import Builder, at_exit, inserting
+from zygote_py.ir.builder import Builder, at_exit, inserting, items_of
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Const,
@@ -289,8 +289,7 @@ def _repeatable_halves(
     """
     halves, value = join_halves(adjoint, shadows, wrt)
     define(halves.crossing, halves.forward.entry)
-    items = value.args if isinstance(value, Instr) and value.op is ops.pack else (value,)
-    found = make_repeatable(halves, items)
+    found = make_repeatable(halves, items_of(value))
     if found is None:
         return None
     last = Builder(found.last)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.builder import Builder, rewrite
+from zygote_py.ir.builder import Builder, items_of, rewrite
 from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Phi, Routine, Type, Undef, Value
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.errors import InternalError
@@ -110,8 +110,7 @@ class _Split:
                 block.phis += merges[phi]
         rewrite(function, self.change)
         for block, end in function.returns():
-            (value,) = end.args
-            items = value.args if isinstance(value, Instr) and value.op is ops.pack else end.args
+            items = items_of(end.args[0])
             if any(self.is_stack(item.type) for item in items):
                 end.args = (Builder(block).pack(self.expanded(items)),)
         for phi, made in merges.items():
