@@ -41,16 +41,18 @@ from zygote_py.ir.core import (
     Param,
     Phi,
     Routine,
+    Terminator,
     Undef,
     Value,
     predecessors,
     zero,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.edit import rename_incoming
 from zygote_py.ir.loops import Loop, LoopNest
 from zygote_py.ir.memory import Memory, effect, reads
 from zygote_py.ir.ops import Effect
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import definitions, replace_uses, uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +95,9 @@ class ImmediateLoops:
         self._memory = memory
         self._private = Private(forward, nest, memory)
         self._preds = predecessors(reverse)
-        self._home = {value: block for block in reverse.blocks for value in (*block.phis, *block.instrs)}
-        self._forward_home: dict[Value, Block] = {
-            value: block for block in forward.blocks for value in (*block.phis, *block.instrs)
-        }
-        self._users: dict[Value, list[tuple[Block, object]]] = {}
-        for block in reverse.blocks:
-            for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in node.args:
-                    if isinstance(operand, Value):
-                        self._users.setdefault(operand, []).append((block, node))
+        self._home = definitions(reverse)
+        self._forward_home = definitions(forward)
+        self._uses = uses(reverse)
 
     def find(self) -> list[Immediate]:
         """The immediate loops, each after those around it."""
@@ -150,16 +145,13 @@ class ImmediateLoops:
             if total is None or total & carried:
                 return False
             carried |= total
-        for block in self._blocks(it):
-            for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in node.args:
-                    if isinstance(operand, Value) and operand in self._home and operand not in carried:
-                        inside = self._home[operand]
-                        if self._is_of(inside, it):
-                            continue
-                        if not self._is_known(operand, it.loop):
-                            return False
-        return True
+        return all(
+            self._is_of(self._home[operand], it) or self._is_known(operand, it.loop)
+            for block in self._blocks(it)
+            for node in block.nodes
+            for operand in node.args
+            if isinstance(operand, Value) and operand in self._home and operand not in carried
+        )
 
     def _blocks(self, it: Immediate) -> list[Block]:
         """The reverse blocks of an iteration."""
@@ -170,17 +162,12 @@ class ImmediateLoops:
 
     def _sum_from(self, phi: Phi, it: Immediate) -> set[Value] | None:
         """The values in an iteration to which `phi` contributes, if each is `phi` and something added; else None."""
-        found: set[Value] = {phi}
-        pending: list[Value] = [phi]
-        while pending:
-            value = pending.pop()
-            for block, user in self._users.get(value, ()):
-                if user in found or user is phi or not self._is_of(block, it):
-                    continue
-                if not isinstance(user, Phi) and not (isinstance(user, Instr) and user.op is operator.add):
-                    return None
-                found.add(user)
-                pending.append(user)
+        found: set[Value] = set()
+        start: list[Phi | Instr | Terminator] = [phi]
+        for each in reach(start, lambda node: self._users_in(node, it)):
+            if not isinstance(each, Phi) and not (isinstance(each, Instr) and each.op is operator.add):
+                return None
+            found.add(each)
         for value in found - {phi}:
             if isinstance(value, Phi):
                 if not all(operand in found or isinstance(operand, Undef) for operand in value.incoming.values()):
@@ -188,6 +175,11 @@ class ImmediateLoops:
             elif isinstance(value, Instr) and sum(operand in found for operand in value.args) != 1:
                 return None
         return found if phi.incoming[it.first] in found else None
+
+    def _users_in(self, node: Value | Terminator, it: Immediate) -> list[Phi | Instr | Terminator]:
+        """What uses a value in an iteration."""
+        found = self._uses.get(node, ()) if isinstance(node, Value) else ()
+        return [use.user for use in found if self._is_of(use.block, it)]
 
     def _is_known(self, operand: Operand, loop: Loop) -> bool:
         """Whether an operand can be had before a loop of the forward sweep."""
@@ -236,16 +228,8 @@ class ImmediateLoops:
 
     def _blocks_after(self, loop: Loop, around: set[Loop]) -> list[Block]:
         """The blocks that may run after a loop, in the same iteration of the immediate loops around it."""
-        stop = {each.header for each in around if loop.header in each}
-        pending, seen = [behind for _, behind in loop.exits], set(stop)
-        found = []
-        while pending:
-            block = pending.pop()
-            if block not in seen:
-                seen.add(block)
-                found.append(block)
-                pending += block.successors
-        return found
+        stop = [each.header for each in around if loop.header in each]
+        return list(reach((after for _, after in loop.exits), lambda block: block.successors, stop))
 
     def reverse_at_once(self, it: Immediate) -> list[Phi]:
         """Put the reverse of an iteration behind it; give the sums, which are phis of the loop then."""

@@ -17,9 +17,11 @@ from collections.abc import Iterable
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.loops import CountedLoop, Loop, LoopNest, counted_exit
 from zygote_py.ir.memory import Memory, effect, writes
 from zygote_py.ir.ops import Effect
+from zygote_py.ir.walks import definitions, uses
 
 
 class Private:
@@ -29,15 +31,8 @@ class Private:
         self._nest = nest
         self._memory = memory
         self._members: dict[Value, list[Value]] = {}
-        self._users: dict[Value, list[tuple[Block, object]]] = {}
-        self._home: dict[Value, Block] = {}
-        for block in function.blocks:
-            for defined in (*block.phis, *block.instrs):
-                self._home[defined] = block
-            for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in node.args:
-                    if isinstance(operand, Value):
-                        self._users.setdefault(operand, []).append((block, node))
+        self._uses = uses(function)
+        self._home = definitions(function)
         for value in function.values():
             if (root := memory.root(value)) is not None:
                 self._members.setdefault(root, []).append(value)
@@ -57,7 +52,7 @@ class Private:
         for member in members:
             if isinstance(member, Phi) and member in loop.header.phis:
                 return False
-            if any(block not in loop for block, _ in self._users.get(member, ())):
+            if any(use.block not in loop for use in self._uses.get(member, ())):
                 return False
         return True
 
@@ -65,7 +60,7 @@ class Private:
         """Whether each iteration writes to all elements of an array made before the loop, before it reads any."""
         reading: list[tuple[Block, Instr]] = []
         stores: list[tuple[Block, Instr]] = []
-        for block, user in self._users.get(array, ()):
+        for user, block, _ in self._uses.get(array, ()):
             if block not in loop:
                 if self._comes_before(block, loop):
                     continue
@@ -84,15 +79,7 @@ class Private:
 
     def _comes_before(self, block: Block, loop: Loop) -> bool:
         """Whether a block outside of the loop is not reached after it."""
-        pending, seen = [behind for _, behind in loop.exits], set()
-        while pending:
-            following = pending.pop()
-            if following is block:
-                return False
-            if following not in seen:
-                seen.add(following)
-                pending += following.successors
-        return True
+        return block not in set(reach((after for _, after in loop.exits), lambda each: each.successors))
 
     def _covering(self, store: Instr, at: Block, array: Instr, loop: Loop) -> Loop | None:
         """The outermost loop of the nest in which a store writes to each element of the array, if there is one."""

@@ -13,7 +13,7 @@ shadows that nothing but the reverse half touches, always are.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,13 +27,14 @@ from zygote_py.ir.core import (
     Operand,
     Param,
     Return,
+    Terminator,
     Undef,
     Value,
 )
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.memory import effect, has_memory, is_view
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import replace_uses, uses
 
 _CHEAP = frozenset(
     {
@@ -91,22 +92,12 @@ class _Crossing:
         self._reverse = reverse
         self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
         self._seeds = seeds
-        self._users: dict[Value, list[object]] = {}
+        self._uses = uses(forward)
         self._kept: set[Value] = set()  # arrays of which something crosses, so that they must not be made again
-        for block in forward.blocks:
-            for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in node.args:
-                    if isinstance(operand, Value):
-                        self._users.setdefault(operand, []).append(node)
 
     def choose(self) -> list[Value]:
         """The values that cross; what is computed again instead is added to the reverse half."""
-        needed: dict[Value, None] = {}
-        for block in self._reverse.blocks:
-            for node in (*block.phis, *block.instrs, block.terminator):
-                for operand in node.args:
-                    if isinstance(operand, Value) and operand in self._order:
-                        needed[operand] = None
+        needed = self._used(self._reverse.nodes())
         # Users before what they are computed from, so that what they need is known when it is looked at.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
         again, crossing = self._divide(wanted)
@@ -115,7 +106,7 @@ class _Crossing:
             again, crossing = self._divide(wanted)
         self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
         replace_uses(self._reverse, dict(again))
-        crossing = [value for value in dict.fromkeys((*crossing, *self._used(again))) if value in self._order]
+        crossing = [value for value in dict.fromkeys((*crossing, *self._used(again.values()))) if value in self._order]
         return sorted(crossing, key=self._order.__getitem__)
 
     def _divide(self, wanted: Collection[Value]) -> tuple[dict[Value, Instr], list[Value]]:
@@ -132,8 +123,8 @@ class _Crossing:
     def _place(self, again: Mapping[Value, Instr]) -> dict[Value, int]:
         return {copy: self._order[value] for value, copy in again.items()}
 
-    def _used(self, again: Mapping[Value, Instr]) -> list[Value]:
-        return [arg for copy in again.values() for arg in copy.args if isinstance(arg, Value) and arg in self._order]
+    def _used(self, nodes: Iterable[Value | Terminator]) -> list[Value]:
+        return [arg for node in nodes for arg in node.args if isinstance(arg, Value) and arg in self._order]
 
     def _make(self, value: Value, wanted: Collection[Value], again: dict[Value, Instr]) -> None:
         """Add a copy of an instruction, and of those that it needs and that are not had otherwise."""
@@ -173,7 +164,7 @@ class _Crossing:
         """Whether an array of zeros, and its views, go nowhere in the forward half."""
         return all(
             isinstance(user, Instr) and is_view(user) and user.args[0] is value and self._is_untouched(user)
-            for user in self._users.get(value, ())
+            for user, _, _ in self._uses.get(value, ())
         )
 
 
