@@ -63,6 +63,7 @@ from zygote_py.ir.core import (
     predecessors,
     zero,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree, reverse_postorder
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ssa import SSABuilder
@@ -237,17 +238,10 @@ class _Builder:
 
     def _active_between(self, dominator: Block, preds: list[Block]) -> bool:
         """Whether there is anything to pull back on the ways to `preds` from the block that dominates them all."""
-        pending = [pred for pred in preds if pred is not dominator]
-        seen = set(pending)
-        while pending:
-            block = pending.pop()
-            if self._has_active_phi(block) or any(self._works(instr) for instr in block.instrs):
-                return True
-            for pred in self.preds[block]:
-                if pred is not dominator and pred not in seen:
-                    seen.add(pred)
-                    pending.append(pred)
-        return False
+        return any(
+            self._has_active_phi(block) or any(map(self._works, block.instrs))
+            for block in reach(preds, self.preds.__getitem__, [dominator])
+        )
 
     def _has_active_phi(self, block: Block) -> bool:
         return any(phi in self.activity and is_number(phi.type) for phi in block.phis)

@@ -27,6 +27,7 @@ from zygote_py.adjoints.plan import Node, Plan, Way
 from zygote_py.adjoints.trips import INDEX, Trip, cannot_be_negative, hoist, is_zero
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, Value, zero
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, LoopNest
@@ -293,17 +294,11 @@ class Alphas:
 
 def _define(value: Operand) -> None:
     """Let a number that is to be kept be zero where it is not set: a record is made of it all the same."""
-    pending = [value]
-    seen: set[Operand] = set()
-    while pending:
-        phi = pending.pop()
-        if not isinstance(phi, Phi) or phi in seen:
-            continue
-        seen.add(phi)
-        for pred, operand in phi.incoming.items():
-            if isinstance(operand, Undef) and isinstance(phi.type, types.Number | types.Boolean):
-                phi.incoming[pred] = zero(phi.type)
-        pending += phi.incoming.values()
+    for phi in reach([value], lambda each: each.args if isinstance(each, Phi) else ()):
+        if isinstance(phi, Phi) and isinstance(phi.type, types.Number | types.Boolean):
+            for pred, operand in phi.incoming.items():
+                if isinstance(operand, Undef):
+                    phi.incoming[pred] = zero(phi.type)
 
 
 def _around(loop: Loop | None) -> list[Loop]:

@@ -13,20 +13,14 @@ from zygote_py.adjoints.inverses import Inverse
 from zygote_py.adjoints.long_loops import Snapshots
 from zygote_py.adjoints.reversible import Reversible
 from zygote_py.ir.core import Function, Routine
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.routines import routines_of
 
 
 def routines_behind(function: Function) -> tuple[Routine, ...]:
     """The routines that a function calls, or that a derivative of it may call, in the order in which they are met."""
-    found: dict[Routine, None] = {}
-    pending = list(routines_of(function))
-    while pending:
-        routine = pending.pop(0)
-        if routine not in found:
-            found[routine] = None
-            pending += routines_of(routine.function)
-            pending += _given(routine)
-    return tuple(found)
+    called = routines_of(function)
+    return tuple(reach(called, lambda routine: (*routines_of(routine.function), *_given(routine))))
 
 
 def _given(routine: Routine) -> Iterator[Routine]:

@@ -26,6 +26,7 @@ from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.ir import ops
 from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.memory import Memory, has_memory, is_fresh, is_view, writes
+from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import components_of
 
 _HINT = "compute it from the numbers themselves, or take the bytes of `stop_gradient(x)`, which have no derivative"
@@ -56,22 +57,12 @@ class _Views:
 def _views_of(routine: Routine) -> _Views:
     if routine in _known:
         return _known[routine]
-    pending, seen = [routine], {routine}
-    shows = makes = writes_unknown = False
-    complete = True
-    while pending:
-        function = pending.pop().function
-        complete = complete and bool(function.blocks)  # one that is being made has none yet
-        for instr in function.instrs():
-            inexact = instr.op is ops.view and not is_exact(instr)
-            shows |= inexact
-            makes |= inexact and _is_real(instr)
-            writes_unknown = writes_unknown or not all(map(_is_original, _written(instr)))
-            if isinstance(instr.op, Routine) and instr.op not in seen:
-                seen.add(instr.op)
-                pending.append(instr.op)
-    found = _Views(shows, makes or (shows and writes_unknown))
-    if complete:
+    functions = [each.function for each in (routine, *routines_of(routine.function))]
+    instrs = [instr for function in functions for instr in function.instrs()]
+    inexact = [instr for instr in instrs if instr.op is ops.view and not is_exact(instr)]
+    writes_unknown = not all(_is_original(target) for instr in instrs for target in _written(instr))
+    found = _Views(bool(inexact), any(map(_is_real, inexact)) or (bool(inexact) and writes_unknown))
+    if all(function.blocks for function in functions):  # one that is being made has none yet
         _known[routine] = found
     return found
 

@@ -8,6 +8,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 
@@ -37,18 +38,12 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
 
 def define(values: Iterable[Operand], block: Block) -> None:
     """Let values be nothing on the ways on which they are undefined; what that takes is made at the end of `block`."""
-    pending = list(values)
-    seen: set[Operand] = set()
     made: dict[Type, Operand] = {}
-    while pending:
-        phi = pending.pop()
-        if not isinstance(phi, Phi) or phi in seen:
+    for phi in reach(values, lambda each: each.args if isinstance(each, Phi) else ()):
+        if not isinstance(phi, Phi):
             continue
-        seen.add(phi)
         for pred, operand in phi.incoming.items():
             if isinstance(operand, Undef):
                 if phi.type not in made:
                     made[phi.type] = nothing(phi.type, phi.hint, block)
                 phi.incoming[pred] = made[phi.type]
-            else:
-                pending.append(operand)

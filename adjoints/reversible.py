@@ -47,6 +47,7 @@ from zygote_py.ir.core import (
     Type,
     Value,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree, postdominator_tree
 from zygote_py.ir.edit import drop_unreachable
@@ -55,7 +56,7 @@ from zygote_py.ir.memory import Memory, bases, draws, effect, has_memory, is_fre
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop
 from zygote_py.ir.routines import find_effects, routines_of
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import replace_uses, uses
 
 INT = types.int64
 
@@ -371,38 +372,26 @@ class _Solution:
         """Whether anything but a sum is made of a number, so that derivatives depend on it. Arrays always are."""
         if has_memory(old.type):
             return True
-        pending: list[Value] = [old]
-        seen: set[Value] = set()
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            for block in self._function.blocks:
-                if block is not self._end and value in block.terminator.args:
-                    return True
-                for user in (*block.phis, *block.instrs):
-                    if value not in user.args:
-                        continue
-                    sums = isinstance(user, Instr) and user.op in (operator.add, operator.sub)
-                    if user is self._whole:
-                        continue
-                    if not (sums or isinstance(user, Phi)) or not isinstance(user.type, types.Number):
-                        return True
-                    pending.append(user)
+        used = uses(self._function)
+
+        def users(value: Value) -> list[Value]:
+            return [use.user for use in used[value] if isinstance(use.user, Value) and use.user is not self._whole]
+
+        def is_sum(user: Value) -> bool:
+            of_two = isinstance(user, Instr) and user.op in (operator.add, operator.sub)
+            return (of_two or isinstance(user, Phi)) and isinstance(user.type, types.Number)
+
+        made: list[Value] = [old]
+        for value in reach(made, users):
+            decides = any(not isinstance(use.user, Value) and use.block is not self._end for use in used[value])
+            if decides or not all(map(is_sum, users(value))):
+                return True
         return False
 
 
 def _between(block: Block, end: Block) -> set[Block]:
     """The blocks on the ways from one block to another, which lies on all of them."""
-    found: set[Block] = set()
-    pending = list(block.successors)
-    while pending:
-        each = pending.pop()
-        if each is not end and each not in found:
-            found.add(each)
-            pending += each.successors
-    return found
+    return set(reach(block.successors, lambda each: each.successors, [end]))
 
 
 def _needed(block: Block, results: Collection[Operand]) -> list[Instr]:

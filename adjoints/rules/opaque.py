@@ -30,6 +30,7 @@ from numba import types
 
 from zygote_py.adjoints.rules.rule import flat
 from zygote_py.ir.core import Instr
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.helpers import helper, is_helper
 
 Op = Callable[..., object]
@@ -56,15 +57,13 @@ class OpaqueRule:
 
     def needed(self, active: Collection[int]) -> frozenset[str]:
         """What the contributions to the arguments with these numbers need, those to others included."""
-        found: set[str] = set()
-        pending = [self.adjoints[number] for number in self.adjoints if number in active]
-        while pending:
-            for name in pending.pop().needs:
-                other = self.other(name)
-                if other is not None and name not in found:
-                    pending.append(self.adjoints[other])
-                found.add(name)
-        return frozenset(found)
+
+        def also(name: str) -> tuple[str, ...]:
+            other = self.other(name)
+            return () if other is None else self.adjoints[other].needs
+
+        asked = (name for number in self.adjoints if number in active for name in self.adjoints[number].needs)
+        return frozenset(reach(asked, also))
 
     def other(self, need: str) -> int | None:
         """The number of the argument whose contribution a name stands for, if it does."""
