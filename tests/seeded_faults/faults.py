@@ -287,8 +287,8 @@ FAULTS = (
     fault(
         "a binomial schedule counts from the start of the loop",
         "adjoints/binomial.py",
-        'emit(block, operator.add, [args[schedule.count], left], INT, "last")',
-        'emit(block, operator.add, [Const(0, INT), left], INT, "last")',
+        'b.call(operator.add, args[schedule.count], left, type=INT, hint="last")',
+        'b.call(operator.add, Const(0, INT), left, type=INT, hint="last")',
         "test_long_loops",
     ),
     fault(
@@ -357,7 +357,7 @@ FAULTS = (
     fault(
         "a counter that is used after a loop counts on past `break`",
         "ir/passes/keep_counting.py",
-        "if step is not None and phi not in behind:",
+        "if step is not None and phi not in after:",
         "if step is not None:",
         "ir/passes/test_loop_passes",
         "test_control_flow",
@@ -373,8 +373,8 @@ FAULTS = (
     fault(
         "stores to what is only read by instructions are dropped",
         "ir/passes/dead_code.py",
-        "        for operand in reads(value) if isinstance(value, Instr) else ():\n            look_into(operand)\n",
-        "",
+        "            yield from writers(reads(operand))\n",
+        "            yield from ()\n",
         "ir/passes/test_dead_code",
         "test_traps",
     ),

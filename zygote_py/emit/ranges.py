@@ -13,7 +13,7 @@ the loop. A counter of another type than int64 stays a `while`: the type of the 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from numba import types
@@ -22,6 +22,7 @@ from zygote_py.emit.structure import Endless, Guarded, If, Loop, Region
 from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import CountedLoop, LoopNest, counted
 from zygote_py.ir.loops import Loop as NaturalLoop
+from zygote_py.ir.walks import Use, uses
 
 # What `range` has to stop at, from the bound of the comparison.
 _PAST = {operator.lt: 0, operator.gt: 0, operator.le: 1, operator.ge: -1}
@@ -50,11 +51,11 @@ def ranges(function: Function, nest: LoopNest, regions: Sequence[Region]) -> dic
         alone = {found.condition, found.increment} >= set(loop.header.instrs)
         if alone and all(operand.type == types.int64 for operand in (found.phi, found.start, found.bound)):
             candidates[found.phi] = (loop, found)
-    uses = _uses(function)
+    used = uses(function)
     return {
-        loop.header: _range(loop, found, uses)
+        loop.header: _range(loop, found, used)
         for loop, found in candidates.values()
-        if _unused_after(loop, found, uses)
+        if _unused_after(loop, found, used)
     }
 
 
@@ -73,43 +74,25 @@ def _loops(regions: Iterable[Region]) -> Iterable[NaturalLoop]:
                 pass
 
 
-Use = tuple[Block, Value | None]  # where, and by which phi or instruction (None: a terminator)
+Uses = Mapping[Value, Sequence[Use]]
 
 
-def _uses(function: Function) -> dict[Value, list[Use]]:
-    """The uses of every value; a phi uses its operands in the predecessors."""
-    found: dict[Value, list[Use]] = {}
-    for block in function.blocks:
-        for phi in block.phis:
-            for pred, operand in phi.incoming.items():
-                if isinstance(operand, Value):
-                    found.setdefault(operand, []).append((pred, phi))
-        for instr in block.instrs:
-            for operand in instr.args:
-                if isinstance(operand, Value):
-                    found.setdefault(operand, []).append((block, instr))
-        for operand in block.terminator.args:
-            if isinstance(operand, Value):
-                found.setdefault(operand, []).append((block, None))
-    return found
-
-
-def _unused_after(loop: NaturalLoop, found: CountedLoop, uses: dict[Value, list[Use]]) -> bool:
+def _unused_after(loop: NaturalLoop, found: CountedLoop, used: Uses) -> bool:
     header = loop.header
-    if len(uses[found.condition]) != 1:
+    if len(used[found.condition]) != 1:
         return False
     for value in (found.phi, found.increment):
-        for block, user in uses.get(value, []):
-            if block not in loop:
+        for use in used.get(value, ()):
+            if use.at not in loop:
                 return False
-            if block is header and user not in (found.condition, found.increment):
+            if use.at is header and use.user not in (found.condition, found.increment):
                 return False  # a copy on the way out
-    return not (found.increment in header.instrs and len(uses[found.increment]) > 1)
+    return not (found.increment in header.instrs and len(used[found.increment]) > 1)
 
 
-def _range(loop: NaturalLoop, found: CountedLoop, uses: dict[Value, list[Use]]) -> Range:
+def _range(loop: NaturalLoop, found: CountedLoop, used: Uses) -> Range:
     removed = [found.condition]
-    if len(uses[found.increment]) == 1:
+    if len(used[found.increment]) == 1:
         removed.append(found.increment)
     return Range(
         found.phi, found.start, found.bound, _PAST[found.comparison], found.step, loop.entering[0], tuple(removed)

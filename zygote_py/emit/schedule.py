@@ -14,24 +14,21 @@ from collections.abc import Mapping, Sequence
 
 from zygote_py.emit.inlining import is_movable
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, CameFrom, Function, Instr, Jump, Phi, Value
+from zygote_py.ir.core import Block, CameFrom, Function, Instr, Jump, Phi, Terminator, Value
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.walks import Use, uses
 
 Order = Mapping[Block, Sequence[Instr]]
+Uses = Mapping[Value, Sequence[Use]]
 
 
 def schedule(function: Function) -> Order:
     """The instructions of every block, in the order they are to be written."""
-    users: dict[Value, list[Value | None]] = {}
-    for block in function.blocks:
-        for node in (*block.phis, *block.instrs, block.terminator):
-            for operand in node.args:
-                if isinstance(operand, Value):
-                    users.setdefault(operand, []).append(node if isinstance(node, Value) else None)
-    return {block: _scheduled(block, users) for block in function.blocks}
+    used = uses(function)
+    return {block: _scheduled(block, used) for block in function.blocks}
 
 
-def _scheduled(block: Block, users: Mapping[Value, Sequence[Value | None]]) -> list[Instr]:
+def _scheduled(block: Block, used: Uses) -> list[Instr]:
     instrs = list(block.instrs)
     if any(isinstance(instr, CameFrom) for instr in instrs):
         raise InternalError("emit: the function still asks where control came from")
@@ -41,12 +38,13 @@ def _scheduled(block: Block, users: Mapping[Value, Sequence[Value | None]]) -> l
     updates = {phi: phi.incoming[block] for phi in block.terminator.target.phis}
     moved: dict[int, list[Instr]] = {}  # by the index after which they go
     for phi, update in updates.items():
-        if not isinstance(update, Instr) or update not in position or len(users[update]) != 1:
+        if not isinstance(update, Instr) or update not in position or len(used[update]) != 1:
             continue
         if ops.may_raise(update.op) or not is_movable(update):
             continue
         start = position[update]
-        end = max((_written(user, users, position) for user in users.get(phi, ()) if user is not update), default=-1)
+        users = (use.user for use in used.get(phi, ()) if use.user is not update)
+        end = max((_written(user, used, position) for user in users), default=-1)
         if end <= start or _overtakes(update, start, end, updates, position):
             continue
         moved.setdefault(end, []).append(update)
@@ -61,14 +59,14 @@ def _scheduled(block: Block, users: Mapping[Value, Sequence[Value | None]]) -> l
     return order
 
 
-def _written(user: Value | None, users: Mapping[Value, Sequence[Value | None]], position: Mapping[Value, int]) -> int:
+def _written(user: Value | Terminator, used: Uses, position: Mapping[Value, int]) -> int:
     """Where `user` will be computed if it moves into the expressions that it is part of."""
     index = -1
     while isinstance(user, Instr) and user in position:
         index = position[user]
-        if user.hint or len(users.get(user, ())) != 1:
+        if user.hint or len(used.get(user, ())) != 1:
             break
-        (user,) = users[user]
+        user = used[user][0].user
     return index
 
 
