@@ -44,7 +44,7 @@ def check_steps(routines: Collection[Routine]) -> None:
                 param = each.function.params[min(each.writes)]
                 raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "let it return a new array", "def")
             for function in (each.function, *(other.function for other in routines_of(each.function))):
-                if any(draws(instr) for block in function.blocks for instr in block.instrs):
+                if any(map(draws, function.instrs())):
                     raise refuse(f"{what} draws random numbers", loc, "draw them before, and pass them", "def")
 
 

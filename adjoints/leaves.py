@@ -19,7 +19,7 @@ from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Param, Routine, Value
 from zygote_py.ir.types import components_of, names_of
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import replace
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:
@@ -53,15 +53,12 @@ def expose_results(function: Function) -> None:
             Instr(ops.getitem, (instr, Const(index, types.int64)), type, f"{instr.hint}_{index}", instr.loc)
             for index, type in enumerate(components_of(instr.type))
         )
-        for block in function.blocks
-        for instr in block.instrs
+        for instr in function.instrs()
         if isinstance(instr.type, types.BaseTuple) and _is_taken_apart(instr)
     }
     _replace_reads(function, parts)
     for block in function.blocks:
-        block.instrs = [
-            new for old in block.instrs for new in (old, *(parts.get(old, ()) if isinstance(old, Instr) else ()))
-        ]
+        block.instrs = [new for old in block.instrs for new in (old, *parts.get(old, ()))]
 
 
 def _is_taken_apart(instr: Instr) -> bool:
@@ -78,15 +75,10 @@ def reachable(values: Iterable[Value], parts: Mapping[Value, tuple[Instr, ...]])
 def _replace_reads(function: Function, parts: dict[Value, tuple[Instr, ...]]) -> None:
     """Replace the reads of the parts by the parts; a part of a part is read after the part, in the same order."""
     replacement: dict[Value, Value] = {}
-    for block in function.blocks:
-        kept = []
-        for instr in block.instrs:
-            match instr:
-                case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(index)))):
-                    whole = replacement.get(whole, whole)
-                    if whole in parts:
-                        replacement[instr] = parts[whole][index]
-                        continue
-            kept.append(instr)
-        block.instrs = kept
-    replace_uses(function, replacement)
+    for instr in function.instrs():
+        match instr:
+            case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(index)))):
+                whole = replacement.get(whole, whole)
+                if whole in parts:
+                    replacement[instr] = parts[whole][index]
+    replace(function, replacement)

@@ -30,7 +30,7 @@ from zygote_py.adjoints.inverses import inverse_of
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import call_in_place, is_harmless, return_copies
 from zygote_py.ir import ops
-from zygote_py.ir.builder import items_of
+from zygote_py.ir.builder import Builder, items_of
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
     Block,
@@ -44,7 +44,6 @@ from zygote_py.ir.core import (
     Phi,
     Return,
     Routine,
-    Type,
     Value,
 )
 from zygote_py.ir.dataflow import reach
@@ -217,10 +216,10 @@ class _Solution:
             block.phis = [phi for phi in block.phis if phi not in self._spoilt]
             block.instrs = [instr for instr in block.instrs if instr not in self._spoilt]
         found = tuple(each for each in results if each is not None)
-        kind: Type = types.Tuple([each.type for each in found])
-        whole: Operand = Instr(ops.pack, found, kind, "", end.loc) if len(found) > 1 else found[0]
-        end.instrs += [*_needed(tail, found), *([whole] if len(found) > 1 and isinstance(whole, Instr) else [])]
-        end.terminator = Return((whole,))
+        end.instrs += _needed(tail, found)
+        b = Builder(end, end.loc)
+        kind = types.Tuple([each.type for each in found])
+        end.terminator = Return((b.call(ops.pack, *found, type=kind) if len(found) > 1 else found[0],))
         drop_unreachable(function)
         function.params = [*self._new, *self._inputs]
         name_apart(function.params)
@@ -329,14 +328,7 @@ class _Solution:
         if len(args) < len(after) + len(rest) or self._may_have_changed(call, rest):
             return False
         kinds = results_of(inverse.routine.function)
-        whole = Instr(inverse.routine, tuple(args), kinds[0] if len(kinds) == 1 else types.Tuple(kinds), "", call.loc)
-        tail.instrs.append(whole)
-        before = [whole]
-        if len(kinds) > 1:
-            before = [
-                Instr(ops.getitem, (whole, Const(number, INT)), kind, "", call.loc) for number, kind in enumerate(kinds)
-            ]
-            tail.instrs += before
+        before = Builder(tail, call.loc).call_all(inverse.routine, args, kinds)
         for arg, value in zip(state, before, strict=True):
             if isinstance(arg, Value) and self._operand(arg) is None:
                 value.hint = arg.hint

@@ -31,6 +31,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.types import components_of
@@ -154,20 +155,13 @@ def _is_draw(op: ops.Op) -> bool:
 
 def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
     """What an array may be, or be a view of, on any way on which it comes about; not looked into are the `ends`."""
-    found: set[Operand] = set()
-    pending, seen = [operand], set[Operand]()
-    while pending:
-        each = pending.pop()
-        if each in seen:
-            continue
-        seen.add(each)
+
+    def origins(each: Operand) -> tuple[Operand, ...]:
         if isinstance(each, Phi) and each not in ends:
-            pending += each.incoming.values()
-        elif isinstance(each, Instr) and is_view(each):
-            pending.append(each.args[0])
-        else:
-            found.add(each)
-    return found
+            return each.args
+        return each.args[:1] if isinstance(each, Instr) and is_view(each) else ()
+
+    return {each for each in reach([operand], origins) if not origins(each)}
 
 
 class Memory:
@@ -184,7 +178,7 @@ class Memory:
         self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the places of its writers, in order
         self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
         for block in function.blocks:
-            self._values[block] = (*block.phis, *block.instrs)
+            self._values[block] = block.values
             self._successors[block] = block.successors
             for index, value in enumerate(self._values[block]):
                 self._place[value] = block, index

@@ -9,7 +9,7 @@ parameter of its own while the gradient is made, and is taken from the closure a
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 from numba import types
 
@@ -17,7 +17,7 @@ from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Value
 from zygote_py.ir.types import components_of
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import replace, replace_uses
 
 
 def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunction:
@@ -29,16 +29,13 @@ def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunc
     closure = function.params[count]
     params = [Param(kind, name, closure.loc) for name, kind in zip(names, components_of(closure.type), strict=True)]
     taken: dict[Value, Operand] = {}
-    for block in function.blocks:
-        for instr in block.instrs:
-            match instr:
-                case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is closure:
-                    taken[instr] = params[number]
-    replace_uses(function, taken)
-    for block in function.blocks:
-        block.instrs = [instr for instr in block.instrs if instr not in taken]
+    for instr in function.instrs():
+        match instr:
+            case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is closure:
+                taken[instr] = params[number]
+    replace(function, taken)
     function.params += params
-    return replace(lowered, fields=names)
+    return dataclasses.replace(lowered, fields=names)
 
 
 def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
@@ -47,10 +44,10 @@ def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
         return
     count = lowered.argument_count + len(lowered.hidden)
     closure, fields = function.params[count], function.params[count + 1 :]
-    taken: dict[Value, Operand] = {
-        field: Instr(ops.getitem, (closure, Const(number, types.int64)), field.type, field.hint, field.loc)
+    made = [
+        Instr(ops.getitem, (closure, Const(number, types.int64)), field.type, field.hint, field.loc)
         for number, field in enumerate(fields)
-    }
-    replace_uses(function, taken)
+    ]
+    replace_uses(function, dict(zip(fields, made, strict=True)))
     function.params = function.params[: count + 1]
-    function.entry.instrs[:0] = [each for each in taken.values() if isinstance(each, Instr)]
+    function.entry.instrs[:0] = made

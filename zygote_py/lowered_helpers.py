@@ -42,24 +42,17 @@ def _let_adjoints_matter(function: Function) -> None:
 
     Let it take the way that is made for this, if it has one. Terms that are left out have the derivatives of products.
     """
-    asked = [
-        instr
-        for block in function.blocks
-        for instr in block.instrs
-        if instr.op in (matters, number_matters, is_differentiated)
-    ]
+    asked = [i for i in function.instrs() if i.op in (matters, number_matters, is_differentiated)]
     replace_uses(function, {instr: Const(True, types.boolean) for instr in asked})
-    for block in function.blocks:
-        for instr in block.instrs:
-            if instr.op is unless_zero:
-                instr.op = ops.guarded
+    for instr in function.instrs():
+        if instr.op is unless_zero:
+            instr.op = ops.guarded
 
 
 def take_as_routines(function: Function) -> None:
     """Let a function call routines where it calls helpers that nobody has a rule for."""
-    for block in function.blocks:
-        for instr in block.instrs:
-            if not is_helper(instr.op) or instr.keywords or instr.op in ops.CHECKS:
-                continue
-            if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
-                instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))
+    for instr in function.instrs():
+        if not is_helper(instr.op) or instr.keywords or instr.op in ops.CHECKS:
+            continue
+        if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
+            instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))

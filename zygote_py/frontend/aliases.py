@@ -111,24 +111,20 @@ def _copy_results(routine: Routine) -> None:
 def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iterator[tuple[Instr, Operand, Instr, str]]:
     """The instructions that give a copy: what they copy, the copy, and what the user calls that."""
     items: dict[Value, list[Instr]] = {}
-    for block in function.blocks:
-        for instr in block.instrs:
-            match instr:
-                case Instr(op=ops.getitem, args=(Instr(op=Routine()) as whole, *_)) if is_array(instr.type):
-                    items.setdefault(whole, []).append(instr)
-    for block in function.blocks:
-        for instr in block.instrs:
-            match instr:
-                case Instr(op=ops.stop, args=(source,)) if is_array(instr.type):
-                    yield instr, source, instr, "stop_gradient"
-                case Instr(op=Routine(rule=Custom(rule=None))) if is_array(instr.type):
-                    yield instr, instr.args[0], instr, "hook"
-                case Instr(op=Routine() as routine) if routine in original:
-                    for number in sorted(original[routine]):
-                        for result in [instr] if isinstance(instr.type, types.Array) else items.get(instr, ()):
-                            yield instr, instr.args[number], result, routine.__name__
-                case _:
-                    pass
+    for instr in function.instrs():
+        match instr:
+            case Instr(op=ops.getitem, args=(Instr(op=Routine()) as whole, *_)) if is_array(instr.type):
+                items.setdefault(whole, []).append(instr)
+    for instr in function.instrs():
+        match instr:
+            case Instr(op=ops.stop, args=(source,)) if is_array(instr.type):
+                yield instr, source, instr, "stop_gradient"
+            case Instr(op=Routine(rule=Custom(rule=None))) if is_array(instr.type):
+                yield instr, instr.args[0], instr, "hook"
+            case Instr(op=Routine() as routine) if routine in original:
+                for number in sorted(original[routine]):
+                    for result in [instr] if isinstance(instr.type, types.Array) else items.get(instr, ()):
+                        yield instr, instr.args[number], result, routine.__name__
 
 
 def _check(function: Function, memory: Memory, instr: Instr, source: Operand, result: Instr, name: str) -> None:

@@ -191,8 +191,7 @@ def grows(iteration: Iteration) -> bool:
 
 def hoist_lengths(function: Function) -> None:
     """Move `len` of a list from the header of a loop to before it, where nothing in the loop changes the length."""
-    instrs = (instr for block in function.blocks for instr in block.instrs)
-    if not any(instr.op is ops.stack for instr in instrs):
+    if not any(instr.op is ops.stack for instr in function.instrs()):
         return
     memory = Memory(function)
     for loop in reversed(loop_nest(function).loops):
