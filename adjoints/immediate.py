@@ -285,7 +285,7 @@ class ImmediateLoops:
             assert isinstance(value, Instr)
             if value not in copies:
                 args = tuple(map(before, value.args))
-                copies[value] = copy = Instr(value.op, args, value.type, value.hint, value.loc, value.keywords)
+                copies[value] = copy = value.copy(args, with_origin=False)
                 preheader.instrs.append(copy)
             return copies[value]
 
@@ -297,19 +297,15 @@ class ImmediateLoops:
                     return before(self._lifted[operand])
                 case Instr() if operand in self._home:
                     if operand not in copies:
-                        args = tuple(known(arg) for arg in operand.args)
-                        copy = Instr(operand.op, args, operand.type, operand.hint, operand.loc, operand.keywords)
-                        copy.origin = operand.origin
+                        copies[operand] = copy = operand.copy(tuple(map(known, operand.args)))
                         preheader.instrs.append(copy)
-                        copies[operand] = copy
                     return copies[operand]
                 case _:
                     return operand
 
         for block in blocks:
             for instr in block.instrs:
-                if isinstance(instr, Instr):
-                    instr.args = tuple(self._entering(arg, it, known) for arg in instr.args)
+                instr.args = tuple(self._entering(arg, it, known) for arg in instr.args)
             for phi in block.phis:
                 phi.incoming = {pred: self._entering(arg, it, known) for pred, arg in phi.incoming.items()}
 

@@ -316,7 +316,7 @@ def _remake_views(function: Function) -> None:
             return value
         if value not in made:
             assert is_view(value)
-            copy = Instr(value.op, tuple(map(remake, value.args)), value.type, value.hint, value.loc)
+            copy = value.copy(tuple(map(remake, value.args)), with_origin=False)
             made[value] = copy
             function.entry.instrs.append(copy)
         return made[value]

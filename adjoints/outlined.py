@@ -130,5 +130,5 @@ def copied_instrs(block: Block, given: dict[Value, Operand]) -> dict[Value, Inst
     found: dict[Value, Instr] = {}
     for instr in block.instrs:
         args = tuple(found.get(arg, given.get(arg, arg)) if isinstance(arg, Value) else arg for arg in instr.args)
-        found[instr] = Instr(instr.op, args, instr.type, instr.hint, instr.loc, instr.keywords)
+        found[instr] = instr.copy(args, with_origin=False)
     return found

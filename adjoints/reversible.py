@@ -344,7 +344,7 @@ class _Solution:
         known = tuple(each for each in args if each is not None)
         if len(known) < len(args) or self._may_have_changed(instr, reads(instr)):
             return False
-        copy = Instr(instr.op, known, instr.type, instr.hint, instr.loc, instr.keywords)
+        copy = instr.copy(known, with_origin=False)
         tail.instrs.append(copy)
         self._known[instr] = copy
         return True

@@ -131,7 +131,7 @@ class _Crossing:
         if value in again:
             return
         assert isinstance(value, Instr)
-        again[value] = Instr(value.op, value.args, value.type, value.hint, value.loc, value.keywords, value.origin)
+        again[value] = value.copy()
         for arg in value.args:
             if isinstance(arg, Instr) and not self._is_at_hand(arg, wanted):
                 self._make(arg, wanted, again)

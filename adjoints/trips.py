@@ -146,7 +146,7 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
         return args[0]
     if operand.op is ops.common_length:
         return _common_length(args, preheader)
-    copy = Instr(operand.op, tuple(args), operand.type, operand.hint, operand.loc, operand.keywords)
+    copy = operand.copy(tuple(args), with_origin=False)
     preheader.instrs.append(copy)
     return copy
 

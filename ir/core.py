@@ -99,10 +99,10 @@ class Instr(Value):
         self.keywords = keywords
         self.origin = origin
 
-    def copy(self, args: tuple[Operand, ...] | None = None) -> Instr:
+    def copy(self, args: tuple[Operand, ...] | None = None, *, with_origin: bool = True) -> Instr:
         """The same operation, on `args` if given, with the same type, hint, location, keywords and origin."""
-        operands = self.args if args is None else args
-        return Instr(self.op, operands, self.type, self.hint, self.loc, self.keywords, self.origin)
+        operands, origin = self.args if args is None else args, self.origin if with_origin else None
+        return Instr(self.op, operands, self.type, self.hint, self.loc, self.keywords, origin)
 
 
 def came_from() -> bool:
@@ -120,7 +120,7 @@ class CameFrom(Instr):
         self.block = block
         self.pred = pred
 
-    def copy(self, args: tuple[Operand, ...] | None = None) -> CameFrom:
+    def copy(self, args: tuple[Operand, ...] | None = None, *, with_origin: bool = True) -> CameFrom:
         """The same question."""
         return CameFrom(self.block, self.pred)
 

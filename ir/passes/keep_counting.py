@@ -37,7 +37,7 @@ def keep_counting(function: Function) -> None:
         for phi in loop.header.phis:
             step = _step(phi, latch, blocks)
             if step is not None and phi not in after:
-                phi.incoming[latch] = copy = Instr(step.op, step.args, step.type, step.hint, step.loc)
+                phi.incoming[latch] = copy = step.copy(with_origin=False)
                 latch.instrs.append(copy)
 
 

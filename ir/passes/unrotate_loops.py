@@ -234,7 +234,7 @@ def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[V
     made = {block: Block(block.loc) for block in function.blocks if block in match.blocks}
     header = made[last_root]
     copies: dict[Operand, Instr] = {
-        instr: Instr(instr.op, (), instr.type, instr.hint, instr.loc, instr.keywords)
+        instr: instr.copy((), with_origin=False)
         for last in match.blocks
         for instr in last.instrs
         if instr in match.values
