@@ -138,7 +138,7 @@ def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
     """The function of the value that the rule gives."""
     value = _calling(python_function(given.rule), len(args), "[0]")
     lowered = lower(value, [numba_adapter.typeof(arg) for arg in args])
-    for function in (lowered.function, *(routine.function for routine in lowered.routines)):
+    for function in lowered.functions:
         passes.run(function, passes.CLEAN_UP)
         expand_arrays(function)
         write_out_guards(function)

@@ -51,13 +51,11 @@ def lowered_primal(
         lowered = replace(lowered, routines=(*called, *(each for each in lowered.routines if each not in called)))
     parameters = tuple(request.signature.parameters)[: len(given)]
     wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
-    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
-    for function in functions:
+    for function in lowered.functions:
         _inline_shared(function, recursive)
     lowered = _with_reversible_loops(lowered)
-    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
-    for function in functions:
+    for function in lowered.functions:
         make_canonical(function)
         _check_returns(function)
     return given, wrt, _with_divided_loops(lowered)
@@ -70,7 +68,7 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
     check_steps(lowered.routines)
     together = cycles(lowered.routines)
     routines = list(lowered.routines)
-    functions = [lowered.function, *(routine.function for routine in routines)]
+    functions = lowered.functions
     if written_after_return(functions, [each for each in routines if has_reversible_steps(each.function)]):
         return lowered
     for caller in (None, *lowered.routines):
@@ -85,7 +83,7 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
 def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
     """Divide the loops that have checkpoints, in the function and in its routines."""
     routines = list(lowered.routines)
-    functions = [lowered.function, *(routine.function for routine in lowered.routines)]
+    functions = lowered.functions
     check_returned(functions, routines)
     for function in functions:
         if made := divide_loops(function):

@@ -104,8 +104,6 @@ def test_the_module_around_the_function(golden):
         name="power",
         decorator="njit(fastmath=True)",
         defaults={"n": 3},
-        header="zygote-py 0.1",
-        docstring="The primal `pow` of (f64, i64).",
     )
     golden("emit/pow", emitted.source)
     power = load(emitted)

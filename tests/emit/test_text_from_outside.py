@@ -14,7 +14,6 @@ import pytest
 from tests.plain import plain
 from zygote_py import gradient, pullback
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.emit import emit
 from zygote_py.ir.core import Loc
 from zygote_py.ir.parse import parse
 from zygote_py.ir.python_text import identifier, is_identifier, one_line
@@ -179,15 +178,6 @@ def test_defaults_that_are_written_in_another_way():
 
         shape(gradient(f).source(2.0))
         assert gradient(f)(2.0) == (4.0, None)
-
-
-def test_headers_and_docstrings():
-    (primal,) = parse("primal f(%x: f64) -> f64\nb0:\n  return %x")
-    for outside in ("a\rimport os", 'say "hi"', '"""\nboom\n"""', "\\", "a\x0cb\0\ud800", '"'):
-        source = emit(primal, name="f", header=outside, docstring=outside).source
-        module = ast.parse(source)
-        assert [type(node) for node in module.body] == [ast.Expr, ast.FunctionDef]
-        source.encode()
 
 
 def test_lines_of_errors():

@@ -52,14 +52,12 @@ def emit(
     name: str,
     decorator: str | None = None,
     defaults: Mapping[str, object] | None = None,
-    header: str = "",
-    docstring: str = "",
 ) -> Emitted:
     """Write `function` as a Python module.
 
     `function` is in SSA form, with a reducible graph and without alphas. `name` is what the emitted function is called;
-    `decorator` is the text after the `@`, of `njit` or `cuda`; `defaults` are the values of parameters that have one;
-    `header` is a comment for the first lines, `docstring` that of the module. Raises InternalError.
+    `decorator` is the text after the `@`, of `njit` or `cuda`; `defaults` are the values of parameters that have one.
+    Raises InternalError.
     """
     routines = routines_of(function)
     functions = [function, *(routine.function for routine in routines)]
@@ -77,9 +75,6 @@ def emit(
         for routine in reversed(routines)
     ]
     texts.append(_function_text(function, name, module, decorator, defaults or {}))
-    parts = [f"# {one_line(line)}".rstrip() for line in header.splitlines()]
-    if docstring:
-        parts.append(f'"""{_inside_quotes(docstring)}"""')
     imports = module.imports()
     if decorator is not None:
         imports.append(f"from numba import {_decorator_names(decorator)[0]}")
@@ -87,8 +82,7 @@ def emit(
             imports.append("import zygote_py  # makes dataclasses known to Numba")
     while imports and not imports[0]:
         imports.pop(0)
-    if imports:
-        parts += ["", *imports] if parts else imports
+    parts = list(imports)
     if definitions := module.definitions():
         parts += ["", *definitions]
     if parts:
@@ -157,14 +151,13 @@ def _passed_on(function: Function) -> frozenset[Value]:
     return frozenset(passed)
 
 
-def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]:
+def load(emitted: Emitted) -> Callable[..., object]:
     """Execute the emitted module and return its function.
 
     Its source is registered with `linecache`, so that tracebacks, `inspect.getsource` and Numba's messages show it.
     """
-    if filename is None:
-        digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
-        filename = f"<zygote_py {emitted.name} {digest}>"
+    digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
+    filename = f"<zygote_py {emitted.name} {digest}>"
     lines = emitted.source.splitlines(keepends=True)
     linecache.cache[filename] = (len(emitted.source), None, lines, filename)
     # No `__name__`: Numba finds a recursive function again only if its module can be imported, or is none.
@@ -174,12 +167,6 @@ def load(emitted: Emitted, filename: str | None = None) -> Callable[..., object]
     function = namespace[emitted.name]
     assert callable(function)
     return function
-
-
-def _inside_quotes(docstring: str) -> str:
-    """What to write between the quotes of a docstring."""
-    lines = (one_line(line.replace("\\", "\\\\")) for line in docstring.splitlines())
-    return "\n".join(lines).replace('"', '\\"')
 
 
 def _decorator_names(decorator: str | None) -> list[str]:

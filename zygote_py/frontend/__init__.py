@@ -52,6 +52,11 @@ class LoweredFunction:
     has_derivatives: bool = False  # among the routines, or it is one
     fields: tuple[str, ...] = ()  # variables in a closure that are parameters behind it (see `zygote_py.closures`)
 
+    @property
+    def functions(self) -> list[Function]:
+        """The function, and those of the routines."""
+        return [self.function, *(routine.function for routine in self.routines)]
+
 
 def lower(
     func: Callable[..., object],
