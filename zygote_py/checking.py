@@ -19,6 +19,7 @@ import numpy as np
 from zygote_py import numba_adapter
 from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.base.python_text import caller
 from zygote_py.differences import copied, leaves_of, random_seed, slope, with_leaf
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
@@ -119,9 +120,7 @@ def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callab
         keywords = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     first = count - len(keywords)
     passed = [*names[:first], *(f"{word}={name}" for word, name in zip(keywords, names[first:], strict=True))]
-    namespace: dict[str, Any] = {"function": function}
-    exec(f"def call({', '.join(names)}): return function({', '.join(passed)}){read}", namespace)
-    made: Callable[..., Any] = namespace["call"]
+    made: Callable[..., Any] = caller(function, ", ".join(names), ", ".join(passed), body=f"return {{call}}{read}")
     return made
 
 

@@ -24,6 +24,7 @@ from numba import types
 from zygote_py import numba_adapter, structures
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.kinds import carries_adjoint
+from zygote_py.base.python_text import define
 from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
 from zygote_py.ir.python_text import identifier
@@ -192,10 +193,9 @@ class _Source:
     def function(self, name: str, names: Sequence[str], lines: Sequence[str], defaults: Any) -> Callable[..., object]:
         """The function of these names with these lines."""
         name = identifier(name, "function")
-        namespace = dict(self.namespace)
-        exec(f"def {name}({', '.join(names)}):\n " + "\n ".join(lines), namespace)
-        namespace["__name__"] = __name__  # what Numba keeps of callers names the module
-        made: Any = namespace[name]
+        text = "\n ".join([f"def {name}({', '.join(names)}):", *lines, ""])
+        made = define(text, name, self.namespace)
+        made.__globals__["__name__"] = __name__  # what Numba keeps of callers names the module
         made.__defaults__ = defaults
         return made  # type: ignore[no-any-return]
 

@@ -25,6 +25,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
+from zygote_py.base.python_text import caller, stub
 from zygote_py.cache import Kernel, MachineCode, made_by_stages, recall
 from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
@@ -474,12 +475,9 @@ def _restored(
 def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
     """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
     names = [*request.signature.parameters, *hidden]
-    namespace: dict[str, Any] = {}
-    exec(f"def {request.name}({', '.join(names)}): pass", namespace)
-    stub: Callable[..., object] = namespace[request.name]
-    if not hidden:  # with hidden parameters behind them, defaults are filled in before the call
-        stub.__defaults__ = tuple(request.defaults.values()) or None
-    return stub
+    # With hidden parameters behind them, defaults are filled in before the call.
+    made: Callable[..., object] = stub(request.name, names, () if hidden else tuple(request.defaults.values()))
+    return made
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
@@ -492,13 +490,11 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 def _with_constants(request: Request, inner: Any, captured: Sequence[object]) -> Callable[..., object]:
     """A function of the arguments alone that calls `inner` with the captured values as they are now."""
-    arguments = tuple(request.signature.parameters)
-    names = [f"captured_{number}" for number in range(len(captured))]
-    namespace: dict[str, Any] = {"inner": inner, **dict(zip(names, captured, strict=True))}
-    exec(f"def {request.name}({', '.join(arguments)}): return inner({', '.join((*arguments, *names))})", namespace)
-    namespace["__name__"] = __name__  # what Numba keeps of callers names the module
-    function: Callable[..., object] = namespace[request.name]
-    return function
+    values = {f"captured_{number}": value for number, value in enumerate(captured)}
+    parameters, passed = request.signature.parameters, ", ".join((*request.signature.parameters, *values))
+    function: Any = caller(inner, ", ".join(parameters), passed, name=request.name, values=values)
+    function.__globals__["__name__"] = __name__  # what Numba keeps of callers names the module
+    return function  # type: ignore[no-any-return]
 
 
 numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from zygote_py import numba_adapter
+from zygote_py.base.python_text import define
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, Wrt, make_request
 from zygote_py.starred import names_of, star_of
@@ -117,9 +118,8 @@ class GradientForm:
             f"        return closure_({', '.join(names)})\n"
             f"    return {self}({call.name}, wrt={wrt!r}, has_aux={self.has_aux})({', '.join(given)})\n"
         )
-        namespace: dict[str, Any] = {"gradient": gradient, "value_and_gradient": value_and_gradient}
-        exec(compile(text, f"<zygote_py {call.name}_{self}>", "exec"), namespace)
-        made: Callable[..., Any] = namespace[f"{call.name}_{self}"]
+        name, values = f"{call.name}_{self}", {"gradient": gradient, "value_and_gradient": value_and_gradient}
+        made: Callable[..., Any] = define(text, name, values, filename=f"<zygote_py {name}>")
         return made
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Literal
 
+from zygote_py.base.python_text import arguments_text, caller, parameters_text
 from zygote_py.ir.core import Loc
 
 Kind = Literal["rule", "inverse", "ignore", "hook", "stop"]
@@ -123,28 +124,10 @@ def calling(function: Any, target: Any = None) -> Callable[..., Any]:
     """A Python function that calls another: of the name, the parameters and the place of `target`, or of its source."""
     if target is None:
         target = python_function(function.function if isinstance(function, Ignored) else function)
-    taken = inspect.signature(target, follow_wrapped=False).parameters
-    called = "function"
-    while called in taken:
-        called += "_"
-    parameters, passed = [], []
-    starred = False
-    for name, parameter in taken.items():
-        star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
-        star = "**" if parameter.kind is parameter.VAR_KEYWORD else star
-        by_name = parameter.kind is parameter.KEYWORD_ONLY
-        if by_name and not starred:
-            parameters.append("*")
-        starred = starred or by_name or star == "*"
-        parameters.append(f"{star}{name}" + "=None" * (parameter.default is not parameter.empty))
-        passed.append(f"{name}={name}" if by_name else f"{star}{name}")
-    namespace: dict[str, Any] = {"__name__": target.__module__, called: function}
-    scope: dict[str, Any] = {}
-    exec(f"def caller({', '.join(parameters)}): return {called}({', '.join(passed)})", namespace, scope)
-    made: FunctionType = scope["caller"]
-    code = target.__code__
-    made.__code__ = made.__code__.replace(
-        co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
+    taken = inspect.signature(target, follow_wrapped=False).parameters.values()
+    named = [p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind is p.POSITIONAL_ONLY else p for p in taken]
+    made: FunctionType = caller(
+        function, parameters_text(named), arguments_text(named), module=target.__module__, at=target
     )
     made.__name__ = getattr(function, "__name__", target.__name__)
     made.__qualname__ = target.__qualname__

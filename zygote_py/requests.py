@@ -18,6 +18,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.base.python_text import define, parameters_text
 from zygote_py.ir.core import Loc
 from zygote_py.ir.python_text import identifier, is_identifier
 from zygote_py.ir.types import components_of
@@ -200,11 +201,7 @@ def does_not_take(
 
     Python is asked for it: a function without a body gets the arguments.
     """
-    plain = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
-    shown = [each if each.default is each.empty else each.replace(default=None) for each in plain]
-    namespace: dict[str, Any] = {}
-    exec(f"def function{inspect.Signature(shown)}: pass", namespace)
-    function = namespace["function"]
+    function = define(f"def function({parameters_text(signature.parameters.values())}): pass\n", "function", {})
     function.__qualname__ = name
     try:
         function(*args, **keywords)

@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-import numba
-
 from zygote_py import numba_adapter
+from zygote_py.base.python_text import caller, captured, free
 from zygote_py.ir.python_text import identifier
 
 
@@ -33,23 +32,16 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     own = code.co_varnames[: code.co_argcount][:count]
     star = star_of(primal)
     names = [*own, *(f"{star}_{number}" for number in range(count - len(own)))]
-    name = identifier(func.__name__, "function")
-    function = "original"
-    while function in (*names, name):
-        function += "_"
-    text = (
-        f"def make({function}):\n def {name}({', '.join(names)}): return {function}({', '.join(names)})\n return {name}"
-    )
-    namespace: dict[str, Any] = {"__name__": func.__module__}
-    exec(text, namespace)
-    made = namespace["make"](numba_adapter.called_function(primal))
+    name, listed = identifier(func.__name__, "function"), ", ".join(names)
+    called = free("original", (*names, name))
+    lines = [f"def {name}({listed}): return {called}({listed})"]
+    made = captured(lines, {called: numba_adapter.called_function(primal)}, module=func.__module__)
     place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_line(func)}
     made.__code__ = made.__code__.replace(**place)
     made.__module__ = func.__module__
-    if not numba_adapter.is_dispatcher(primal):
-        return made  # type: ignore[no-any-return]
-    decorate: Any = numba.njit
-    return decorate(**numba_adapter.options_of(primal))(made)  # type: ignore[no-any-return]
+    return (
+        numba_adapter.decorated(made, numba_adapter.options_of(primal)) if numba_adapter.is_dispatcher(primal) else made
+    )
 
 
 def names_of(wrt: Any, primal: Any, count: int) -> Any:
@@ -67,21 +59,15 @@ def names_of(wrt: Any, primal: Any, count: int) -> Any:
 def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
     """What compiled code calls for a function that takes any number of arguments; `of` gives it for their number."""
     func: Any = numba_adapter.py_func_of(primal)
-    star = star_of(primal)
     own = func.__code__.co_varnames[: func.__code__.co_argcount]
-    name = identifier(func.__name__, "function")
-    called = "called"
-    while called in (*own, star, name):
-        called += "_"
-    text = f"def {name}({', '.join((*own, f'*{star}'))}): return {called}({', '.join((*own, f'*{star}'))})"
+    both = ", ".join((*own, f"*{star_of(primal)}"))
 
-    def made(namespace: dict[str, Any]) -> Callable[..., object]:
-        exec(text, namespace)
-        function: Callable[..., object] = namespace[name]
+    def made(callee: Any) -> Callable[..., object]:
+        function: Callable[..., object] = caller(callee, both, both, name=identifier(func.__name__, "function"))
         function.__defaults__ = func.__defaults__
         return function
 
     def implement(argument_types: tuple[Any, ...]) -> Callable[..., object]:
-        return made({called: of(len(own) + len(argument_types[-1]))})
+        return made(of(len(own) + len(argument_types[-1])))
 
-    return numba_adapter.make_dispatcher(made({}), implement, numba_adapter.options_of(primal))
+    return numba_adapter.make_dispatcher(made(None), implement, numba_adapter.options_of(primal))

@@ -18,6 +18,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import is_array, is_number
+from zygote_py.base.python_text import define
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 
@@ -151,7 +152,6 @@ class Script:
     def function(self) -> Callable[..., Any]:
         """The function."""
         text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own))}):", *self.lines, ""])
-        self.namespace[numba_adapter.OURS] = True
-        exec(compile(text, f"<zygote_py {self.name}>", "exec"), self.namespace)
-        made: Callable[..., Any] = self.namespace[self.name]
+        names = {**self.namespace, numba_adapter.OURS: True}
+        made: Callable[..., Any] = define(text, self.name, names, filename=f"<zygote_py {self.name}>")
         return made

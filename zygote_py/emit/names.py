@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import cmath
-import keyword
 import math
 import random
 import re
@@ -20,38 +19,12 @@ from typing import Any
 import numpy as np
 
 from zygote_py import structures
+from zygote_py.base.python_text import Names
 from zygote_py.captured import captured_type, is_captured_type
 from zygote_py.ir import helpers
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, module_of
 from zygote_py.ir.special import C_TYPES, MODULE, Special
-
-
-class Names:
-    """Gives out names that are not taken."""
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = set(taken)
-        self._next: dict[str, int] = {}
-
-    @property
-    def taken(self) -> frozenset[str]:
-        """The names that have been given out, and those that were taken before."""
-        return frozenset(self._taken)
-
-    def fresh(self, hint: str) -> str:
-        """`hint`, made a valid name, or with the first number that makes it a new one."""
-        base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
-        if base[0].isdigit():
-            base = f"t{base}"
-        name = base
-        if keyword.iskeyword(name) or name in self._taken:
-            number = self._next.get(base, 1)
-            while (name := f"{base}_{number}") in self._taken:
-                number += 1
-            self._next[base] = number + 1
-        self._taken.add(name)
-        return name
 
 
 class Module:

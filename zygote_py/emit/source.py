@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 import astor
 
+from zygote_py.base.python_text import Names, execute
 from zygote_py.emit import structure as regions
 from zygote_py.emit.expressions import Expressions
 from zygote_py.emit.inlining import Statements, choose_statements
 from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While
-from zygote_py.emit.names import Module, Names
+from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variables, assign_variables
 from zygote_py.emit.ranges import ranges
 from zygote_py.emit.schedule import schedule
@@ -158,11 +159,9 @@ def load(emitted: Emitted) -> Callable[..., object]:
     """
     digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
     filename = f"<zygote_py {emitted.name} {digest}>"
-    lines = emitted.source.splitlines(keepends=True)
-    linecache.cache[filename] = (len(emitted.source), None, lines, filename)
     # No `__name__`: Numba finds a recursive function again only if its module can be imported, or is none.
     namespace: dict[str, object] = {"__name__": None, **emitted.globals}
-    exec(compile(emitted.source, filename, "exec"), namespace)
+    execute(emitted.source, filename, namespace)
     namespace["__name__"] = __name__  # the functions have no module; what is kept of their callers has to have one
     function = namespace[emitted.name]
     assert callable(function)

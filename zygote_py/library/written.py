@@ -11,25 +11,20 @@ captured as in any closure. The lines are put where tracebacks find them. No tex
 from __future__ import annotations
 
 import itertools
-import linecache
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+
+from zygote_py.base import python_text
 
 _numbers = itertools.count(1)
 
 
 def written(lines: Iterable[str], **captured: object) -> Callable[..., Any]:
     """The function that these lines define; `captured` are the names in them that it does not define itself."""
-    header, *body = lines
-    name = header.removeprefix("def ").partition("(")[0]
-    source = "\n".join([f"def make({', '.join(captured)}):", *indented([header, *body]), f"    return {name}"]) + "\n"
     filename = f"<zygote_py.library, text {next(_numbers)}>"
-    linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
-    namespace: dict[str, Any] = {"np": np}
-    exec(compile(source, filename, "exec"), namespace)
-    function: Callable[..., Any] = namespace["make"](**captured)
+    function: Callable[..., Any] = python_text.captured(list(lines), captured, filename=filename, np=np)
     return function
 
 

@@ -21,6 +21,7 @@ from numba import types
 from numba.core.datamodel import models
 from numba.extending import register_model
 
+from zygote_py.base.python_text import define
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import CalleeType
 from zygote_py.numba_adapter.closures import ClosureType
@@ -95,8 +96,7 @@ def number_in(type: Any, function: Type) -> int:
 def calling_one_of(count: int, loc: Loc) -> Callable[..., Any]:
     """A function that calls the one of so many functions that a choice says; to whoever asks, it is at this place."""
     tests = "".join(f"    if chosen.which == {n}:\n        return chosen.function_{n}(dy)\n" for n in range(count - 1))
-    namespace: dict[str, Any] = {"__name__": __name__}
-    exec(f"def back(dy, chosen):\n{tests}    return chosen.function_{count - 1}(dy)\n", namespace)
-    made: Any = namespace["back"]
+    text = f"def back(dy, chosen):\n{tests}    return chosen.function_{count - 1}(dy)\n"
+    made = define(text, "back", {}, module=__name__)
     made.__code__ = made.__code__.replace(co_filename=loc.file, co_firstlineno=loc.line, co_linetable=b"")
     return made  # type: ignore[no-any-return]

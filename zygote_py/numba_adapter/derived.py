@@ -23,6 +23,7 @@ from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
+from zygote_py.base.python_text import define
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
@@ -252,14 +253,7 @@ def _name(inner: Any) -> str:
 
 def _with_signature(func: Any, pysig: inspect.Signature) -> Any:
     """A function that stands where another does, with other parameters."""
-    namespace: dict[str, Any] = {}
-    exec(f"def derived({', '.join(pysig.parameters)}): pass", namespace)
-    made = namespace["derived"]
-    code = func.__code__
-    made.__code__ = made.__code__.replace(
-        co_name=code.co_name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
-    )
-    made.__name__ = func.__name__
+    made = define(f"def derived({', '.join(pysig.parameters)}): pass\n", "derived", {}, at=func)
     defaults = [each.default for each in pysig.parameters.values() if each.default is not each.empty]
     made.__defaults__ = tuple(defaults) or None
     return made

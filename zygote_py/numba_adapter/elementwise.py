@@ -25,9 +25,10 @@ from numba.np import numpy_support
 from numba.np.ufunc.gufunc import GUFunc
 from numba.np.ufunc.sigparse import parse_signature
 
+from zygote_py.base.python_text import define
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import Decoration, misfit_text, semantic
-from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered, written
+from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
 
 _ERRORS = ("error_model", "numpy")  # of every kernel, whatever its options are
 
@@ -136,7 +137,8 @@ def _loop(ufunc: Any, kernel: Found, ranks: tuple[int, ...], rank: int, reversed
     ]
     computed = f"{call}({', '.join(args)})"
     if not rank:
-        return written("\n".join([*lines, f"    return {computed}"]), function, names, source)
+        text = "\n".join([*lines, f"    return {computed}"])
+        return define(text, function, names, module=source.__module__, at=source)
     if result is not None:
         dtype = fresh("dtype", taken)
         names[dtype] = numpy_support.as_dtype(result).type
@@ -147,7 +149,7 @@ def _loop(ufunc: Any, kernel: Found, ranks: tuple[int, ...], rank: int, reversed
         lines.append("    " * depth + f"for {counter} in range({length}):")
     lines.append("    " * (rank + 1) + f"{out}[{', '.join(indices[out])}] = {computed}")
     lines.append(f"    return {out}")
-    return written("\n".join(lines), function, names, source)
+    return define("\n".join(lines), function, names, module=source.__module__, at=source)
 
 
 def _core_loop(gufunc: Any, kernel: Found, ranks: tuple[int, ...], cores: tuple[int, ...], inputs: int) -> Any:
@@ -197,7 +199,8 @@ def _core_loop(gufunc: Any, kernel: Found, ranks: tuple[int, ...], cores: tuple[
     for depth, counter in enumerate(counters, 1):
         lines.append("    " * depth + f"for {counter} in range({result}.shape[{depth - 1}]):")
     lines.append("    " * (rank + 1) + f"{call}({', '.join(args)})")
-    return written("\n".join(lines), function, {call: Kernel(source.__name__, kernel)}, source)
+    names = {call: Kernel(source.__name__, kernel)}
+    return define("\n".join(lines), function, names, module=source.__module__, at=source)
 
 
 def _unless_equal(sizes: list[tuple[str, str]], message: str) -> list[str]:

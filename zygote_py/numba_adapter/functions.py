@@ -27,6 +27,7 @@ from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
 
 from zygote_py import structures
+from zygote_py.base.python_text import captured
 from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
@@ -207,16 +208,9 @@ def function_of_partial(partial: Any) -> Callable[..., Any]:
             defaults[f"default_of_{name}"] = parameter.default
         parameters.append(f"{name}=default_of_{name}" if default else name)
         passed.append(f"{name}={name}" if parameter.kind is parameter.KEYWORD_ONLY else name)
-    names = ["function", *given, *defaults]
-    text = (
-        f"def make({', '.join(names)}):\n"
-        f"    def partial({', '.join(parameters)}):\n"
-        f"        return function({', '.join(passed)})\n"
-        "    return partial\n"
-    )
-    namespace: dict[str, Any] = {"__name__": __name__}
-    exec(text, namespace)
-    made: Callable[..., Any] = namespace["make"](partial.func, *partial.args, *defaults.values())
+    lines = [f"def partial({', '.join(parameters)}):", f"    return function({', '.join(passed)})"]
+    values = {"function": partial.func, **dict(zip(given, partial.args, strict=True)), **defaults}
+    made: Callable[..., Any] = captured(lines, values, module=__name__)
     return made
 
 

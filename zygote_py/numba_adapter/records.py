@@ -18,6 +18,7 @@ from numba import types
 from numba.experimental import structref
 from numba.extending import overload
 
+from zygote_py.base.python_text import caller, free
 from zygote_py.ir.core import Type
 
 
@@ -88,13 +89,13 @@ def function_of(kept: Any) -> int:
 
 def sealed(forward: Callable[..., Any], number: int, options: Mapping[str, object]) -> Callable[..., Any]:
     """A function for Numba that calls `forward`, which returns a pair, and makes the second of it one object."""
-    return _around(forward, f"value, kept = inner({{all}}); return value, seal(kept, {number})", options)
+    return _around(forward, "{all}", f"value, kept = {{call}}; return value, seal(kept, {number})", options)
 
 
 def opened(reverse: Callable[..., Any], options: Mapping[str, object]) -> Any:
     """The compiled function that calls `reverse` with what was sealed, its first argument."""
     decorate: Any = numba.njit
-    return decorate(**options)(_around(reverse, "return inner({first}.kept{rest})", options))
+    return decorate(**options)(_around(reverse, "{first}.kept{rest}", "return {call}", options))
 
 
 def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
@@ -104,18 +105,16 @@ def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
     return dispatcher.overloads[signature].entry_point
 
 
-def _around(function: Callable[..., Any], body: str, options: Mapping[str, object]) -> Callable[..., Any]:
+def _around(function: Callable[..., Any], passed: str, body: str, options: Mapping[str, object]) -> Callable[..., Any]:
     decorate: Any = numba.njit
     names = list(inspect.signature(function).parameters)
     rest = "".join(f", {name}" for name in names[1:])
-    line = body.format(all=", ".join(names), first=names[0] if names else "", rest=rest)
-    inner, seal = "inner", "seal"
-    while inner in names or seal in names:
-        inner, seal = f"{inner}_", f"{seal}_"
-    line = line.replace("inner(", f"{inner}(").replace("seal(", f"{seal}(")
-    namespace: dict[str, Any] = {inner: decorate(**options)(function), seal: _seal}
-    exec(f"def {function.__name__}({', '.join(names)}): {line}", namespace)
-    made: Callable[..., Any] = namespace[function.__name__]
+    passed = passed.format(all=", ".join(names), first=names[0] if names else "", rest=rest)
+    seal = free("seal", names)
+    body = body.replace("seal(", f"{seal}(")
+    made: Callable[..., Any] = caller(
+        decorate(**options)(function), ", ".join(names), passed, name=function.__name__, body=body, values={seal: _seal}
+    )
     return made
 
 

@@ -11,9 +11,8 @@ that call a `Kernel`; they stand at the place of the user's function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
 from numba import types
@@ -24,6 +23,7 @@ from numba.np.ufunc.dufunc import DUFunc
 from numba.np.ufunc.gufunc import GUFunc
 from numba.stencils.stencil import StencilFunc
 
+from zygote_py.base.python_text import caller
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import (
     Decoration,
@@ -168,7 +168,7 @@ def _by_place(made: Any, count: int) -> Any:
     if len(parameters) == count and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
         return made
     names = ", ".join(f"a{number}" for number in range(count))
-    return written(f"def call({names}):\n    return made({names})\n", "call", {"made": made}, made)
+    return caller(made, names, names, module=made.__module__, at=made)
 
 
 def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:
@@ -182,19 +182,6 @@ def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:
     return Found(
         value._pyfunc, taken, Decoration(options, tuple(value._compiler.locals.items()), value._sig.return_type)
     )
-
-
-def written(text: str, name: str, names: Mapping[str, object], at: Any) -> FunctionType:
-    """The function `name` that a text defines, which stands where the Python function `at` does."""
-    namespace: dict[str, Any] = {"__name__": at.__module__, **names}
-    exec(text, namespace)
-    made: FunctionType = namespace[name]
-    code = at.__code__
-    made.__code__ = made.__code__.replace(
-        co_name=at.__name__, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno, co_linetable=b""
-    )
-    made.__name__ = made.__qualname__ = at.__name__
-    return made
 
 
 def fresh(name: str, taken: set[str]) -> str:

@@ -26,9 +26,10 @@ from numba.core.ir_utils import get_definition, guard
 from numba.np import numpy_support
 
 from zygote_py.adjoints.errors import refuse
+from zygote_py.base.python_text import define
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.decorations import Decoration
-from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered, written
+from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
 
 _RELATIVE = "relative_indices_"  # the attribute of a kernel that names its arrays and its counters
 
@@ -133,7 +134,8 @@ def _loops(
     computed = f"{call}({', '.join([*parameters, *counters])})"
     lines.append("    " * (len(size) + 1) + f"out[{', '.join(counters)}] = {computed}")
     lines.append("    return out")
-    return written("\n".join(lines), function, held, source)
+    made: FunctionType = define("\n".join(lines), function, held, module=source.__module__, at=source)
+    return made
 
 
 def _text_of(value: Any) -> str:
