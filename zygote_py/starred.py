@@ -39,9 +39,9 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_line(func)}
     made.__code__ = made.__code__.replace(**place)
     made.__module__ = func.__module__
-    return (
-        numba_adapter.decorated(made, numba_adapter.options_of(primal)) if numba_adapter.is_dispatcher(primal) else made
-    )
+    if numba_adapter.is_dispatcher(primal):
+        made = numba_adapter.decorated(made, numba_adapter.options_of(primal))
+    return made  # type: ignore[no-any-return]
 
 
 def names_of(wrt: Any, primal: Any, count: int) -> Any:
