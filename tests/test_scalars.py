@@ -43,7 +43,8 @@ OF_ONE = {
         np.add(x, x), np.subtract(x, 2.0), np.multiply(x, x), np.divide(2.0, x), np.true_divide(x, 2.0),
         np.power(x, 2), np.power(1.7, x), np.fmod(x, 0.7), np.mod(x, 0.7), np.remainder(x, 0.7),
         np.floor_divide(x, 0.7) * x, np.cbrt(x), np.float64(x), np.where(x > 0, x, x * x) + 0.0, pow(x, 3),
-        divmod(x, 0.7)[1], divmod(x, 0.7)[0] * x
+        divmod(x, 0.7)[1], divmod(x, 0.7)[0] * x, np.where(x > 0, 1, 2) * x, (0.5 - np.where(x > 0, 1, 2)) * x,
+        (np.where(x > 0, True, 2) + 0.5 + x) * x, np.add(np.where(x > 0, 1, 2), x)
     """,
     POSITIVE: """
         math.sqrt(x), math.log(x), math.log2(x), math.log10(x), math.log1p(x), math.gamma(x), math.lgamma(x),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
+_OF_ONE_TYPE = frozenset({operator.add, operator.sub, operator.mul})
 # The comparisons for order, and what decides where two components are not equal.
 _STRICT: dict[ops.Op, ops.Op] = {
     operator.lt: operator.lt,
@@ -128,6 +129,8 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
+    if expression.op in _OF_ONE_TYPE and values.is_scalar(own := plain(type_)):  # what `np.where` gave was not cast
+        operands = [at.cast(each, own) if values.is_scalar(each.type) else each for each in operands]
     if expression.inplace and arrays.is_array(args[0].type):
         return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
     return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
