@@ -23,7 +23,7 @@ from numba import types
 from zygote_py.adjoints.bits import check_views
 from zygote_py.adjoints.causes import cause
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.flows import EMPTY, STORES, Flows, sources
+from zygote_py.adjoints.flows import Flows, sources
 from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
 from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.rules import rule_for
@@ -34,15 +34,12 @@ from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Ro
 from zygote_py.ir.dataflow import liveness, reach
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, effect, is_view, writes
-from zygote_py.ir.ops import Effect
+from zygote_py.ir.ops import FILLS, Effect, Role
 
-# Instructions whose pullback is not that of a rule.
+# What an instruction does whose pullback is not that of a rule.
 _STRUCTURAL = frozenset(
-    {ops.getitem, ops.pick, ops.select, ops.guarded, ops.pack, ops.push, ops.pop, ops.release, *STORES, *EMPTY}
+    {Role.READ, Role.CHOOSE, Role.GUARD, Role.PACK, Role.STORE, Role.APPEND, Role.POP, Role.ALLOCATE, Role.RELEASE}
 )
-
-# What puts a number into memory.
-_FILLS = STORES | {ops.push}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +112,7 @@ def live_at_ends(
             return ()
         if node in calls:
             return node.args
-        if node in activity or (node.op in _FILLS and node.args[0] in activity):
+        if node in activity or (ops.of(node.op).role in FILLS and node.args[0] in activity):
             return tuple(sources(node))
         return ()
 
@@ -141,18 +138,20 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
         if any(source in nodes and target in nodes for source, target in flows.edges(instr)):
             _check_arguments(instr, flows, nodes)
         return  # what it does itself is looked at when it is differentiated
-    known = instr.op in _STRUCTURAL or effect(instr) is not Effect.WRITE
+    record = ops.of(instr.op)
+    structural = record.role in _STRUCTURAL or bool(record.contents)
+    known = structural or effect(instr) is not Effect.WRITE
     if not known and any(flows.node(target) in nodes for target in writes(instr)):
         _refuse(instr)
     if not any(source in nodes and target in nodes for source, target in _within(instr, flows)):
         return
     if instr.op is ops.getitem and isinstance(instr.args[0].type, types.BaseTuple) and not _has_parts(instr.args[0]):
         raise InternalError(f"{instr.loc}: a part of a tuple that has no parts of its own is read from it")
-    if instr.op in STORES:
+    if record.role is Role.STORE:
         _check_store(instr)
     elif instr.op is ops.getitem:
         _check_index(instr)
-    elif instr.op not in _STRUCTURAL and not is_view(instr) and rule_for(instr) is None and opaque_for(instr) is None:
+    elif not structural and not is_view(instr) and rule_for(instr) is None and opaque_for(instr) is None:
         _refuse(instr)
     else:
         _check_unknown(instr, flows, nodes)

@@ -35,7 +35,6 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, live_at_ends
 from zygote_py.adjoints.calls import Call
-from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.guards import Guards
 from zygote_py.adjoints.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
 from zygote_py.adjoints.leaves import reachable
@@ -70,7 +69,7 @@ from zygote_py.ir.ssa import SSABuilder
 from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
-_STRUCTURAL: frozenset[ops.Op] = frozenset({ops.getitem, ops.pick, ops.select, ops.guarded})
+_STRUCTURAL = (ops.Role.READ, ops.Role.CHOOSE, ops.Role.GUARD)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +214,7 @@ class _Builder:
 
     def _works(self, instr: Instr) -> bool:
         """Whether there is anything to do for an instruction in the reverse sweep."""
-        if instr.op in STORES or instr.op in (ops.push, ops.pop):
+        if ops.of(instr.op).role in (*ops.FILLS, ops.Role.POP):
             return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
         if instr in self.prepared.calls:
             return True
@@ -263,7 +262,7 @@ class _Builder:
     def _pull_back(self, instr: Instr) -> None:
         """The pullback of one instruction: from its adjoint to contributions to the adjoints of its arguments."""
         self.origin = instr
-        if instr.op in STORES:
+        if ops.of(instr.op).role is ops.Role.STORE:
             self._take(instr)
         elif instr.op is ops.push:
             self._take_pushed(instr)
@@ -282,7 +281,7 @@ class _Builder:
         self._write(instr, zero(instr.type))
         if _is_zero(dy):
             return
-        if instr.op in _STRUCTURAL:
+        if ops.of(instr.op).role in _STRUCTURAL:
             dy = self.guards.settled(dy)
         if instr.op is ops.getitem:
             self._accumulate(instr, dy)

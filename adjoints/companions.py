@@ -22,7 +22,6 @@ from numba import types
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.calls import Case, name_apart, results_of
 from zygote_py.adjoints.derivatives import calls_with_cases, primal_of
-from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import carries_adjoint, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
@@ -292,7 +291,8 @@ class Walk:
         op, args, domain = instr.op, instr.args, self._domain
         if instr in self.companions:  # a part of a parameter
             return
-        if op in STORES or op is ops.push:
+        role = ops.of(op).role
+        if role in ops.FILLS:
             for number in range(domain.width) if args[0] in self.activity else ():
                 domain.store(self, instr, number)
         elif op is ops.pop:
@@ -309,7 +309,7 @@ class Walk:
             return
         elif op is ops.getitem and isinstance(args[0].type, types.BaseTuple):  # of an argument that does not change
             self.companions[instr] = self._each(lambda n: self.or_zeros(instr, n, self.hint(instr), instr.loc))
-        elif op in (ops.record, ops.zeros, np.zeros_like):
+        elif role is ops.Role.ALLOCATE or op is np.zeros_like:
             self.companions[instr] = self._each(lambda _: domain.allocated(self, instr))
         elif op is ops.stack or (op is ops.copied and is_list(instr.type)):
             self._same(instr)
@@ -317,7 +317,7 @@ class Walk:
             self.companions[instr] = self._each(lambda number: domain.view(self, instr, number))
         elif op is ops.getitem and has_shadow(args[0].type):
             self.companions[instr] = self._each(lambda n: self.emit(op, (self.of(args[0], n), *args[1:]), instr))
-        elif op in (ops.pick, ops.select) and not is_number(instr.type):
+        elif role is ops.Role.CHOOSE and not is_number(instr.type):
             self.companions[instr] = self._each(
                 lambda n: self.emit(op, (args[0], *(self.of(arg, n) for arg in args[1:])), instr)
             )

@@ -251,7 +251,7 @@ def _active(walk: Walk, instr: Instr) -> list[Operand]:
             passes = instr.op.passes is None or number in instr.op.passes
         elif opaque is not None:
             passes = number in opaque.adjoints
-        elif instr.op in (ops.pick, ops.select):
+        elif ops.of(instr.op).role is ops.Role.CHOOSE:
             passes = number > 0
         else:
             passes = rule is None or rule.passes(number)

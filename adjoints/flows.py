@@ -13,20 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import Instr, Operand, Phi, Routine, Value
 from zygote_py.ir.memory import Memory, effect, is_view, writes
-from zygote_py.ir.ops import Effect
-
-# What makes arrays whose contents depend on nothing.
-EMPTY: frozenset[ops.Op] = frozenset({ops.record, ops.zeros, ops.stack, np.zeros_like})
-# What puts a number into an array.
-STORES: frozenset[ops.Op] = frozenset({ops.setitem, ops.initialize, ops.accumulate})
+from zygote_py.ir.ops import Effect, Role
 
 
 class Flows:
@@ -56,25 +49,23 @@ def sources(value: Value) -> Iterator[Operand]:
 
 
 def _flows(value: Value) -> Iterator[tuple[Operand, Operand]]:
-    match value:
-        case Phi():
-            for operand in value.incoming.values():
-                yield operand, value
-        case Instr(op=op) if op in EMPTY or is_view(value):
-            if is_view(value):
-                yield value.args[0], value
-        case Instr(op=op, args=(target, item, *_)) if op in STORES:
-            yield item, target
-        case Instr(op=ops.push, args=(target, item)):
-            yield item, target
-        case Instr(op=ops.getitem | ops.pop):
+    if isinstance(value, Phi):
+        for operand in value.incoming.values():
+            yield operand, value
+    if not isinstance(value, Instr):
+        return
+    record = ops.of(value.op)
+    match record.role:
+        case Role.STORE | Role.APPEND:
+            yield value.args[1], value.args[0]
+        case Role.READ | Role.POP | Role.GUARD:
             yield value.args[0], value
-        case Instr(op=ops.pick | ops.select):
+        case Role.CHOOSE:
             for item in value.args[1:]:
                 yield item, value
-        case Instr(op=ops.guarded):
+        case _ if is_view(value):
             yield value.args[0], value
-        case Instr():
+        case _ if not record.contents:
             yield from _of_operation(value)
 
 

@@ -100,7 +100,7 @@ def _is_finite(instr: Instr, rule: Rule, number: int) -> bool:
 def _is_constant(factor: Operand) -> bool:
     """Whether a factor is a finite constant other than 0, by which one may divide as well."""
     match factor:
-        case Instr(op=op, args=(operand,)) if op in _CASTS:
+        case Instr(op=op, args=(operand,)) if _is_cast(op):
             return _is_constant(operand)
         case Const(int() | float() | np.integer() | np.floating() as value):
             return math.isfinite(value) and value != 0
@@ -112,11 +112,12 @@ def _is_bounded(factor: Operand) -> bool:
     if isinstance(factor.type, types.Integer | types.Boolean):
         return True
     match factor:
-        case Instr(op=op, args=(operand,)) if op in _CASTS:
+        case Instr(op=op, args=(operand,)) if _is_cast(op):
             return _is_bounded(operand)
         case Const(int() | float() | np.integer() | np.floating() as value):
             return math.isfinite(value)
     return False
 
 
-_CASTS: frozenset[ops.Op] = frozenset({ops.const, float, np.float64, np.float32})
+def _is_cast(op: ops.Op) -> bool:
+    return op is ops.const or isinstance(ops.of(op).cast_to, types.Float)

@@ -206,7 +206,7 @@ class ImmediateLoops:
         """Whether a value of the forward sweep can be had at the end of a block, as a length asked for later."""
         if self._is_before(value, block):
             return True
-        if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.may_raise(value.op):
+        if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.of(value.op).may_raise:
             return False
         return all(self._can_be_before(arg, block) for arg in value.args)
 

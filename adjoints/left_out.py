@@ -31,7 +31,6 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.adjoints.flows import EMPTY, STORES
 from zygote_py.adjoints.kinds import can_have_adjoint, is_number
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
@@ -43,6 +42,7 @@ from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Param, Ph
 from zygote_py.ir.dominators import postdominator_tree, reverse_postorder
 from zygote_py.ir.loops import Loop, loop_nest
 from zygote_py.ir.memory import Memory, has_memory, is_view
+from zygote_py.ir.ops import Role
 
 
 class Degree(enum.IntEnum):
@@ -149,11 +149,11 @@ class _Problem:
 
     def _is_definition(self, value: Value) -> bool:
         match value:
-            case Instr(op=op) if op in STORES or op is ops.push:
+            case Instr(op=op) if ops.of(op).role in ops.FILLS:
                 return value.args[0] in self._activity
             case Instr(op=Routine()):
                 return any(arg in self._activity for arg in value.args)
-            case Instr(op=op) if op is ops.pack or op in EMPTY or is_view(value):
+            case Instr(op=op) if op is ops.pack or ops.of(op).contents or is_view(value):
                 return False
             case Phi():
                 return value in self._activity and is_number(value.type)
@@ -179,14 +179,15 @@ class _Problem:
 
     def _find_access(self, instr: Instr, block: Block) -> None:
         op, args = instr.op, instr.args
-        if op in STORES:
+        role = ops.of(op).role
+        if role is Role.STORE:
             access = self._accesses.of(args[0], args[2:], block) if len(args) > 2 else None
             self._visibility.defines(
                 Definition(instr, args[0], block, access, args[2:], replaces=op is not ops.accumulate)
             )
-        elif op is ops.push:
+        elif role is Role.APPEND:
             self._visibility.defines(Definition(instr, args[0], block, None))
-        elif op in (ops.getitem, ops.pop) and is_number(instr.type):
+        elif role in (Role.READ, Role.POP) and is_number(instr.type):
             if _is_read(args[0]):
                 self._visibility.reads(Read(instr, args[0], self._accesses.of(args[0], args[1:], block)))
         else:
@@ -225,7 +226,7 @@ class _Problem:
                     continue
                 used = list(self._used(instr, below))
                 uses = self._bits_of(used) | seen.get(instr, 0)
-                is_store = instr.op in STORES or instr.op is ops.push
+                is_store = ops.of(instr.op).role in ops.FILLS
                 replaced = self._visibility.replaced(instr, lenient) if is_store else ()
                 found[block].append(_Event(bit, uses, 0 if is_store else bit, self._bits_of(replaced)))
                 for above, loops in self._deciding(block) if uses else ():
@@ -241,9 +242,10 @@ class _Problem:
     def _used(self, instr: Instr, below: Degree) -> Iterator[Value]:
         """The numbers that an instruction passes its adjoint on to, whatever it gives."""
         op, args = instr.op, instr.args
-        if op in STORES or op is ops.push:
+        role = ops.of(op).role
+        if role in ops.FILLS:
             keeps: list[Operand] = [args[1]]
-        elif op in (ops.select, ops.pick, ops.guarded):
+        elif role in (Role.CHOOSE, Role.GUARD):
             keeps = []
         elif isinstance(op, Routine):
             degrees = self._summaries.of(op)

@@ -11,7 +11,6 @@ that cannot be told, the answer is no: where a branch depends on the argument, s
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,12 +19,12 @@ from numba import types
 
 from zygote_py.adjoints.bits import is_exact
 from zygote_py.adjoints.calls import results_of
-from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.rules import rule_for, uses
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Routine, Value
 from zygote_py.ir.memory import Memory, draws, has_memory, is_view, writes
+from zygote_py.ir.ops import FILLS, Role
 
 
 class State(enum.IntEnum):
@@ -46,11 +45,6 @@ class State(enum.IntEnum):
 ZERO, FREE, LINEAR, OTHER = State
 
 # What gives an array that holds nothing yet, or zeros; what is asked of an array that is not in its elements.
-_EMPTY = frozenset({ops.record, ops.zeros, ops.stack, np.zeros, np.empty, np.zeros_like, np.empty_like})
-_OF_SHAPES = frozenset({ops.dim, len, *ops.CHECKS})
-_COPIES = frozenset({np.copy, ops.copied})
-_TIMES = frozenset({operator.mul, np.multiply, operator.truediv, np.divide, operator.pow, np.ldexp})
-_SUMS = frozenset({operator.add, np.add, operator.sub, np.subtract, operator.neg, np.negative})
 
 
 @dataclass
@@ -171,7 +165,7 @@ class _Look:
             self._call(instr, instr.op)
             return
         state = self._result(instr)
-        stores = instr.op in STORES or instr.op is ops.push
+        stores = ops.of(instr.op).role in FILLS
         targets = [*writes(instr)] if instr.op is not ops.pop else []
         if state is OTHER and (targets or instr.type != types.none) and OTHER not in map(self._of, instr.args):
             self._blame(instr.loc)
@@ -184,23 +178,36 @@ class _Look:
         match instr:
             case Instr(args=(Value() as whole, Const(value=int(number)))) if op is ops.getitem and whole in self._items:
                 return self._items[whole][number] if self._items[whole] else ZERO
-        if op in _EMPTY or op in _OF_SHAPES:
-            return ZERO if op in _EMPTY else FREE
-        if op in STORES or op in (ops.push, ops.pick, ops.select, ops.getitem, ops.pop) or is_view(instr):
-            first = 1 if op in (ops.pick, ops.select) else 0
-            others = args[:1] if first else args[2:] if op in STORES else args[1:] if op is ops.getitem else ()
-            carried = args[1:2] if op in STORES or op is ops.push else args[1:] if first else args[:1]
-            if any(self._of(other) in (LINEAR, OTHER) for other in others if not has_memory(other.type)):
-                return OTHER
-            found = self._joined(carried)
-            bytes_only = op is ops.view and not is_exact(instr)
-            return OTHER if bytes_only and found in (LINEAR, OTHER) else found
-        if op is ops.pack:
-            self._items[instr] = list(map(self._of, args))
-            return self._joined([arg for arg in args if not has_memory(arg.type)])
-        if op in _COPIES or op is ops.const:
-            return self._joined(args)
-        return self._of_operation(instr)
+        record = ops.of(op)
+        if record.contents:
+            return ZERO
+        match record.role:
+            case Role.LENGTH | Role.CHECK:
+                return FREE
+            case Role.STORE | Role.APPEND:
+                return self._moved(instr, args[1:2], args[2:])
+            case Role.READ:
+                return self._moved(instr, args[:1], args[1:])
+            case Role.CHOOSE:
+                return self._moved(instr, args[1:], args[:1])
+            case Role.POP:
+                return self._moved(instr, args, ())
+            case Role.PACK:
+                self._items[instr] = list(map(self._of, args))
+                return self._joined([arg for arg in args if not has_memory(arg.type)])
+            case Role.COPY:
+                return self._joined(args)
+        if is_view(instr):
+            return self._moved(instr, args[:1], ())
+        return self._joined(args) if op is ops.const else self._of_operation(instr)
+
+    def _moved(self, instr: Instr, carried: Sequence[Operand], others: Sequence[Operand]) -> State:
+        """The state of operands that an instruction passes on unchanged, where the others tell which and where to."""
+        if any(self._of(other) in (LINEAR, OTHER) for other in others if not has_memory(other.type)):
+            return OTHER
+        found = self._joined(carried)
+        bytes_only = instr.op is ops.view and not is_exact(instr)
+        return OTHER if bytes_only and found in (LINEAR, OTHER) else found
 
     def _of_operation(self, instr: Instr) -> State:
         """As other states of the arguments than ZERO are found, that of the result only goes up."""
@@ -210,7 +217,7 @@ class _Look:
             return OTHER
         if linear:
             return LINEAR if self._is_linear(instr, linear, states) else OTHER
-        if instr.op in _SUMS:
+        if ops.of(instr.op).sums:
             return FREE if FREE in states else ZERO
         zeros = [number for number, state in enumerate(states) if state is ZERO]
         return ZERO if any(self._is_linear(instr, [number], states) for number in zeros) else FREE
@@ -231,7 +238,7 @@ class _Look:
         used = frozenset[str]().union(*(uses(rule, number) for number in linear))
         if "y" in used or used & {rule.names[number] for number in linear}:
             return False
-        return FREE not in states or instr.op in _TIMES
+        return FREE not in states or ops.of(instr.op).scales
 
     def _call(self, instr: Instr, routine: Routine) -> None:
         states = tuple(map(self._of, instr.args))

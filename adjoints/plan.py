@@ -22,7 +22,6 @@ W. Moses et al., "Reverse-mode automatic differentiation and optimization of GPU
 from __future__ import annotations
 
 import enum
-import math
 import operator
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import Loop, LoopNest, step_of
 from zygote_py.ir.memory import Memory, effect, is_view
+from zygote_py.ir.ops import Cost
 
 
 class Way(enum.Enum):
@@ -58,21 +58,9 @@ class Node:
 
 # Costs are in hundredths of that of storing and loading a float64 in the innermost loop.
 _STORE = 100
-_CHEAP = 2
-_READ = 10
-_DIVISION = 90
-_TRANSCENDENTAL = 1000
 _PER_DEPTH = 10
 _INFINITE = 2**30
 _LARGEST = 2**24
-_DIVISIONS: frozenset[object] = frozenset(
-    {operator.truediv, operator.floordiv, operator.mod, np.divide, np.sqrt, math.sqrt, np.floor_divide, np.mod}
-)
-_CHEAP_CALLS: frozenset[object] = frozenset(
-    {np.add, np.subtract, np.multiply, np.negative, np.abs, np.fabs, np.maximum, np.minimum, np.sign, np.copysign}
-    | {np.square, np.positive, np.fmax, np.fmin, np.isnan, np.isfinite, np.float32, np.float64, np.int64, np.int32}
-    | {np.floor, np.ceil, np.trunc, np.rint, math.floor, math.ceil, math.trunc, math.fabs, math.copysign}
-)
 
 
 class Plan:
@@ -266,7 +254,7 @@ class Plan:
             return 0
         # What does not change in the loop, the back end moves out of it.
         changes = any(isinstance(arg, Node) and arg.loop is node.loop for arg in self.inputs(node))
-        return _weighed(_cost_of(value) if changes else _CHEAP, node)
+        return _weighed(_cost_of(value) if changes else Cost.CHEAP, node)
 
 
 def _is_slice(value: Value) -> bool:
@@ -275,7 +263,7 @@ def _is_slice(value: Value) -> bool:
 
 
 def _makes_zeros(value: Value) -> bool:
-    return isinstance(value, Instr) and value.op in (ops.zeros, np.zeros_like)
+    return isinstance(value, Instr) and ops.of(value.op).contents == "zero"
 
 
 def _weighed(cost: int, node: Node) -> int:
@@ -285,20 +273,15 @@ def _weighed(cost: int, node: Node) -> int:
 
 
 def _cost_of(instr: Instr) -> int:
-    op = instr.op
-    if op is ops.getitem:
-        return _READ
+    cost = ops.of(instr.op).cost
+    if cost is Cost.READ:
+        return cost
     if isinstance(instr.type, types.Integer) and all(isinstance(arg, Const) for arg in instr.args[1:]):
-        return 2 * _CHEAP  # also a division, by a constant
-    if op in _DIVISIONS:
-        return _DIVISION
-    if op is operator.pow:
-        exponent = instr.args[1]
-        small = isinstance(exponent, Const) and isinstance(exponent.value, int) and 0 <= exponent.value <= 4
-        return 2 * _CHEAP if small else _TRANSCENDENTAL
-    if op in _CHEAP_CALLS or op in ops.OWN or ops.module_of(op) in ("_operator", "builtins"):
-        return _CHEAP
-    return _TRANSCENDENTAL
+        return 2 * Cost.CHEAP  # also a division, by a constant
+    match instr.op, instr.args:
+        case operator.pow, (_, Const(int(exponent))) if 0 <= exponent <= 4:
+            return 2 * Cost.CHEAP
+    return cost
 
 
 class _Graph:

@@ -20,7 +20,7 @@ from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.dataflow import reach
 from zygote_py.ir.loops import CountedLoop, Loop, LoopNest, counted_exit
 from zygote_py.ir.memory import Memory, effect, writes
-from zygote_py.ir.ops import Effect
+from zygote_py.ir.ops import Effect, Role
 from zygote_py.ir.walks import definitions, uses
 
 
@@ -44,7 +44,7 @@ class Private:
         members = self._members.get(root, [])
         if all(member in self._home and self._home[member] in loop for member in members):
             return self._stays_inside(members, loop)
-        if len(members) != 1 or not isinstance(members[0], Instr) or members[0].op not in (ops.record, ops.zeros):
+        if len(members) != 1 or not isinstance(members[0], Instr) or ops.of(members[0].op).role is not Role.ALLOCATE:
             return False
         return self._is_written_first(members[0], loop)
 
@@ -67,7 +67,8 @@ class Private:
                 return False
             if not isinstance(user, Instr):
                 return False
-            if user.op in (ops.setitem, ops.initialize) and user.args[0] is array and array not in user.args[1:]:
+            sets = user.op is not ops.accumulate and ops.of(user.op).role is Role.STORE
+            if sets and user.args[0] is array and array not in user.args[1:]:
                 stores.append((block, user))
             elif user.op is not ops.dim:
                 reading.append((block, user))
@@ -130,7 +131,7 @@ def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
     if (
         index is not how.phi
         or how.step != 1
-        or how.comparison is not operator.lt
+        or how.comparison.op is not operator.lt
         or how.start != Const(0, how.phi.type)
     ):
         return False

@@ -147,7 +147,7 @@ class Tangents(Domain):
 
     def scalar(self, walk: Walk, instr: Instr, number: int) -> Operand:
         """The tangent of a number, by the rule of its operation."""
-        if instr.op in (ops.pick, ops.select):
+        if ops.of(instr.op).role is ops.Role.CHOOSE:
             return walk.emit(instr.op, [instr.args[0], *(walk.of(arg, number) for arg in instr.args[1:])], instr)
         if instr.op is ops.guarded:
             return self._of_guarded(walk, instr, number)

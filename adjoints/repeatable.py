@@ -87,7 +87,8 @@ def _written_by(reverse: Function, count: int) -> set[Param] | None:
         found.add(param)
         if isinstance(param.type, types.Array):
             continue
-        popped = all(writer.op in (ops.pop, ops.push) and writer.args[0] is param for writer in writers)
+        pops = (ops.Role.POP, ops.Role.APPEND)
+        popped = all(ops.of(writer.op).role in pops and writer.args[0] is param for writer in writers)
         if not isinstance(param.type, types.List) or not popped:
             return None
     return found

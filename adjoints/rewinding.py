@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 from numba import types
 
-from zygote_py.adjoints.flows import STORES
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Function, Instr, Value
 from zygote_py.ir.loops import LoopNest
@@ -83,6 +82,6 @@ class Rewinding:
 
 
 def _is_of_element(instr: Instr) -> bool:
-    if instr.op not in STORES or not isinstance(instr.args[0].type, types.Array):
+    if ops.of(instr.op).role is not ops.Role.STORE or not isinstance(instr.args[0].type, types.Array):
         return False
     return len(instr.args) - 2 == instr.args[0].type.ndim > 0

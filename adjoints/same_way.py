@@ -10,20 +10,15 @@ numbers. A function that calls routines, or has lists of floats, is not looked a
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection
 
-import numpy as np
 from numba import types
 
-from zygote_py.adjoints.flows import STORES
 from zygote_py.adjoints.kinds import has_shadow, is_array, is_number
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Param, Phi, Raise, Routine, Type, Value
 from zygote_py.ir.memory import effect, is_view
-from zygote_py.ir.ops import Effect
-
-_ALIKE = frozenset({ops.record, ops.zeros, np.zeros_like, np.copy, np.dot, operator.matmul})
+from zygote_py.ir.ops import Effect, Role
 
 
 def goes_the_same_way(function: Function) -> bool:
@@ -43,7 +38,7 @@ def goes_the_same_way(function: Function) -> bool:
 def _is_beyond(instr: Instr) -> bool:
     if isinstance(instr.op, Routine) or any(isinstance(each.type, types.List) for each in (instr, *instr.args)):
         return True
-    return effect(instr) is Effect.WRITE and instr.op not in (*STORES, *ops.CHECKS, ops.release)
+    return effect(instr) is Effect.WRITE and ops.of(instr.op).role not in (Role.STORE, Role.CHECK, Role.RELEASE)
 
 
 def _varies(value: Value, varied: Collection[Value]) -> bool:
@@ -56,7 +51,7 @@ def _varies(value: Value, varied: Collection[Value]) -> bool:
     if isinstance(value.type, types.NoneType):
         return False
     if isinstance(value.type, types.Array):
-        if not (value.op in _ALIKE or is_view(value)):
+        if not (ops.of(value.op).shapes_decide or is_view(value)):
             return True
     elif not (value.op is ops.dim or (effect(value) is Effect.PURE and all(map(_is_plain, value.args)))):
         return True
@@ -83,11 +78,12 @@ def _decides(block: Block, varied: Collection[Value]) -> bool:
             return True
         if not isinstance(value, Instr) or value.op is ops.release:
             continue
-        if value.op is ops.getitem or value.op in STORES:
-            first = 1 if value.op is ops.getitem else 2
+        role = ops.of(value.op).role
+        if role in (Role.READ, Role.STORE):
+            first = 1 if role is Role.READ else 2
             if has_shadow(value.args[0].type) and any(_is_varied(index, varied) for index in value.args[first:]):
                 return True
-        elif value.op in (ops.pick, ops.select) and not _is_single(value.type):
+        elif role is Role.CHOOSE and not _is_single(value.type):
             return True
     return False
 

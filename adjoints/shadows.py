@@ -84,14 +84,15 @@ def add_shadows(
 
 def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
     """The shadow of what an instruction gives: the same selection of the arguments' shadows, or zeros."""
-    if instr.op in (ops.record, ops.zeros):  # their shape is known without a look at them
+    role = ops.of(instr.op).role
+    if role is ops.Role.ALLOCATE:  # their shape is known without a look at them
         return Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)
     if instr.op is ops.stack:
         return Instr(ops.stack, (), instr.type, _hint(instr), instr.loc)
-    if instr.op in (ops.getitem, ops.pop) and is_list(instr.args[0].type):
+    if role in (ops.Role.READ, ops.Role.POP) and is_list(instr.args[0].type):
         shadow = _mapped(instr.args[0], shadows)
         return Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)
-    if not is_view(instr) and not (instr.op in (ops.pick, ops.select) and has_shadow(instr.type)):
+    if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
         return _zeros_like(instr)  # a new array, or one out of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
     if instr.op is np.broadcast_to:  # what NumPy gives must not be written to

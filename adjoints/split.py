@@ -12,11 +12,9 @@ shadows that nothing but the reverse half touches, always are.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
@@ -35,24 +33,6 @@ from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.memory import effect, has_memory, is_view
 from zygote_py.ir.walks import replace_uses, uses
-
-_CHEAP = frozenset(
-    {
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.neg,
-        operator.and_,
-        operator.or_,
-        operator.not_,
-        max,
-        min,
-        slice,
-    }
-    | {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, ops.select, ops.dim}
-    | {ops.guarded, ops.const}
-    | {float, int, bool, np.float32, np.int64, ops.range_length}
-)
 
 
 @dataclass(eq=False)
@@ -143,13 +123,13 @@ class _Crossing:
         """Whether a value is computed again in the reverse half."""
         if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
-        if value.op in (ops.zeros, np.zeros_like) and self._is_untouched(value):
+        if ops.of(value.op).contents == "zero" and self._is_untouched(value):
             return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
         if isinstance(value.type, types.Array | types.SliceType | types.BaseTuple):
             if not (is_view(value) or value.op is slice or (value.op is ops.pack and not has_memory(value.type))):
                 return False
             return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
-        if value.op not in _CHEAP or effect(value) is not ops.Effect.PURE:
+        if not ops.of(value.op).remade or effect(value) is not ops.Effect.PURE:
             return False
         return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
 

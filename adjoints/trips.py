@@ -22,9 +22,6 @@ from zygote_py.ir.loops import CountedLoop, Loop, add_counter, counted, invarian
 from zygote_py.ir.memory import is_view
 
 INDEX = types.int64
-_HOISTED: frozenset[ops.Op] = frozenset(
-    {ops.dim, ops.range_length, operator.add, operator.sub, operator.mul, operator.neg, min, max, slice}
-)
 
 
 @dataclass(eq=False)
@@ -106,9 +103,8 @@ def _counter(loop: Loop) -> Phi | None:
 def _count(how: CountedLoop, preheader: Block) -> Operand:
     """How often a counted loop runs; a loop that does not run may have a negative count."""
     start, stop, step = how.start, how.bound, how.step
-    if how.comparison in (operator.le, operator.ge):
-        one = Const(1 if how.comparison is operator.le else -1, INDEX)
-        stop = _append(preheader, operator.add, stop, one)
+    if how.comparison.past:
+        stop = _append(preheader, operator.add, stop, Const(how.comparison.past, INDEX))
     if step == 1:
         return stop if is_zero(start) else _append(preheader, operator.sub, stop, start)
     if step == -1:
@@ -133,7 +129,8 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
         return operand
     if not isinstance(operand, Instr):
         return None
-    if operand.op not in _HOISTED and operand.op not in ops.CHECKS and not is_view(operand):
+    record = ops.of(operand.op)
+    if not record.hoistable and record.role is not ops.Role.CHECK and not is_view(operand):
         return None
     args = []
     for arg in operand.args:
@@ -170,6 +167,6 @@ def cannot_be_negative(operand: Operand) -> bool:
     """Whether a count is certainly not negative."""
     if isinstance(operand, Const):
         return isinstance(operand.value, int) and operand.value >= 0
-    if isinstance(operand, Instr) and operand.op in ops.CHECKS:
+    if isinstance(operand, Instr) and ops.of(operand.op).role is ops.Role.CHECK:
         return all(map(cannot_be_negative, operand.args))
-    return isinstance(operand, Instr) and operand.op in (ops.dim, ops.range_length)
+    return isinstance(operand, Instr) and ops.of(operand.op).nonnegative

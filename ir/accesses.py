@@ -23,7 +23,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Value
 from zygote_py.ir.loops import CountedLoop, Loop, LoopNest, counted_exit
 from zygote_py.ir.memory import effect, is_view
-from zygote_py.ir.ops import Effect
+from zygote_py.ir.ops import Effect, Role
 
 
 class Kind(enum.Enum):
@@ -151,7 +151,7 @@ class Accesses:
                 return _WHOLE if inner.kind is Kind.RANGE and inner.key[0] == 0 else inner  # type: ignore[index]
             case Phi() if (loop := self._headers.get(index)) is not None and block in loop:
                 how = self.counts(loop)
-                if how is not None and how.phi is index and how.step == 1 and how.comparison is operator.lt:
+                if how is not None and how.phi is index and how.step == 1 and how.comparison.op is operator.lt:
                     if self.origin(how.bound, block).found and not self.origin(how.start, block).found:
                         return Index(Kind.FOUND)  # so many as memory says
                     return Index(Kind.RANGE, (self.key(how.start), self.key(how.bound)))
@@ -212,9 +212,11 @@ class Accesses:
     def _dim(self, array: Operand, axis: int) -> object:
         """The length of an axis: that of what it was made of, if that is known."""
         while isinstance(array, Instr):
-            if array.op in (ops.record, ops.zeros) and axis < len(array.args):
+            record = ops.of(array.op)
+            if record.role is Role.ALLOCATE and axis < len(array.args):
                 return self.key(array.args[axis])
-            if array.op not in (np.zeros_like, np.copy) or not isinstance(array.args[0].type, types.Array):
+            like = record.role is Role.COPY or record.contents
+            if not like or not array.args or not isinstance(array.args[0].type, types.Array):
                 break
             array = array.args[0]
         return ops.dim, array, axis

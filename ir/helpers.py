@@ -19,13 +19,15 @@ from zygote_py.ir import ops
 
 F = TypeVar("F", bound=Callable[..., object])
 
-HELPERS: dict[str, ops.Op] = {op.__name__: op for op in (*ops.CHECKS, ops.spread)}
+HELPERS: dict[str, ops.Op] = {
+    op.__name__: op for op in (ops.common_length, ops.fitting_length, ops.check_lengths, ops.spread)
+}
 
 
 def helper(function: F, effect: ops.Effect = ops.Effect.PURE) -> F:
     """Make a function a helper, known under its name."""
     HELPERS[function.__name__] = function
-    ops.declare(function, function.__name__, effect)
+    ops.operation(function, name=function.__name__, effect=effect)
     return function
 
 

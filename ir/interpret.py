@@ -224,7 +224,7 @@ def _call(instr: Instr, args: list[Any]) -> object:
         return ops.view(source, np.dtype(str(kind)))
     if isinstance(type, types.Array):
         dtype = np.dtype(str(type.dtype))
-        if instr.op in (ops.record, ops.zeros):
+        if ops.of(instr.op).role is ops.Role.ALLOCATE:
             return (np.empty if instr.op is ops.record else np.zeros)(args, dtype)
         if instr.op is np.copy:
             return args[0].astype(dtype)

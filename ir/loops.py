@@ -24,11 +24,11 @@ from functools import cached_property
 
 from numba import types
 
+from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Loc, Operand, Phi, Value, predecessors
 from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.ops import Op
 
 Edge = tuple[Block, Block]
 
@@ -98,7 +98,7 @@ class CountedLoop:
     start: Operand
     step: int
     bound: Operand
-    comparison: Op
+    comparison: ops.Comparison
     condition: Instr
     increment: Instr
 
@@ -171,21 +171,6 @@ def invariant(operand: Operand, loop: Loop) -> bool:
     return not isinstance(operand, Value) or operand not in loop.values
 
 
-_MIRRORED: dict[Op, Op] = {
-    operator.lt: operator.gt,
-    operator.le: operator.ge,
-    operator.gt: operator.lt,
-    operator.ge: operator.le,
-}
-_NEGATED: dict[Op, Op] = {
-    operator.lt: operator.ge,
-    operator.le: operator.gt,
-    operator.gt: operator.le,
-    operator.ge: operator.lt,
-}
-_UPWARD: frozenset[Op] = frozenset({operator.lt, operator.le})
-
-
 def counted(loop: Loop, function: Function) -> CountedLoop | None:
     """How `loop` counts, if its only exit is that of its header and is taken when a counter reaches a fixed bound."""
     if len(loop.exits) != 1 or loop.exits[0][0] is not loop.header:
@@ -199,14 +184,16 @@ def counted_exit(loop: Loop) -> CountedLoop | None:
     if not isinstance(branch, Branch) or (branch.then in loop) == (branch.orelse in loop):
         return None
     condition = branch.condition
-    if not isinstance(condition, Instr) or condition.op not in _MIRRORED or condition not in loop.values:
+    if not isinstance(condition, Instr) or condition not in loop.values:
+        return None
+    order = ops.of(condition.op).comparison
+    if order is None or not order.direction:
         return None
     left, right = condition.args
-    comparison = condition.op
     if not invariant(right, loop):
-        left, right, comparison = right, left, _MIRRORED[comparison]
+        left, right, order = right, left, order.mirrored
     if branch.then not in loop:
-        comparison = _NEGATED[comparison]
+        order = order.negated
     if not isinstance(left, Phi) or left not in loop.header.phis or not invariant(right, loop):
         return None
     if not isinstance(left.type, types.Integer) or not isinstance(right.type, types.Integer):
@@ -217,9 +204,9 @@ def counted_exit(loop: Loop) -> CountedLoop | None:
         return None
     (start,), (increment,) = starts, nexts
     step = step_of(increment, left)
-    if step == 0 or (step > 0) != (comparison in _UPWARD) or not isinstance(increment, Instr):
+    if step == 0 or (step > 0) != (order.direction > 0) or not isinstance(increment, Instr):
         return None
-    return CountedLoop(left, start, step, right, comparison, condition, increment)
+    return CountedLoop(left, start, step, right, order, condition, increment)
 
 
 def step_of(increment: Operand, phi: Phi) -> int:

@@ -21,19 +21,17 @@ an InternalError, and so is the order of a block that has changed.
 from __future__ import annotations
 
 import functools
-import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
 from zygote_py.ir.dataflow import reach
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.ops import Effect
+from zygote_py.ir.ops import Effect, Role
 from zygote_py.ir.types import components_of
 
 # Most values are numbers: what is asked of them has to be quick.
@@ -72,7 +70,7 @@ def is_view(instr: Instr) -> bool:
         return False
     if instr.op is ops.getitem:
         return not any(_is_array(index.type.__class__) for index in instr.args[1:])
-    return instr.op in ops.VIEWS
+    return ops.of(instr.op).view
 
 
 def is_fresh(instr: Instr) -> bool:
@@ -81,14 +79,15 @@ def is_fresh(instr: Instr) -> bool:
         return False
     if isinstance(instr.op, Routine):
         return not instr.op.shares
-    return instr.op in ops.FRESH or not any(has_memory(arg.type) for arg in instr.args)
+    return ops.of(instr.op).fresh or not any(has_memory(arg.type) for arg in instr.args)
 
 
 def effect(instr: Instr) -> Effect:
     """What an instruction may do, given the types of its arguments: arithmetic on arrays makes a new array."""
     if isinstance(instr.op, Routine):
         return _effect_of_call(instr, instr.op)
-    found = ops.effect_of(instr.op)
+    record = ops.of(instr.op)
+    found = record.effect
     is_number = instr.type.__class__ in _NUMBERS
     if found is Effect.PURE and is_number and all(each.type.__class__ in _NUMBERS for each in instr.args):
         return found
@@ -97,7 +96,7 @@ def effect(instr: Instr) -> Effect:
         if is_view(instr) or _is_tuple(source):
             return Effect.PURE
         return Effect.ALLOCATE if _is_array(instr.type.__class__) and _is_array(source) else found
-    if found is not Effect.PURE or instr.op in (ops.dim, ops.pick, ops.select, ops.pack, ops.const) or is_view(instr):
+    if found is not Effect.PURE or record.handle_only or is_view(instr):
         return found
     if isinstance(instr.type, types.BaseTuple | types.Array | types.List | types.ListType) and has_memory(instr.type):
         return Effect.ALLOCATE
@@ -114,7 +113,7 @@ def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
 
 def reads(instr: Instr) -> tuple[Operand, ...]:
     """The arguments whose memory an instruction reads."""
-    if instr.op in (ops.setitem, ops.initialize, ops.accumulate):
+    if ops.of(instr.op).role is Role.STORE:
         array, value, *index = instr.args
         found = (value, *index, array) if instr.op is ops.accumulate else (value, *index)
         return tuple(arg for arg in found if has_memory(arg.type))
@@ -129,28 +128,19 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
     """The arguments whose memory an instruction may write to."""
     if effect(instr) is not Effect.WRITE:
         return ()
-    if instr.op in (ops.setitem, ops.initialize, ops.accumulate, ops.push, ops.pop):
+    record = ops.of(instr.op)
+    if record.role in (Role.STORE, Role.APPEND, Role.POP):
         return instr.args[:1]
     if isinstance(instr.op, Routine):
         return tuple(arg for number, arg in enumerate(instr.args) if number in instr.op.writes)
-    if (
-        isinstance(instr.op, Foreign)
-        or instr.op in ops.WRITES_NOTHING
-        or (_is_draw(instr.op) and instr.op not in (np.random.shuffle, random.shuffle))
-    ):
+    if record.silent:
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
 
 
 def draws(instr: Instr) -> bool:
     """Whether an instruction draws random numbers, or makes the next draws others."""
-    return _is_draw(instr.op)
-
-
-def _is_draw(op: ops.Op) -> bool:
-    return ops.module_of(op) in ("numpy.random", "numpy.random.mtrand", "random") or isinstance(
-        getattr(op, "__self__", None), random.Random
-    )
+    return ops.of(instr.op).draws
 
 
 def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:

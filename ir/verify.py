@@ -44,13 +44,13 @@ Neither checks what an instruction computes, or that types fit operations beyond
 
 from __future__ import annotations
 
-import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache, cached_property
 
 from numba import types
 
+from zygote_py.ir import ops
 from zygote_py.ir.core import (
     Alpha,
     Block,
@@ -72,13 +72,10 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import loop_nest
-from zygote_py.ir.ops import name_of
 from zygote_py.ir.text import Names, lines, names_of
 from zygote_py.ir.types import common_type, is_a, type_text
 
 Subject = Function | Block | Value | Terminator
-
-_ARITHMETIC = frozenset({operator.add, operator.sub, operator.mul})
 
 
 def verify(function: Function, pass_name: str = "") -> None:
@@ -263,7 +260,7 @@ class _Verifier:
     def _check_instruction(self, instr: Instr) -> None:
         if len(instr.keywords) > len(instr.args):
             self.faults.add(instr, "there are more keywords than arguments")
-        if instr.op not in _ARITHMETIC or all(arg.type is instr.type for arg in instr.args):
+        if ops.of(instr.op).family is not ops.Family.ARITHMETIC or all(arg.type is instr.type for arg in instr.args):
             return
         taking_part = [operand.type for operand in instr.args] + [instr.type]
         if not all(isinstance(t, types.Number | types.Boolean) for t in taking_part):
@@ -271,7 +268,7 @@ class _Verifier:
         inexact = any(isinstance(t, types.Float | types.Complex) for t in taking_part)
         if inexact and len(set(taking_part)) > 1:
             shown = ", ".join(type_text(t) for t in taking_part[:-1])
-            self.faults.add(instr, f"{name_of(instr.op)} of {shown} to {type_text(instr.type)}")
+            self.faults.add(instr, f"{ops.name_of(instr.op)} of {shown} to {type_text(instr.type)}")
 
     def _check_came_from(self, value: CameFrom) -> None:
         if self.function.kind != "adjoint":

@@ -52,7 +52,7 @@ def _let_adjoints_matter(function: Function) -> None:
 def take_as_routines(function: Function) -> None:
     """Let a function call routines where it calls helpers that nobody has a rule for."""
     for instr in function.instrs():
-        if not is_helper(instr.op) or instr.keywords or instr.op in ops.CHECKS:
+        if not is_helper(instr.op) or instr.keywords or ops.of(instr.op).role is ops.Role.CHECK:
             continue
         if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
             instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 from numba import types
 
@@ -72,7 +70,7 @@ def _check_products(function: Function) -> None:
 
 
 def _is_scalar_product(instr: Instr) -> bool:
-    known = instr.op in (np.dot, np.vdot, operator.matmul) and len(instr.args) == 2
+    known = ops.of(instr.op).scalar_product and len(instr.args) == 2
     return known and is_scalar(instr.type) and all(ndim(arg) == 1 for arg in instr.args)
 
 

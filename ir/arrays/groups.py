@@ -33,7 +33,6 @@ from zygote_py.ir.arrays.kinds import (
     reduced_axes,
 )
 from zygote_py.ir.arrays.overlap import are_apart, same_elements
-from zygote_py.ir.arrays.scalars import is_cheap
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.memory import Memory, Order
@@ -222,7 +221,8 @@ class _BlockGroups:
 
     def _may_repeat(self, node: Node) -> bool:
         """Whether an element costs no more than to read it would, were it kept."""
-        return is_cheap(node.instr.op) and not any(part in self.nodes for part in node.parts if isinstance(part, Value))
+        made = any(part in self.nodes for part in node.parts if isinstance(part, Value))
+        return ops.of(node.instr.op).duplicable and not made
 
     def _is_read_by_element(self, node: Node, reader: Node) -> bool:
         return (
@@ -269,7 +269,7 @@ class _BlockGroups:
             return False
         if any(not self._keeps_clear(node, root) for root in group.roots):
             return False
-        return is_cheap(node.instr.op) or not self._is_repeated(node, group)
+        return ops.of(node.instr.op).duplicable or not self._is_repeated(node, group)
 
     def _unchanged(self, node: Node, position: int) -> bool:
         """Whether what an instruction reads is the same at another place of the block."""

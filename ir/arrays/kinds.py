@@ -10,9 +10,7 @@ Everything else is left to other passes.
 
 from __future__ import annotations
 
-import builtins
 import enum
-import operator
 from typing import Literal
 
 import numpy as np
@@ -20,28 +18,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
-
-BINARY: frozenset[ops.Op] = frozenset(
-    {operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow}
-    | {operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift}
-)
-COMPARISONS: dict[ops.Op, ops.Op] = {
-    operator.lt: operator.lt,
-    operator.le: operator.le,
-    operator.eq: operator.eq,
-    operator.ne: operator.ne,
-    operator.ge: operator.ge,
-    operator.gt: operator.gt,
-    np.less: operator.lt,
-    np.less_equal: operator.le,
-    np.equal: operator.eq,
-    np.not_equal: operator.ne,
-    np.greater_equal: operator.ge,
-    np.greater: operator.gt,
-}
-UNARY: frozenset[ops.Op] = frozenset({operator.neg, operator.pos, operator.invert, builtins.abs, ops.stop})
-# What is no ufunc, and yet is computed from one element, and maybe from one number that says how.
-OF_ONE: frozenset[ops.Op] = frozenset({np.round, np.around, np.angle, np.sinc})
+from zygote_py.ir.ops import Family
 
 
 class Kind(enum.Enum):
@@ -113,14 +90,11 @@ def _is_of_elements(instr: Instr) -> bool:
         return len(args) == 1
     if op is np.where:
         return len(args) == 3
-    if op in UNARY:
-        return len(args) == 1
-    if op in OF_ONE:
+    record = ops.of(op)
+    if record.family is Family.PARAMETRIC:
         inexact = isinstance(element(args[0]), types.Float | types.Complex)
         return inexact and len(args) <= 2 and all(is_scalar(arg.type) for arg in args[1:])
-    if op in BINARY or op in COMPARISONS:
-        return len(args) == 2
-    return isinstance(op, np.ufunc) and op.nout == 1 and op.nin == len(args)
+    return record.elements == len(args)
 
 
 def _is_part(operand: Operand) -> bool:

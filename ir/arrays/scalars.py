@@ -10,7 +10,6 @@ is `np.divide`, unless the whole function has NumPy's treatment; an integer divi
 
 from __future__ import annotations
 
-import builtins
 import operator
 from typing import Protocol
 
@@ -18,65 +17,11 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import COMPARISONS, OF_ONE
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.ops import Family
 
-_ARITHMETIC: dict[ops.Op, ops.Op] = {
-    operator.add: operator.add,
-    operator.sub: operator.sub,
-    operator.mul: operator.mul,
-    np.add: operator.add,
-    np.subtract: operator.sub,
-    np.multiply: operator.mul,
-}
-_BITS: dict[ops.Op, ops.Op] = {
-    operator.and_: operator.and_,
-    operator.or_: operator.or_,
-    operator.xor: operator.xor,
-    np.bitwise_and: operator.and_,
-    np.bitwise_or: operator.or_,
-    np.bitwise_xor: operator.xor,
-    operator.lshift: operator.lshift,
-    operator.rshift: operator.rshift,
-    np.left_shift: operator.lshift,
-    np.right_shift: operator.rshift,
-}
-_LOGIC: dict[ops.Op, ops.Op] = {
-    np.logical_and: operator.and_,
-    np.logical_or: operator.or_,
-    np.logical_xor: operator.xor,
-}
-# The functions of `OF_ONE` give a number of double precision for one of single precision, which is rounded then.
+# Parametric functions give a number of double precision for one of single precision, which is rounded then.
 _IN_DOUBLE: dict[Type, Type] = {types.float32: types.float64, types.complex64: types.complex128}
-# Cheap enough to be computed again rather than kept in an array.
-_CHEAP: list[ops.Op] = [
-    *_ARITHMETIC,
-    *_BITS,
-    *_LOGIC,
-    *COMPARISONS,
-    operator.neg,
-    operator.pos,
-    operator.invert,
-    builtins.abs,
-    np.negative,
-    np.positive,
-    np.absolute,
-    np.invert,
-    np.logical_not,
-    np.maximum,
-    np.minimum,
-    np.square,
-    np.where,
-    np.clip,
-    np.copy,
-    ops.stop,
-    ops.getitem,
-]
-
-
-def is_cheap(op: ops.Op) -> bool:
-    """Whether an operation costs about as much as reading its result from memory."""
-    return op in _CHEAP
 
 
 class Emit(Protocol):
@@ -132,40 +77,44 @@ def _working_type(result: Type) -> Type:
 
 def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, python_errors: bool) -> Operand:
     """One element of `op(*args)`, of the type `result`."""
-    if op in COMPARISONS:
-        return emit(COMPARISONS[op], *_comparable(emit, args), type=types.boolean)
-    if op is np.copy or op in (operator.pos, np.positive):
-        return cast(emit, args[0], result)
-    if op is ops.stop:
-        return emit(op, args[0], type=result)
-    if op is np.where:
-        condition, then, orelse = args
-        chosen = cast(emit, condition, types.boolean)
-        return emit(ops.select, chosen, cast(emit, then, result), cast(emit, orelse, result), type=result)
-    if op is np.clip:
-        return _clip(emit, args, result)
-    if op in OF_ONE:
-        return cast(emit, emit(op, *args, type=_IN_DOUBLE.get(result, result)), result)
-    if op in _LOGIC:
-        truths = [cast(emit, arg, types.boolean) for arg in args]
-        return cast(emit, emit(_LOGIC[op], *truths, type=types.boolean), result)
-    if op is np.logical_not:
-        return emit(operator.not_, cast(emit, args[0], types.boolean), type=types.boolean)
+    record = ops.of(op)
+    scalar = record.scalar or op
     work = _working_type(result)
-    if op in _BITS or op in (operator.invert, np.invert):
-        return _bits(emit, op, args, result, work)
-    if op in _ARITHMETIC:
-        return cast(emit, emit(_ARITHMETIC[op], *(cast(emit, arg, work) for arg in args), type=work), result)
-    if op in (operator.neg, np.negative):
-        return cast(emit, emit(operator.neg, cast(emit, args[0], work), type=work), result)
-    if op in (operator.truediv, np.divide):
-        # Complex division raises in Numba's expressions of arrays too.
-        quiet = python_errors and not isinstance(result, types.Complex)
-        return emit(np.divide if quiet else operator.truediv, *(cast(emit, arg, result) for arg in args), type=result)
-    if op in (operator.floordiv, operator.mod):
-        return _divide_whole(emit, op, args, result, work)
-    if op is operator.pow:
-        return _power(emit, args, result, work, python_errors)
+    match record.family:
+        case Family.COMPARISON:
+            return emit(scalar, *_comparable(emit, args), type=types.boolean)
+        case Family.PARAMETRIC:
+            return cast(emit, emit(op, *args, type=_IN_DOUBLE.get(result, result)), result)
+        case Family.LOGICAL:
+            truths = [cast(emit, arg, types.boolean) for arg in args]
+            return cast(emit, emit(scalar, *truths, type=types.boolean), result)
+        case Family.INVERSION | Family.BITWISE:
+            return _bits(emit, scalar, args, result, work)
+        case Family.ARITHMETIC | Family.NEGATION:
+            return cast(emit, emit(scalar, *(cast(emit, arg, work) for arg in args), type=work), result)
+        case Family.IDENTITY:
+            return cast(emit, args[0], result)
+        case Family.TRUE_DIVISION:
+            # Complex division raises in Numba's expressions of arrays too.
+            quiet = python_errors and not isinstance(result, types.Complex)
+            by = np.divide if quiet else operator.truediv
+            return emit(by, *(cast(emit, arg, result) for arg in args), type=result)
+        case Family.WHOLE_DIVISION:
+            return _divide_whole(emit, op, args, result, work)
+        case Family.POWER:
+            return _power(emit, args, result, work, python_errors)
+    match op, args:
+        case np.copy, (array,):
+            return cast(emit, array, result)
+        case ops.stop, (array,):
+            return emit(op, array, type=result)
+        case np.where, (condition, then, orelse):
+            chosen = cast(emit, condition, types.boolean)
+            return emit(ops.select, chosen, cast(emit, then, result), cast(emit, orelse, result), type=result)
+        case np.clip, _:
+            return _clip(emit, args, result)
+        case np.logical_not, (value,):
+            return emit(operator.not_, cast(emit, value, types.boolean), type=types.boolean)
     return _function(emit, op, args, result)
 
 
@@ -190,13 +139,9 @@ def _clip(emit: Emit, args: tuple[Operand, ...], result: Type) -> Operand:
 
 def _bits(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, work: Type) -> Operand:
     truths = all(isinstance(arg.type, types.Boolean) for arg in args)
-    if op in (operator.invert, np.invert):
-        if truths:
-            return emit(operator.not_, args[0], type=result)
-        return cast(emit, emit(operator.invert, cast(emit, args[0], work), type=work), result)
-    if truths and isinstance(result, types.Boolean):
-        return emit(_BITS[op], *args, type=result)
-    return cast(emit, emit(_BITS[op], *(cast(emit, arg, work) for arg in args), type=work), result)
+    if truths and (op is operator.invert or isinstance(result, types.Boolean)):
+        return emit(operator.not_ if op is operator.invert else op, *args, type=result)
+    return cast(emit, emit(op, *(cast(emit, arg, work) for arg in args), type=work), result)
 
 
 def _divide_whole(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, work: Type) -> Operand:

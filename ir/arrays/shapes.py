@@ -110,7 +110,7 @@ class Shapes:
         if not isinstance(array, Instr):
             return None
         args = array.args
-        if array.op in (ops.record, ops.zeros):
+        if ops.of(array.op).role is ops.Role.ALLOCATE:
             return self._given(array, args)
         if array.op is np.reshape:
             return self._given(array, args[1:])

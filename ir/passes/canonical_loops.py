@@ -60,14 +60,6 @@ from zygote_py.ir.walks import map_operands
 
 _FEW = 4  # numbers that are cheaper to compute twice than to carry a flag for
 _EXACT = (types.Integer, types.Boolean)
-_NEGATED: dict[ops.Op, ops.Op] = {
-    operator.lt: operator.ge,
-    operator.le: operator.gt,
-    operator.gt: operator.le,
-    operator.ge: operator.lt,
-    operator.eq: operator.ne,
-    operator.ne: operator.eq,
-}
 
 
 def canonicalise_loops(function: Function) -> None:
@@ -381,7 +373,9 @@ class _OneExit:
         body = branch.orelse if branch.then is target else branch.then
         test = self.test
         if branch.then is target:
-            test = Instr(_NEGATED[test.op], test.args, test.type, test.hint, test.loc)
+            order = ops.of(test.op).comparison
+            assert order is not None
+            test = Instr(order.negated.op, test.args, test.type, test.hint, test.loc)
             header.instrs.append(test)
         both = Instr(operator.and_, (test, go), types.boolean)
         header.instrs.append(both)
@@ -408,10 +402,10 @@ def _kept_test(loop: Loop) -> Instr | None:
     if all(block is not loop.header for block, _ in loop.exits) or (branch.then in loop) == (branch.orelse in loop):
         return None
     for instr in loop.header.instrs:
-        if effect(instr) is not ops.Effect.PURE or ops.may_raise(instr.op):
+        if effect(instr) is not ops.Effect.PURE or ops.of(instr.op).may_raise:
             return None
         if not isinstance(instr.type, _EXACT):
             return None
     test = branch.condition
     integers = all(isinstance(operand.type, types.Integer) for operand in test.args)
-    return test if test in loop.header.instrs and test.op in _NEGATED and integers else None
+    return test if test in loop.header.instrs and ops.of(test.op).comparison and integers else None

@@ -14,7 +14,6 @@ Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Hashable, Mapping
 
 from numba import types
@@ -26,7 +25,6 @@ from zygote_py.ir.memory import Memory, effect, reads, writes
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.walks import replace
 
-_COMMUTATIVE: frozenset[ops.Op] = frozenset({operator.add, operator.mul})
 _SCALARS = (types.Number, types.Boolean, types.UnicodeType, types.NoneType)
 
 
@@ -68,11 +66,11 @@ class _Table:
             for target in writes(instr):
                 if (root := self.memory.root(target)) is not None:
                     written[root] = written.get(root, 0) + 1
-            if instr.op in (ops.setitem, ops.initialize):
+            if instr.op is not ops.accumulate and ops.of(instr.op).role is ops.Role.STORE:
                 self.note_stored(instr, block, written)
             if (what := effect(instr)) in (Effect.PURE, Effect.READ):
                 args = [self.key(operand) for operand in instr.args]
-                if instr.op in _COMMUTATIVE and isinstance(instr.type, types.Number):
+                if ops.of(instr.op).commutative and isinstance(instr.type, types.Number):
                     args.sort(key=lambda arg: self.order.setdefault(arg, len(self.order)))
                 state = self.state(instr, block, written) if what is Effect.READ else ()
                 self.look_up(instr, (instr.op, instr.type, instr.keywords, tuple(args), state))

@@ -17,19 +17,12 @@ from __future__ import annotations
 import builtins
 import operator
 
-import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Operand, Value
 from zygote_py.ir.passes.remove_phis import remove_redundant_phis
 from zygote_py.ir.walks import replace
-
-_CASTS: tuple[ops.Op, ...] = (
-    *(float, int, bool, complex, builtins.round, np.bool_, np.float32, np.float64, np.complex64, np.complex128),
-    *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
-)
-CASTS = frozenset(_CASTS)
 
 
 def propagate_copies(function: Function) -> None:
@@ -59,7 +52,9 @@ def copied(instr: Instr) -> Operand | None:
         case (source,) if source.type == instr.type:
             if instr.op is builtins.round:  # of an integer; a float stays a float only with a number of digits
                 return source if isinstance(instr.type, types.Integer) else None
-            if instr.op in CASTS or (instr.op is operator.pos and isinstance(instr.type, types.Number)):
+            if ops.of(instr.op).family is ops.Family.CAST or (
+                instr.op is operator.pos and isinstance(instr.type, types.Number)
+            ):
                 return source
         case (_, then, orelse) if instr.op is ops.select and then == orelse and then.type == instr.type:
             return then

@@ -26,7 +26,7 @@ from zygote_py.ir.core import Const, Function, Instr, Operand, Value
 from zygote_py.ir.dataflow import reach
 from zygote_py.ir.edit import drop_unreachable
 from zygote_py.ir.memory import Memory, effect, reads
-from zygote_py.ir.ops import CHECKS, Effect, may_raise
+from zygote_py.ir.ops import Effect, Role
 
 
 def remove_dead_code(function: Function) -> None:
@@ -66,22 +66,23 @@ def remove_dead_code(function: Function) -> None:
 
 def _is_local(instr: Instr, memory: Memory, visible: Collection[Value]) -> bool:
     """Whether all that an instruction does is to write to memory that nothing is known to read (so far)."""
-    if instr.op not in (ops.setitem, ops.initialize, ops.accumulate, ops.push):
+    if ops.of(instr.op).role not in ops.FILLS:
         return False
     root = memory.root(instr.args[0])
     return root is not None and root not in visible
 
 
 def _acts(instr: Instr, python_errors: bool) -> bool:
-    raising = instr.op in CHECKS or (python_errors and can_raise(instr))
+    raising = ops.of(instr.op).role is Role.CHECK or (python_errors and can_raise(instr))
     return raising or effect(instr) is Effect.WRITE
 
 
 def can_raise(instr: Instr) -> bool:
     """Whether a pure instruction can raise, under the error model `python`: a scalar division by what may be zero."""
-    if instr.op in CHECKS:
+    record = ops.of(instr.op)
+    if record.role is Role.CHECK:
         return True
-    if not may_raise(instr.op) or not isinstance(instr.type, types.Number | types.BaseTuple):
+    if not record.may_raise or not isinstance(instr.type, types.Number | types.BaseTuple):
         return False
     match instr.op, instr.args:
         case (operator.pow, (_, Const(exponent), *_)):

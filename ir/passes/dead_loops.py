@@ -15,8 +15,6 @@ cannot tell the types of lists that only the loop appends to.)
 
 from __future__ import annotations
 
-import operator
-
 from zygote_py.ir import ops
 from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.edit import drop_unreachable
@@ -24,10 +22,6 @@ from zygote_py.ir.loops import Loop, counted, loop_nest
 from zygote_py.ir.memory import effect
 from zygote_py.ir.passes.dead_code import can_raise
 from zygote_py.ir.walks import uses
-
-_TESTS: frozenset[ops.Op] = frozenset(
-    {operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.and_, operator.not_}
-)
 
 
 def remove_dead_loops(function: Function) -> None:
@@ -85,7 +79,7 @@ def _at_entry(operand: Operand, loop: Loop) -> object:
             return None if isinstance(start, Phi) else _at_entry(start, loop)
         case Instr(op=ops.const, args=(Const(value),)):
             return value
-        case Instr() if operand.op in _TESTS:
+        case Instr() if ops.of(operand.op).truth:
             values = [_at_entry(arg, loop) for arg in operand.args]
             return None if any(value is None for value in values) else operand.op(*values)
     return None

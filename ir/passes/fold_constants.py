@@ -11,7 +11,6 @@ folded. The identities on floats here are those that hold for NaN, infinities an
 
 from __future__ import annotations
 
-import builtins
 import math
 import operator
 from collections.abc import Callable
@@ -24,23 +23,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, zero
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.edit import drop_unreachable, remove_incoming
-from zygote_py.ir.passes.copy_propagation import CASTS
 from zygote_py.ir.walks import replace
-
-_ARITHMETIC: frozenset[ops.Op] = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos, abs})
-_FLOATS_ONLY: frozenset[ops.Op] = frozenset({operator.truediv, math.sqrt, np.sqrt})
-_INTEGERS_ONLY: frozenset[ops.Op] = frozenset(
-    {operator.floordiv, operator.mod, operator.lshift, operator.rshift, operator.invert, max, min}
-)
-_BITWISE: frozenset[ops.Op] = frozenset({operator.and_, operator.or_, operator.xor})
-_COMPARISONS: frozenset[ops.Op] = frozenset(
-    {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt}
-)
-# Of complex numbers; a product of theirs may be rounded once or twice.
-_COMPLEX: frozenset[ops.Op] = frozenset(
-    {operator.add, operator.sub, operator.neg, operator.pos, np.conjugate, np.real, np.imag, complex}
-)
-_NEVER_OF_EQUALS: frozenset[ops.Op] = frozenset({operator.lt, operator.gt, operator.ne})
 
 
 def fold_constants(function: Function) -> None:
@@ -114,35 +97,34 @@ def _fold(instr: Instr, args: tuple[Operand, ...]) -> Const | None:
 
 def _is_exact(instr: Instr, operands: list[Type]) -> bool:
     """Whether NumPy and Numba agree to the last bit on this operation for these types."""
-    op, result = instr.op, instr.type
+    record, result = ops.of(instr.op), instr.type
     if any(isinstance(t, types.Complex) for t in (result, *operands)):
-        return _is_exact_of_complex(op, result, operands)
+        return _is_exact_of_complex(record, result, operands)
     if not all(isinstance(t, types.Integer | types.Float | types.Boolean) for t in (result, *operands)):
         return False
-    if op in CASTS:
-        return op is not builtins.round and len(operands) == 1
-    if op in _COMPARISONS:
+    if record.family is ops.Family.CAST:
+        return record.cast_to is not None and len(operands) == 1
+    if record.comparison:
         return operands[0] == operands[1]
-    if op is operator.not_:
+    if instr.op is operator.not_:
         return operands == [types.boolean]
     if any(operand != result for operand in operands):
         return False
     match result:
         case types.Float():
-            return op in _ARITHMETIC or op in _FLOATS_ONLY
+            return "f" in record.exact
         case types.Integer():
-            return op in _ARITHMETIC or op in _INTEGERS_ONLY or op in _BITWISE
+            return "i" in record.exact
         case _:
-            return op in _BITWISE
+            return "b" in record.exact
 
 
-def _is_exact_of_complex(op: ops.Op, result: Type, operands: list[Type]) -> bool:
+def _is_exact_of_complex(record: ops.Operation, result: Type, operands: list[Type]) -> bool:
     if not all(isinstance(t, types.Complex | types.Float) for t in (result, *operands)):
         return False
-    if op in CASTS and len(operands) == 1:
+    if record.family is ops.Family.CAST and len(operands) == 1:
         return True
-    of_parts = op in (complex, np.real, np.imag)
-    return op in _COMPLEX and (of_parts or all(operand == result for operand in operands))
+    return "p" in record.exact or ("c" in record.exact and all(operand == result for operand in operands))
 
 
 def _number(value: object, type: Type) -> object:
@@ -199,8 +181,8 @@ def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
             return x  # x**1 -> x, for an exponent of any type; a complex one is rounded on its way through polar form
     if instr.keywords or not args or any(arg.type != args[0].type for arg in args):
         return None
-    if instr.op in _COMPARISONS and isinstance(args[0].type, types.Integer) and args[0] == args[1]:
-        return Const(instr.op not in _NEVER_OF_EQUALS, types.boolean)  # for floats not: NaN
+    if (order := ops.of(instr.op).comparison) and isinstance(args[0].type, types.Integer) and args[0] == args[1]:
+        return Const(order.of_equals, types.boolean)  # for floats not: NaN
     if args[0].type != instr.type:
         return None
     match instr.type:

@@ -103,7 +103,7 @@ def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Blo
         added = split_edge(function, after, behind)
         for phi in behind.phis:
             phi.incoming[after] = phi.incoming[added]
-        condition = Instr(counted.comparison, (counted.start, counted.bound), types.boolean, "c")
+        condition = Instr(counted.comparison.op, (counted.start, counted.bound), types.boolean, "c")
         after.instrs.append(condition)
         after.terminator = Branch(condition, added, behind)
     added.instrs += sums
@@ -113,6 +113,6 @@ def _runs(counted: CountedLoop) -> bool | None:
     """Whether the loop makes an iteration; None if it depends."""
     match counted.start, counted.bound:
         case Const(int(start)), Const(int(bound)):
-            return bool(counted.comparison(start, bound))
+            return bool(counted.comparison.op(start, bound))
         case _:
             return None

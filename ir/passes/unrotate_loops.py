@@ -35,7 +35,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.loops import Loop, LoopNest, loop_nest
 from zygote_py.ir.memory import effect
-from zygote_py.ir.ops import Effect, may_raise
+from zygote_py.ir.ops import Effect, of
 from zygote_py.ir.walks import Use, replace_uses, uses
 
 _Uses = Mapping[Value, Sequence[Use]]
@@ -189,9 +189,9 @@ def _ends_with(block: Block, test: set[Instr]) -> bool:
         if any(instr in other.args for other in rest):
             return False
         effects = {effect(other) for other in rest}
-        if effect(instr) is Effect.WRITE and (effects - {Effect.PURE} or any(may_raise(other.op) for other in rest)):
+        if effect(instr) is Effect.WRITE and (effects - {Effect.PURE} or any(of(other.op).may_raise for other in rest)):
             return False
-        if (effect(instr) is not Effect.PURE or may_raise(instr.op)) and Effect.WRITE in effects:
+        if (effect(instr) is not Effect.PURE or of(instr.op).may_raise) and Effect.WRITE in effects:
             return False
     return True
 

@@ -13,7 +13,7 @@ from numba import types
 
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Type, zero
 from zygote_py.ir.interpret import interpret
-from zygote_py.ir.ops import Effect, effect_of, name_of, named
+from zygote_py.ir.ops import Effect, name_of, named, of
 from zygote_py.ir.parse import parse
 from zygote_py.ir.passes.fold_constants import fold_constants
 from zygote_py.ir.text import text
@@ -95,7 +95,7 @@ def test_a_power_of_a_real_number() -> None:
 def test_callables() -> None:
     for name in ("cmath.exp", "cmath.phase", "complex", "np.complex64", "np.conjugate"):
         assert name_of(named(name)) == name
-        assert effect_of(named(name)) is Effect.PURE
+        assert of(named(name)).effect is Effect.PURE
 
 
 def test_interpreted() -> None:

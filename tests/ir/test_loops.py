@@ -104,7 +104,7 @@ def test_loops_that_count(how, step, comparison):
     found = counted(loop, function)
     assert found is not None
     assert found.phi is function.blocks[1].phis[0]
-    assert (found.step, found.comparison) == (step, comparison)
+    assert (found.step, found.comparison.op) == (step, comparison)
     assert found.bound is function.params[0]
     assert found.start == (function.params[1] if how.get("start") else Const(0, found.phi.type))
     assert found.increment is function.blocks[2].instrs[0]

@@ -71,7 +71,7 @@ def test_source_stands_by_itself(helper: Callable[..., float]) -> None:
     args = (2.5,) if helper is special.digamma else (2, -2.5)
     assert again(*args) == helper(*args)  # type: ignore[operator]
     assert ops.named(ops.name_of(helper)) is helper
-    assert ops.effect_of(helper) is ops.Effect.PURE
+    assert ops.of(helper).effect is ops.Effect.PURE
 
 
 def test_the_page_of_rules_is_up_to_date() -> None:

@@ -118,8 +118,8 @@ FAULTS = (
     fault(
         "a view has a shadow of its own",
         "adjoints/shadows.py",
-        "    if not is_view(instr) and not (instr.op in (ops.pick, ops.select) and has_shadow(instr.type)):\n",
-        "    if not (instr.op in (ops.pick, ops.select) and has_shadow(instr.type)):\n",
+        "    if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):\n",
+        "    if not (role is ops.Role.CHOOSE and has_shadow(instr.type)):\n",
         "test_array_forms",
         "test_traps",
     ),
@@ -398,8 +398,8 @@ FAULTS = (
     fault(
         "an update of a loop variable that reads memory goes past a store",
         "zygote_py/emit/schedule.py",
-        "        if ops.may_raise(update.op) or not is_movable(update):\n",
-        "        if ops.may_raise(update.op):\n",
+        "        if ops.of(update.op).may_raise or not is_movable(update):\n",
+        "        if ops.of(update.op).may_raise:\n",
         "test_traps",
         "emit/test_emit",
         "emit/test_random_graphs",
@@ -428,9 +428,9 @@ FAULTS = (
     ),
     fault(
         "a view as another type is no view",
-        "ir/ops.py",
-        "np.squeeze, spread, view}",
-        "np.squeeze, spread}",
+        "ir/ops/primitives.py",
+        "@primitive(view=True)\ndef view(",
+        "@primitive()\ndef view(",
         "test_views",
     ),
     fault(

@@ -29,42 +29,29 @@ from zygote_py.ir.core import Const, Instr, Operand, Type, Undef, Value
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import names_of
 
-_BINARY: dict[ops.Op, type[ast.operator]] = {
-    operator.add: ast.Add,
-    operator.sub: ast.Sub,
-    operator.mul: ast.Mult,
-    operator.truediv: ast.Div,
-    operator.floordiv: ast.FloorDiv,
-    operator.mod: ast.Mod,
-    operator.pow: ast.Pow,
-    operator.and_: ast.BitAnd,
-    operator.or_: ast.BitOr,
-    operator.xor: ast.BitXor,
-    operator.lshift: ast.LShift,
-    operator.rshift: ast.RShift,
-    operator.matmul: ast.MatMult,
-}
-_COMPARE: dict[ops.Op, type[ast.cmpop]] = {
-    operator.lt: ast.Lt,
-    operator.le: ast.LtE,
-    operator.eq: ast.Eq,
-    operator.ne: ast.NotEq,
-    operator.ge: ast.GtE,
-    operator.gt: ast.Gt,
-    operator.is_: ast.Is,
-    operator.is_not: ast.IsNot,
-}
-_UNARY: dict[ops.Op, type[ast.unaryop]] = {
-    operator.neg: ast.USub,
-    operator.pos: ast.UAdd,
-    operator.invert: ast.Invert,
-    operator.not_: ast.Not,
-}
-_CASTS_ITSELF = (operator.add, operator.sub, operator.mul, operator.truediv)
-_OPPOSITE: dict[ops.Op, ops.Op] = {operator.add: operator.sub, operator.sub: operator.add}
-AUGMENTED = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod)
+# Operators whose operands Python casts to floats as a compiled `float` does.
+_CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)
+# Operators that are written `x += y` where the result replaces an operand.
+_AUGMENTED = (*_CASTS_ITSELF, ops.Family.WHOLE_DIVISION)
 # The most items in one display of a tuple. Python makes more than thirty into a list first, which Numba gets wrong.
 _LARGEST = 30
+
+
+def _syntax(op: ops.Op) -> ast.expr | None:
+    """Return an expression with the syntax of an operator, of names; None if `op` is not an operator."""
+    text = ops.of(op).syntax
+    return ast.parse(text, mode="eval").body if text else None
+
+
+def _binary(op: ops.Op) -> ast.operator:
+    found = _syntax(op)
+    assert isinstance(found, ast.BinOp)
+    return found.op
+
+
+def _is_operator(op: ops.Op, *families: ops.Family) -> bool:
+    record = ops.of(op)
+    return bool(record.syntax) and record.family in families
 
 
 class Expressions:
@@ -110,13 +97,13 @@ class Expressions:
                 sign, value = self._signed(operator.add, value)
                 whole = not index and getattr(array.type, "ndim", 0) > 0
                 to = name(self.of[array].name) if whole and isinstance(array, Value) else self._subscript(array, index)
-                return ast.AugAssign(to, _BINARY[sign](), self.operand(value))
-            case op, (first, second) if op in AUGMENTED and _is_number(instr.type):
+                return ast.AugAssign(to, _binary(sign), self.operand(value))
+            case op, (first, second) if _is_operator(op, *_AUGMENTED) and _is_number(instr.type):
                 if self._is(first, instr):
                     op, second = self._signed(op, second)
-                    return ast.AugAssign(name(target), _BINARY[op](), self._beside(second, first, op))
-                if self._is(second, instr) and op in (operator.add, operator.mul):
-                    return ast.AugAssign(name(target), _BINARY[op](), self._beside(first, second, op))
+                    return ast.AugAssign(name(target), _binary(op), self._beside(second, first, op))
+                if self._is(second, instr) and ops.of(op).commutative:
+                    return ast.AugAssign(name(target), _binary(op), self._beside(first, second, op))
         computed = self.computed(instr)
         if instr.type == types.none:
             return ast.Expr(computed)
@@ -133,14 +120,14 @@ class Expressions:
     def computed(self, instr: Instr) -> ast.expr:
         """The expression that computes `instr`, with no regard to its variable."""
         op, args = instr.op, instr.args
-        if op in _BINARY:
-            left, right = args
-            op, right = self._signed(op, right)
-            return ast.BinOp(self._beside(left, right, op), _BINARY[op](), self._beside(right, left, op))
-        if op in _COMPARE:
-            return ast.Compare(self.operand(args[0]), [_COMPARE[op]()], [self.operand(args[1])])
-        if op in _UNARY:
-            return ast.UnaryOp(_UNARY[op](), self.operand(args[0]))
+        match _syntax(op), args:
+            case ast.BinOp(), (left, right):
+                op, right = self._signed(op, right)
+                return ast.BinOp(self._beside(left, right, op), _binary(op), self._beside(right, left, op))
+            case ast.Compare(ops=[comparison]), (left, right):
+                return ast.Compare(self.operand(left), [comparison], [self.operand(right)])
+            case ast.UnaryOp(op=sign), (value,):
+                return ast.UnaryOp(sign, self.operand(value))
         special = self._special(instr)
         if special is not None:
             return special
@@ -233,10 +220,10 @@ class Expressions:
 
     def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
         """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""
-        if op in _OPPOSITE and isinstance(right, Instr) and right in self.inlined and right.op is operator.neg:
-            (value,) = right.args
-            if value.type == right.type:
-                return _OPPOSITE[op], value
+        match op, right:
+            case ((operator.add | operator.sub), Instr(op=operator.neg, args=(value,))):
+                if right in self.inlined and value.type == right.type:
+                    return operator.sub if op is operator.add else operator.add, value
         return op, right
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
@@ -247,9 +234,9 @@ class Expressions:
         """An operand of `op`, whose other operand is `other`."""
         match operand, other:
             case Const(complex() as value, types.complex128), Value(type=types.complex128):
-                if (op in _CASTS_ITSELF or op is operator.pow) and repr(value) == repr(complex(value.real)):
+                if _is_operator(op, *_CASTS_ITSELF, ops.Family.POWER) and repr(value) == repr(complex(value.real)):
                     return self._real(value.real)  # z + 1.0, and not z + complex(1.0, 0.0)
-        if isinstance(operand, Instr) and operand in self.inlined and operand.op is float and op in _CASTS_ITSELF:
+        if isinstance(operand, Instr) and self._casts(operand) and _is_operator(op, *_CASTS_ITSELF):
             (whole,) = operand.args
             implied = isinstance(other, Value | Const) and other.type == types.float64
             if implied and isinstance(whole.type, types.Integer) and not self._casts(other):

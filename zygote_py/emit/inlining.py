@@ -129,7 +129,7 @@ class _Chooser:
         self.candidates: set[Value] = set()
 
     def is_dead(self, instr: Instr) -> bool:
-        idle = memory.effect(instr) is not ops.Effect.WRITE and not ops.may_raise(instr.op)
+        idle = memory.effect(instr) is not ops.Effect.WRITE and not ops.of(instr.op).may_raise
         return self.counts[instr] == 0 and idle
 
     def is_root(self, instr: Instr) -> bool:
@@ -140,7 +140,7 @@ class _Chooser:
         inner = self.take(instr.args, _width(instr))
         leaves = {self.variables.of[arg] for arg in instr.args if isinstance(arg, Value) and arg not in self.inlined}
         effect = memory.effect(instr)
-        guarded = ops.may_raise(instr.op) or effect is ops.Effect.READ
+        guarded = ops.of(instr.op).may_raise or effect is ops.Effect.READ
         width = _width(instr) + sum(_operand_width(arg) for arg in instr.args if arg not in self.inlined)
         for expression in inner:
             leaves |= expression.leaves

@@ -12,7 +12,6 @@ the loop. A counter of another type than int64 stays a `while`: the type of the 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,9 +22,6 @@ from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.loops import CountedLoop, LoopNest, counted
 from zygote_py.ir.loops import Loop as NaturalLoop
 from zygote_py.ir.walks import Use, uses
-
-# What `range` has to stop at, from the bound of the comparison.
-_PAST = {operator.lt: 0, operator.gt: 0, operator.le: 1, operator.ge: -1}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,5 +91,5 @@ def _range(loop: NaturalLoop, found: CountedLoop, used: Uses) -> Range:
     if len(used[found.increment]) == 1:
         removed.append(found.increment)
     return Range(
-        found.phi, found.start, found.bound, _PAST[found.comparison], found.step, loop.entering[0], tuple(removed)
+        found.phi, found.start, found.bound, found.comparison.past, found.step, loop.entering[0], tuple(removed)
     )

@@ -40,7 +40,7 @@ def _scheduled(block: Block, used: Uses) -> list[Instr]:
     for phi, update in updates.items():
         if not isinstance(update, Instr) or update not in position or len(used[update]) != 1:
             continue
-        if ops.may_raise(update.op) or not is_movable(update):
+        if ops.of(update.op).may_raise or not is_movable(update):
             continue
         start = position[update]
         users = (use.user for use in used.get(phi, ()) if use.user is not update)

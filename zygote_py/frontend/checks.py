@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from zygote_py.ir.helpers import helper
-from zygote_py.ir.ops import WRITES_NOTHING, Effect
+from zygote_py.ir.ops import Effect, operation
 
 
 def check_count(length: int, count: int) -> None:
@@ -64,7 +64,6 @@ helper(check_count, Effect.WRITE)
 helper(check_filled, Effect.WRITE)
 helper(check_positive, Effect.WRITE)
 helper(check_present, Effect.WRITE)
-WRITES_NOTHING.add(check_present)
 helper(check_out, Effect.WRITE)
 helper(check_last_axis, Effect.WRITE)
-WRITES_NOTHING.add(check_last_axis)
+operation(check_present, check_last_axis, silent=True)

@@ -14,7 +14,7 @@ from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import reverse_postorder
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import effect
-from zygote_py.ir.ops import Effect, may_raise
+from zygote_py.ir.ops import Effect, of
 from zygote_py.ir.walks import replace_uses, resolved
 
 
@@ -67,4 +67,4 @@ def _order_blocks(function: Function) -> None:
 
 
 def _is_idle(instr: Instr) -> bool:
-    return effect(instr) is not Effect.WRITE and not may_raise(instr.op)
+    return effect(instr) is not Effect.WRITE and not of(instr.op).may_raise

@@ -308,7 +308,7 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
 
 def _is_known(target: object) -> bool:
     try:
-        return ops.effect_of(target) is not ops.Effect.WRITE  # type: ignore[arg-type]
+        return ops.of(target).effect is not ops.Effect.WRITE  # type: ignore[arg-type]
     except TypeError:  # it cannot be hashed
         return False
 

@@ -95,7 +95,8 @@ def status(op: object) -> Status:
     if op in REFUSED:
         why, instead = REFUSED[op]
         return Status(Kind.REFUSED, f"{why}; {instead}")
-    if op in implemented() or op in creation.FORMS or op in ops.VIEWS or op in (np.where, np.clip, cmath.polar):
+    is_view = callable(op) and ops.of(op).view
+    if op in implemented() or op in creation.FORMS or is_view or op in (np.where, np.clip, cmath.polar):
         return Status(Kind.DIFFERENTIABLE)
     if op in SAMPLES:
         return Status(Kind.DIFFERENTIABLE, SAMPLES[op].condition)

@@ -1,0 +1,322 @@
+"""The table of operations: one record for each callable that instructions call.
+
+    operation(operator.add, family=Family.ARITHMETIC, elements=2, syntax="+", commutative=True)
+    of(operator.add).family         Family.ARITHMETIC
+    of(np.load).effect              Effect.WRITE: a callable without a record may do anything
+
+A record holds facts that more than one pass asks for; nothing in it is about derivatives. The functions of NumPy,
+`math` and `cmath` need no entry to be known as pure: `of` derives their records when it is asked.
+"""
+
+from __future__ import annotations
+
+import cmath
+import dataclasses
+import enum
+import math
+import operator
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from zygote_py.ir.core import Foreign, Routine, Type
+from zygote_py.ir.special import Special
+
+Op = Callable[..., Any]
+
+
+class Effect(enum.Enum):
+    """What an instruction may do besides computing its result."""
+
+    PURE = "pure"  # may be removed, repeated, merged and moved
+    READ = "read"  # reads memory: may be removed and repeated while nothing writes
+    ALLOCATE = "allocate"  # makes a new object, from memory that it may read: may be removed, not merged
+    WRITE = "write"  # must stay where it is
+
+
+class Role(enum.Enum):
+    """The part that a primitive plays in moving values, which analyses treat alike."""
+
+    NONE = "none"
+    READ = "read"  # args[0] at an index
+    STORE = "store"  # puts args[1] into the array args[0]
+    APPEND = "append"  # puts args[1] at the end of the list args[0]
+    POP = "pop"  # takes the last item of the list args[0]
+    CHOOSE = "choose"  # one of args[1:], by args[0]
+    GUARD = "guard"  # args[0], or zero
+    PACK = "pack"  # a tuple of the arguments
+    ALLOCATE = "allocate"  # an array whose lengths are the arguments
+    COPY = "copy"  # args[0], in memory of its own
+    CHECK = "check"  # raises where lengths do not fit
+    LENGTH = "length"  # the length of an axis or of a sequence
+    RELEASE = "release"
+
+
+FILLS = (Role.STORE, Role.APPEND)  # put args[1] into what args[0] reaches
+
+
+class Family(enum.Enum):
+    """How an elementwise operation treats the types of its operands."""
+
+    FUNCTION = "function"
+    ARITHMETIC = "arithmetic"
+    NEGATION = "negation"
+    IDENTITY = "identity"
+    TRUE_DIVISION = "true division"
+    WHOLE_DIVISION = "whole division"
+    POWER = "power"
+    BITWISE = "bitwise"
+    INVERSION = "inversion"
+    LOGICAL = "logical"
+    COMPARISON = "comparison"
+    PARAMETRIC = "parametric"  # of one array, and maybe of numbers that say how
+    CAST = "cast"
+
+
+class Cost(enum.IntEnum):
+    """What an operation costs, in quarters of an addition or so."""
+
+    CHEAP = 2
+    READ = 10
+    DIVISION = 90
+    FUNCTION = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """An order of numbers.
+
+    `direction` is 1 for `<` and `<=`, -1 for `>` and `>=`, 0 for `==` and `!=`; `of_equals` is the answer for equal
+    operands.
+    """
+
+    op: Op
+    direction: int
+    of_equals: bool
+
+    @property
+    def mirrored(self) -> Comparison:
+        """The comparison of the exchanged operands that says the same."""
+        return COMPARISONS[-self.direction, self.of_equals]
+
+    @property
+    def negated(self) -> Comparison:
+        """The comparison that holds where this one does not."""
+        return COMPARISONS[-self.direction, not self.of_equals]
+
+    @property
+    def past(self) -> int:
+        """What to add to the bound of a counter to get the first number that it does not come to."""
+        return self.direction * self.of_equals
+
+
+COMPARISONS = {
+    (direction, of_equals): Comparison(op, direction, of_equals)
+    for op, direction, of_equals in (
+        (operator.lt, 1, False),
+        (operator.le, 1, True),
+        (operator.gt, -1, False),
+        (operator.ge, -1, True),
+        (operator.eq, 0, True),
+        (operator.ne, 0, False),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Operation:
+    """What is known of a callable.
+
+    Parameters
+    ----------
+    function
+        The callable.
+    name
+        Its name in IR text.
+    effect
+        What it may do, for arguments of any type; `memory.effect` knows more, from the types.
+    elements
+        Of how many operands each element of the result is made, one element each; 0 if it is not elementwise.
+    scalar
+        The operation on two elements, where that has a name of its own: `operator.add` for `np.add`.
+    contents
+        "zero", "unset" or "empty" for what makes an array or a list that holds nothing else yet.
+    exact
+        For which types constants are folded, since NumPy and Numba agree to the last bit: "f" floats, "i" integers,
+        "b" truth values, "c" complex numbers, "p" complex numbers and their parts.
+    cast_to
+        The type that a cast gives.
+    syntax
+        How Python writes it: "a + b", "-a".
+    view
+        It gives a view of the memory of its first argument, if both are arrays.
+    fresh
+        It gives an array of its own: never an argument, nor a view of one.
+    handle_only
+        It looks at the handles of its arguments, never at elements.
+    silent
+        Where it has an effect, it does not write to what its arguments reach.
+    draws
+        It draws random numbers, or changes what is drawn next.
+    raises_for_zero
+        It raises for a divisor of 0 under Numba's error model "python".
+    commutative
+        Its two operands may be exchanged.
+    sums
+        It is the sum of its operands, each with a sign.
+    scales
+        It is linear in one operand, with a factor made from the others.
+    truth
+        It is computed on truth values, or compares numbers, in the same way by Python.
+    nonnegative
+        It gives an integer of at least 0.
+    shapes_decide
+        Whether it raises depends on the shapes of its arguments alone.
+    scalar_product
+        Of two vectors it is their scalar product.
+    duplicable
+        It costs about as much as reading its result from memory.
+    remade
+        It is computed anew in the reverse half of a function rather than kept.
+    hoistable
+        It may be computed in front of the loop that it stands in.
+    """
+
+    function: Op
+    name: str
+    effect: Effect = Effect.WRITE
+    role: Role = Role.NONE
+    family: Family = Family.FUNCTION
+    elements: int = 0
+    scalar: Op | None = None
+    comparison: Comparison | None = None
+    contents: str = ""
+    exact: str = ""
+    cost: Cost = Cost.FUNCTION
+    cast_to: Type | None = None
+    syntax: str = ""
+    view: bool = False
+    fresh: bool = False
+    handle_only: bool = False
+    silent: bool = False
+    draws: bool = False
+    raises_for_zero: bool = False
+    commutative: bool = False
+    sums: bool = False
+    scales: bool = False
+    truth: bool = False
+    nonnegative: bool = False
+    shapes_decide: bool = False
+    scalar_product: bool = False
+    duplicable: bool = False
+    remade: bool = False
+    hoistable: bool = False
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether a compiled call can raise, for some arguments."""
+        return self.effect is Effect.WRITE or self.role is Role.CHECK or self.raises_for_zero
+
+
+_OPERATIONS: dict[Op, Operation] = {}
+_BY_NAME: dict[str, Op] = {}
+
+
+def operation(*functions: Op, **fields: Any) -> None:
+    """Enter facts about callables; what is known of them stays, but for the fields given.
+
+    A `name` makes a callable known under it.
+    """
+    for function in functions:
+        if "name" in fields:
+            assert _BY_NAME.setdefault(fields["name"], function) is function, fields["name"]
+        _OPERATIONS[function] = dataclasses.replace(of(function), **fields)
+
+
+def primitive(**fields: Any) -> Callable[[Op], Any]:
+    """Make a function an operation of the IR, under its own name. A decorator."""
+
+    def enter(function: Op) -> Op:
+        operation(function, **{"name": function.__name__, "effect": Effect.PURE, "cost": Cost.CHEAP} | fields)
+        OWN.add(function)
+        return function
+
+    return enter
+
+
+OWN: set[Op] = set()
+
+
+def of(op: Op) -> Operation:
+    """What is known of a callable."""
+    return _OPERATIONS.get(op) or _derived(op)
+
+
+def name_of(op: Op) -> str:
+    """The name of a callable in IR text: `mul`, `math.sin`, `np.exp`, `float`, `package.module.function`."""
+    return of(op).name
+
+
+def module_of(op: Op) -> str:
+    """The name of the module that a callable is from; methods of built-in types (`str.upper`) have none."""
+    return getattr(op, "__module__", None) or "?"
+
+
+def named(name: str) -> Op:
+    """The callable that `name_of` gave this name. Raises KeyError if there is none."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    module, _, attribute = name.rpartition(".")
+    for prefix, namespace in _NAMESPACES.items():
+        if module == prefix and hasattr(namespace, attribute):
+            found: Op = getattr(namespace, attribute)
+            return found
+    raise KeyError(name)
+
+
+_NAMESPACES = {"math": math, "cmath": cmath, "np": np, "np.linalg": np.linalg}
+_RANDOM = ("numpy.random", "numpy.random.mtrand", "random")
+# NumPy's functions are objects of these kinds. Those that write to their arguments or to files are no less of them.
+_NUMPY_FUNCTIONS = (FunctionType, BuiltinFunctionType, type(np.sum))
+_WRITING = frozenset(
+    {np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask, np.save, np.savetxt, np.load}
+)
+
+
+def _derived(op: Op) -> Operation:
+    """The record of a callable without an entry. It is kept if the callable is found in a module by its name."""
+    name: str = getattr(op, "__name__", "?")
+    if isinstance(op, Routine):
+        return Operation(function=op, name=name)
+    if isinstance(op, Special):
+        return Operation(function=op, name=f"special.{name}", effect=Effect.PURE)
+    if isinstance(op, Foreign):
+        return Operation(function=op, name=_qualified(op), silent=True)
+    if module_of(op) in _RANDOM or isinstance(getattr(op, "__self__", None), random.Random):
+        return Operation(function=op, name=_qualified(op), draws=True, silent=name != "shuffle")
+    elements = op.nin if isinstance(op, np.ufunc) and op.nout == 1 else 0
+    cost = Cost.CHEAP if module_of(op) in ("_operator", "builtins") else Cost.FUNCTION
+    for prefix, namespace in _NAMESPACES.items():
+        if getattr(namespace, name, None) is op:
+            pure = namespace in (math, cmath) or (op not in _WRITING and _is_function_of(namespace, op))
+            found = Operation(
+                function=op,
+                name=f"{prefix}.{name}",
+                effect=Effect.PURE if pure else Effect.WRITE,
+                elements=elements,
+                fresh=pure and (isinstance(op, np.ufunc) or namespace is np.linalg),
+            )
+            return _OPERATIONS.setdefault(op, found)
+    return Operation(function=op, name=_qualified(op), elements=elements, cost=cost)
+
+
+def _is_function_of(namespace: Any, op: Op) -> bool:
+    return isinstance(op, np.ufunc) or (isinstance(op, _NUMPY_FUNCTIONS) and op.__name__ in namespace.__all__)
+
+
+def _qualified(op: Op) -> str:
+    return f"{module_of(op)}.{getattr(op, '__qualname__', getattr(op, '__name__', '?'))}"
