@@ -17,39 +17,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.activity import find_active
-from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart, results_of
-from zygote_py.adjoints.checkpoints import (
-    Reverse,
-    check_repeatable,
-    copies_of_written,
-    make_forward,
-    plain_case,
-    replay,
-)
-from zygote_py.adjoints.kinds import can_have_adjoint
-from zygote_py.adjoints.left_out import Summaries
-from zygote_py.adjoints.long_loops import Snapshots
-from zygote_py.adjoints.reversible import Reversible
+from zygote_py.adjoints.calls import Derivation, Derivative, Deriver, Source, results_of
+from zygote_py.adjoints.checkpoints import Reverse, check_repeatable, copies_of_written, make_forward, replay
+from zygote_py.adjoints.frames import LoopState, case_of_body, set_function
 from zygote_py.ir.builder import Builder
-from zygote_py.ir.core import (
-    Block,
-    Branch,
-    Const,
-    Function,
-    Instr,
-    Jump,
-    Operand,
-    Param,
-    Phi,
-    Routine,
-    Type,
-    zero,
-)
+from zygote_py.ir.core import Block, Branch, Const, Jump, Operand, Param, Phi, Routine, Type
 from zygote_py.ir.helpers import helper
 from zygote_py.ir.types import writable
 
@@ -78,57 +55,50 @@ def iterations_before(count: int, snapshots: int) -> int:
     return min(max(count - behind, at_least, 1), count - 1)
 
 
-def body_of(routine: Routine) -> Routine:
-    """The routine that runs one iteration of a loop."""
-    assert isinstance(routine.schedule, Snapshots | Reversible)
-    return routine.schedule.body
+@dataclass(frozen=True, eq=False)
+class Snapshots(Derivation):
+    """A routine that is a loop, which runs again with a number of snapshots.
 
-
-def case_of_body(routine: Routine, case: Case) -> Case:
-    """How one iteration is differentiated: what becomes active in one, is active in the next."""
-    body = body_of(routine)
-    function = body.function
-    active = set(case.active)
-    written = [function.params[number] for number in sorted(body.writes)]
-    while True:
-        activity = find_active(function, [function.params[number] for number in sorted(active)], results=written)
-        _, end = function.exit()
-        (result,) = end.args
-        items = result.args if isinstance(result, Instr) and isinstance(result.type, types.BaseTuple) else (result,)
-        found = {number for number, item in enumerate(items) if item in activity and can_have_adjoint(item.type)}
-        if found <= active:
-            # The next iteration may leave out what one gives.
-            degree = max(case.left_out, *Summaries().of(body))
-            return plain_case(Case(frozenset(active), case.unstable, False, degree))
-        active |= found
-
-
-def run_again_by_parts(derivative: Derivative, plain: Derivative) -> Routine:
-    """Make the two functions of a derivative from that of one iteration; gives the routine that these call.
-
-    Raises DifferentiationError.
+    `body` is a routine of the same parameters that runs one iteration. Among the parameters, which begin with those
+    that the routine returns anew, `count` is how many iterations there have been, `counter` the number of the next one,
+    which grows by `step`; `end` is where the routine stops counting, and `snapshots` how many there may be.
     """
-    check_repeatable(derivative.routine)
-    schedule = derivative.routine.schedule
-    assert isinstance(schedule, Snapshots)
-    kept = make_forward(derivative)
-    made = Reverse(derivative, kept)
-    last = Param(INT, "last", derivative.routine.function.loc)
-    derivative.sources += (Source("result", schedule.count),)
-    back = Routine(f"{derivative.routine.__name__}_back")
-    _Back(derivative, plain, schedule, back).build()
-    shadows = {
-        number: made.shadows.get(number)
-        or made.b.call(np.zeros_like, made.args[number], type=_shadow_type(plain, number))
-        for number in plain.shadowed
-    }
-    args = list(made.args)
-    args[schedule.snapshots] = made.b.call(usable_snapshots, args[schedule.snapshots], type=INT)
-    passed = [*args, *shadows.values(), *made.given.values(), last, *made.seeds.values()]
-    found = _call_back(made.b, back, plain, passed)
-    made.b.return_packed([found[number] for number in derivative.adjoints])
-    made.finish([last])
-    return back
+
+    body: Routine
+    count: int
+    counter: int
+    step: int
+    end: int
+    snapshots: int
+    suffixes = ("checkpoint", "again")
+
+    @property
+    def calls(self) -> tuple[Routine, ...]:
+        """The routine that runs one iteration."""
+        return (self.body,)
+
+    def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
+        """Make the two functions from those of one iteration."""
+        plain = deriver.of(self.body, case_of_body(self.body, made.case))
+        check_repeatable(made.routine)
+        reverse = Reverse(made, make_forward(made))
+        b = reverse.b
+        last = Param(INT, "last", made.routine.function.loc)
+        made.sources += (Source("result", self.count),)
+        back = Routine(f"{made.routine.__name__}_back")
+        _Back(made, plain, self, back).build()
+        shadows = {
+            number: reverse.shadows.get(number)
+            or b.call(np.zeros_like, reverse.args[number], type=_shadow_type(plain, number))
+            for number in plain.shadowed
+        }
+        args = list(reverse.args)
+        args[self.snapshots] = b.call(usable_snapshots, args[self.snapshots], type=INT)
+        passed = [*args, *shadows.values(), *reverse.given.values(), last, *reverse.seeds.values()]
+        found = _call_back(b, back, plain, passed)
+        b.return_packed([found[number] for number in made.adjoints])
+        reverse.finish([b.block], [last])
+        return (back,)
 
 
 class _Back:
@@ -155,45 +125,25 @@ class _Back:
         entry, header, split, rest, one, none = blocks = [Block(loc) for _ in range(6)]
         at_header, at_split, at_rest, at_one, at_none = (Builder(block, loc) for block in blocks[1:])
 
-        def carried(value: Param) -> Phi:
-            header.phis.append(phi := Phi(value.type, value.hint, loc))
-            phi.incoming[entry] = value
-            return phi
-
         entry.terminator = Jump(header)
-        hi = carried(last)
-        new_given = {number: carried(param) for number, param in given.items()}
-        new_seeds = {number: carried(param) for number, param in seeds.items()}
-        sums: dict[int, Phi] = {}
-        for number in self._plain.adjoints:
-            if number >= len(self._results):
-                header.phis.append(phi := Phi(params[number].type, f"d{params[number].hint}", loc))
-                phi.incoming[entry] = zero(phi.type)
-                sums[number] = phi
+        loop = LoopState(header, entry)
+        hi = loop.carry(last, "last")
+        loop.start(given, seeds, {n: params[n] for n in self._plain.adjoints if n >= len(self._results)})
         lo = args[schedule.count]
         count = at_header.call(operator.sub, hi, lo, type=INT, hint="n")
         header.terminator = Branch(at_header.call(operator.gt, count, _ONE, type=types.boolean), split, rest)
-        self._split(at_split, args, shadows, hi, count, new_given, new_seeds, sums)
+        self._split(at_split, args, shadows, hi, count, loop)
         split.terminator = Jump(header)
         rest.terminator = Branch(at_rest.call(operator.eq, count, _ONE, type=types.boolean), one, none)
-        found = replay(at_one, self._plain, args, shadows, new_given, new_seeds)
-        found |= {n: at_one.call(operator.add, phi, found[n], type=phi.type) for n, phi in sums.items()}
+        found = replay(at_one, self._plain, args, shadows, loop.given, loop.seeds)
+        found |= {n: at_one.call(operator.add, phi, found[n], type=phi.type) for n, phi in loop.sums.items()}
         at_one.return_packed([found[number] for number in self._plain.adjoints])
         # No iteration at all: the results are the arguments.
         for number, shadow in shadows.items():
-            if number in new_given:
-                at_none.accumulate(shadow, new_given[number])
-        at_none.return_packed([(new_seeds | sums)[number] for number in self._plain.adjoints])
-        name_apart(every)
-        self._back.function = Function(
-            self._back.__name__,
-            every,
-            blocks,
-            "joint",
-            None,
-            loc,
-            routine.function.options,
-        )
+            if number in loop.given:
+                at_none.accumulate(shadow, loop.given[number])
+        at_none.return_packed([(loop.seeds | loop.sums)[number] for number in self._plain.adjoints])
+        set_function(self._back, routine, every, blocks)
 
     def _split(
         self,
@@ -202,9 +152,7 @@ class _Back:
         shadows: Mapping[int, Operand],
         hi: Phi,
         count: Operand,
-        given: Mapping[int, Phi],
-        seeds: Mapping[int, Phi],
-        sums: Mapping[int, Phi],
+        loop: LoopState,
     ) -> None:
         """Run the loop on to the middle, take the adjoints back to there, and go on with what is before it."""
         schedule, results = self._schedule, self._results
@@ -214,23 +162,18 @@ class _Back:
         distance = b.call(operator.mul, left, Const(schedule.step, INT), type=INT)
         end = b.call(operator.add, counter, distance, type=counter.type, hint="end")
         work: list[Operand] = list(args)
-        for number, kind in copies_of_written(self._derivative.routine):
-            work[number] = b.call(np.copy, args[number], type=kind, hint=args[number].hint)
+        for number in copies_of_written(self._derivative.routine):
+            work[number] = b.copy(args[number], args[number].hint)
         work[schedule.end] = end
         state = b.call_all(self._derivative.routine, work, results)
-        made = {number: b.zeros_like(state[number], "shadow") for number in given}
+        made = {number: b.zeros_like(state[number], "shadow") for number in loop.given}
         work[: len(results)] = state
         work[schedule.snapshots] = b.call(operator.sub, snapshots, _ONE, type=INT)
         of_middle = {number: made.get(number, shadow) for number, shadow in shadows.items()}
-        passed = [*work, *of_middle.values(), *given.values(), hi, *seeds.values()]
+        passed = [*work, *of_middle.values(), *loop.given.values(), hi, *loop.seeds.values()]
         found = _call_back(b, self._back, self._plain, passed)
         hi.incoming[b.block] = b.call(operator.add, args[schedule.count], left, type=INT, hint="last")
-        for number, phi in given.items():
-            phi.incoming[b.block] = made[number]
-        for number, phi in seeds.items():
-            phi.incoming[b.block] = found.get(number, zero(phi.type))
-        for number, phi in sums.items():
-            phi.incoming[b.block] = b.call(operator.add, phi, found[number], type=phi.type)
+        loop.go_on(b, made, found)
 
 
 def _call_back(b: Builder, back: Routine, plain: Derivative, args: Sequence[Operand]) -> dict[int, Operand]:

@@ -15,8 +15,10 @@ forward function keeps what is read.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from numba import types
 
@@ -131,6 +133,39 @@ class Call:
         if number not in derivative.shadowed_results:
             return None
         return self.items[len(derivative.results) + derivative.shadowed_results.index(number)]
+
+
+class Deriver(Protocol):
+    """Makes derivatives of routines, as they are asked for."""
+
+    def of(self, routine: Routine, case: Case) -> Derivative:
+        """The derivative of a routine for a case, or for one that includes it."""
+
+    def plain(self, routine: Routine, case: Case) -> Derivative:
+        """The derivative of a routine from what it computes, whatever its derivation."""
+
+
+class Derivation(ABC):
+    """How the derivative of a routine is made, if not from what it computes.
+
+    `calls` are the routines that only derivatives call; the names of the two functions end in `suffixes`.
+    """
+
+    suffixes = ("forward", "reverse")
+
+    @property
+    @abstractmethod
+    def calls(self) -> tuple[Routine, ...]:
+        """The routines that only derivatives call."""
+
+    @abstractmethod
+    def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
+        """Make the two functions; gives further routines that were made for them. Raises DifferentiationError."""
+
+
+def plain_case(case: Case) -> Case:
+    """How a routine is differentiated that is reversed as soon as it has run."""
+    return Case(case.active, frozenset(), False, case.left_out)
 
 
 def results_of(function: Function) -> tuple[Type, ...]:

@@ -16,96 +16,77 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart
+from zygote_py.adjoints.calls import Derivation, Derivative, Deriver, Source, plain_case
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import is_array
+from zygote_py.adjoints.frames import ForwardFrame, ReverseFrame
 from zygote_py.ir import ops
 from zygote_py.ir.builder import Builder
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Routine, Type
+from zygote_py.ir.core import Block, Const, Instr, Operand, Param, Routine, Type
 from zygote_py.ir.memory import Memory, bases, draws, has_memory, is_fresh, reads
 from zygote_py.ir.routines import routines_of
-from zygote_py.ir.types import copied_type, writable
+from zygote_py.ir.types import copied_type
 
 
-def run_again(derivative: Derivative, plain: Derivative) -> None:
-    """Make the two functions of a derivative from those of the `plain` one. Raises DifferentiationError."""
-    check_repeatable(derivative.routine)
-    if derivative.case.unstable_result:
-        _check_results(derivative.routine)
-    made = Reverse(derivative, make_forward(derivative))
-    adjoints = replay(made.b, plain, made.args, made.shadows, made.given, made.seeds)
-    made.b.return_packed([adjoints[number] for number in derivative.adjoints])
-    made.finish()
+class Checkpoint(Derivation):
+    """A routine that runs again in the reverse sweep, so that nothing but its arguments is kept."""
+
+    suffixes = ("checkpoint", "again")
+
+    @property
+    def calls(self) -> tuple[Routine, ...]:
+        """None."""
+        return ()
+
+    def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
+        """Make the two functions from those of the derivative that keeps what it needs."""
+        plain = deriver.plain(made.routine, plain_case(made.case))
+        check_repeatable(made.routine)
+        if made.case.unstable_result:
+            _check_results(made.routine)
+        reverse = Reverse(made, make_forward(made))
+        adjoints = replay(reverse.b, plain, reverse.args, reverse.shadows, reverse.given, reverse.seeds)
+        reverse.b.return_packed([adjoints[number] for number in made.adjoints])
+        reverse.finish([reverse.b.block])
+        return ()
 
 
 def make_forward(derivative: Derivative) -> dict[int, Type]:
     """Make the forward function, which keeps copies of those parameters whose types these are."""
-    routine, results = derivative.routine, derivative.results
-    derivative.shadowed_results = tuple(number for number, type in enumerate(results) if is_array(type))
-    function = routine.function
-    params = [Param(param.type, param.hint, param.loc) for param in function.params]
-    shadows = [Param(writable(params[n].type), f"d{params[n].hint}", function.loc) for n in derivative.shadowed]
-    b = Builder(Block(function.loc), function.loc)
-    copies = {
-        number: b.call(np.copy, params[number], type=type, hint=params[number].hint)
-        for number, type in _copied(derivative)
-    }
-    items = b.call_all(routine, params, results)
-    made = [b.zeros_like(items[n], "shadow") for n in derivative.shadowed_results]
-    sources: list[Source] = []
-    for number in range(len(params)):
-        if number in copies:
-            sources.append(Source("result", len(items) + len(made) + list(copies).index(number)))
-        else:
-            sources.append(Source("argument", number))
-    sources += [Source("argument", len(params) + place) for place in range(len(shadows))]
-    sources += [Source("result", len(items) + place) for place in range(len(made))]
-    derivative.kept = tuple(each.type for each in copies.values())
-    derivative.sources = tuple(sources)
-    b.return_packed([*items, *made, *copies.values()])
-    derivative.forward.function = _function(derivative.forward, function, [*params, *shadows], b.block)
-    return {number: copy.type for number, copy in copies.items()}
+    frame = ForwardFrame(derivative)
+    sources = [Source("argument", number) for number in range(len(frame.params))]
+    for number in _copied(derivative):
+        sources[number] = frame.keep_copy(frame.params[number], frame.params[number].hint)
+    items = frame.call()
+    frame.set_sources(sources)
+    frame.finish(items)
+    return {n: frame.value(source).type for n, source in enumerate(sources) if source.kind == "result"}
 
 
-def _copied(derivative: Derivative) -> Iterator[tuple[int, Type]]:
-    """The parameters whose contents may have changed when the reverse function runs, with the types of their copies."""
+def _copied(derivative: Derivative) -> Iterator[int]:
+    """The arrays among the parameters whose contents may have changed when the reverse function runs."""
     routine = derivative.routine
     yield from copies_of_written(routine)
     for number in sorted(derivative.case.unstable - routine.writes):
-        if isinstance(kind := routine.function.params[number].type, types.Array):
-            yield number, copied_type(kind)
+        if isinstance(routine.function.params[number].type, types.Array):
+            yield number
 
 
-def copies_of_written(routine: Routine) -> list[tuple[int, Type]]:
-    """The parameters that a routine writes to, with the types of copies of them.
-
-    Of an array that it never reads, it does not matter what it holds: it is not among them.
-    """
+def copies_of_written(routine: Routine) -> list[int]:
+    """The parameters that a routine writes to, and reads: of others it does not matter what they hold."""
     memory = Memory(routine.function)
     read = {memory.root(arg) for instr in routine.function.instrs() for arg in reads(instr)}
-    params = routine.function.params
-    return [
-        (number, copied_type(params[number].type))
-        for number in sorted(routine.writes)
-        if memory.root(params[number]) in read
-    ]
+    return [number for number in sorted(routine.writes) if memory.root(routine.function.params[number]) in read]
 
 
-class Reverse:
-    """The parameters of a reverse function, and its first block, in which the routine's arguments are as they were."""
+class Reverse(ReverseFrame):
+    """A reverse function with its first block, in which the routine's arguments are as they were."""
 
     def __init__(self, derivative: Derivative, kept: Mapping[int, Type]) -> None:
-        self._derivative = derivative
-        function, results = derivative.routine.function, derivative.results
+        function = derivative.routine.function
         taken = [
             Param(kept.get(number, param.type), param.hint, param.loc) for number, param in enumerate(function.params)
         ]
-        self.shadows = {
-            n: Param(writable(taken[n].type), f"d{function.params[n].hint}", function.loc) for n in derivative.shadowed
-        }
-        self.given = {n: Param(writable(results[n]), "dy", function.loc) for n in derivative.shadowed_results}
-        self.seeds = {n: Param(results[n], "dy", function.loc) for n in derivative.seeds}
-        self._params = [*taken, *self.shadows.values(), *self.given.values()]
+        super().__init__(derivative, taken, lambda number: "dy")
         self.b = Builder(Block(function.loc), function.loc)
         # What the routine only writes to, it writes to again, elsewhere: the caller may have written there since.
         self.args: list[Operand] = [
@@ -114,12 +95,6 @@ class Reverse:
             else param
             for number, param in enumerate(taken)
         ]
-
-    def finish(self, before_seeds: Sequence[Param] = ()) -> None:
-        """Make the function, which begins with the block; it has other parameters behind the sources."""
-        derivative = self._derivative
-        params = [*self._params, *before_seeds, *self.seeds.values()]
-        derivative.reverse.function = _function(derivative.reverse, derivative.routine.function, params, self.b.block)
 
 
 def replay(
@@ -152,11 +127,6 @@ def replay(
     kinds = tuple(plain.routine.function.params[number].type for number in plain.adjoints)
     of_results = [seeds[number] for number in plain.seeds]
     return dict(zip(plain.adjoints, b.call_packed(plain.reverse, [*needed, *of_results], kinds), strict=True))
-
-
-def plain_case(case: Case) -> Case:
-    """How a routine is differentiated that is reversed as soon as it has run."""
-    return Case(case.active, frozenset(), False, case.left_out)
 
 
 def check_repeatable(routine: Routine) -> None:
@@ -221,13 +191,8 @@ def _is_apart(base: Instr) -> bool:
     """Whether an instruction gives an array that shares memory with no other one: also a result of an outlined loop."""
     match base:
         case Instr(op=ops.getitem, args=(Instr(op=Routine() as routine), Const())):
-            return routine.runs_again or routine.schedule is not None
+            return routine.derivation is not None and not routine.is_custom
     return is_fresh(base)
-
-
-def _function(routine: Routine, primal: Function, params: list[Param], block: Block) -> Function:
-    name_apart(params)
-    return Function(routine.__name__, params, [block], "joint", None, primal.loc, primal.options)
 
 
 _list_of: Callable[[Type], Type] = types.List

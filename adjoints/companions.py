@@ -144,7 +144,7 @@ class Companions:
             made = self._made[key] = Routine(f"{routine.__name__}_{self.domain.suffix}")
             made.acts = True
             self._expect(made, routine, case.active)
-            if routine.rule is None:
+            if not routine.is_custom:
                 made.function = self._function(made.__name__, routine, case)
             elif (found := self.domain.custom(routine, case, made.__name__)) is not None:
                 made.function = found

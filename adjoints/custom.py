@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart
+from zygote_py.adjoints.calls import Case, Derivation, Derivative, Deriver, Source
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.frames import ForwardFrame, set_function
 from zygote_py.adjoints.kinds import is_array
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.adjoints.sharing import refuse_if_shared
@@ -52,7 +53,7 @@ class Gradient:
 
 
 @dataclass(frozen=True, eq=False)
-class Custom:
+class Custom(Derivation):
     """A rule, in terms of the leaves of arguments and results.
 
     `rule` takes the parameters in `rule_inputs` and returns values of the types `returned`: first the results, then
@@ -70,6 +71,20 @@ class Custom:
     contributions: tuple[Type, ...]
     gradients: tuple[Gradient, ...]
 
+    @property
+    def calls(self) -> tuple[Routine, ...]:
+        """The rule and its pullback."""
+        return (self.back,) if self.rule is None else (self.rule, self.back)
+
+    def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
+        """Make the two functions from the rule and its pullback."""
+        check_pure(made.routine, self)
+        self.back.acts = True  # it may raise, or be there to look at the gradient
+        maker = Maker(made, self)
+        maker.forward()
+        maker.reverse()
+        return ()
+
 
 def is_misshaped(gradient, x):  # type: ignore[no-untyped-def]
     """Give whether a gradient does not have the shape of what it is for."""
@@ -84,17 +99,6 @@ def refuse_if_misshaped(b: Builder, custom: Custom, gradient: Operand, x: Operan
     message = f"the pullback of {custom.name} gives a gradient for `{name}` that does not have its shape"
     test = Builder(b.block).call(is_misshaped, gradient, x, type=types.boolean)
     Builder(b.block, custom.loc).refuse_if(test, message)
-
-
-def derive(derivative: Derivative) -> None:
-    """Make the two functions of the derivative of a routine that has a rule. Raises DifferentiationError."""
-    custom = derivative.routine.rule
-    assert isinstance(custom, Custom)
-    check_pure(derivative.routine, custom)
-    custom.back.acts = True  # it may raise, or be there to look at the gradient
-    maker = Maker(derivative, custom)
-    maker.forward()
-    maker.reverse()
 
 
 def check_pure(routine: Routine, custom: Custom) -> None:
@@ -129,36 +133,27 @@ class Maker:
         self.custom = custom
         self.routine = derivative.routine
         self.case: Case = derivative.case
-        self.count = len(self.routine.function.params)
         self.results = derivative.results
         self.inputs: list[Source | Operand] = []  # of the pullback, but for seeds
-        derivative.shadowed_results = tuple(n for n, type in enumerate(self.results) if is_array(type))
+        self.frame = ForwardFrame(derivative)
+        self.params = self.frame.params
+        self.b = self.frame.b
 
     # ---------------------------------------------------------------------------------------------------- forward
 
     def forward(self) -> None:
         """The function that computes the results and keeps what the pullback captured."""
-        derivative, function = self.derivative, self.routine.function
-        results, kept = self.values()
-        shadows = [_shadow(self.params[number]) for number in derivative.shadowed]
-        shadow_values = [self.b.zeros_like(results[n], "shadow") for n in derivative.shadowed_results]
-        derivative.kept = tuple(value.type for value in kept)
-        self.b.return_packed([*results, *shadow_values, *kept])
-        params = [*self.params, *shadows]
-        name_apart(params)
-        derivative.forward.function = Function(
-            derivative.forward.__name__, params, [self.b.block], "joint", None, function.loc, function.options
-        )
+        results = self.values()
+        self.frame.make_shadows(results)
+        self.frame.finish(results)
 
-    def values(self) -> tuple[list[Operand], list[Operand]]:
-        """Compute the results, and what is kept for the pullback, in a block of their own."""
-        function = self.routine.function
-        self.params = [Param(param.type, param.hint, param.loc) for param in function.params]
-        self.b = Builder(Block(function.loc), function.loc)
+    def values(self) -> list[Operand]:
+        """Compute the results, and keep what the pullback needs, in the frame's block."""
         self.given, callee, taken = self._computed()
         results = [self._result(number, item) for number, item in enumerate(self.given[: len(self.results)])]
         self._check_apart(callee, taken, results)
-        return results, self._keep(callee, taken, results)
+        self._keep(callee, taken, len(results))
+        return results
 
     def _computed(self) -> tuple[list[Operand], Function, tuple[int, ...]]:
         """What the rule, or the function, returns; the function that computes it, and which parameters that takes."""
@@ -221,12 +216,11 @@ class Maker:
                     )
                     refuse_if_shared(Builder(self.b.block), other, results[number], message)
 
-    def _keep(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> list[Operand]:
-        """Choose where the pullback has from what it needs; give what the forward function returns for it."""
+    def _keep(self, function: Function, taken: Sequence[int], results: int) -> None:
+        """Choose where the pullback has from what it needs, and keep what it has from the forward function."""
         memory = Memory(function)
         own = dict(zip(function.params, taken, strict=True))
-        kept: dict[Operand, Operand] = {}
-        first = len(results) + len(self.derivative.shadowed_results)
+        kept: dict[Operand, Source] = {}
         for given in self.custom.back_inputs:
             if given.kind == "seed":
                 continue
@@ -234,13 +228,11 @@ class Maker:
                 value: Operand = self.params[given.number]
                 unstable = given.number in self.case.unstable
             else:
-                value = self.given[len(results) + given.number]
-                item = self.items[len(results) + given.number]
+                value = self.given[results + given.number]
+                item = self.items[results + given.number]
                 unstable = has_memory(item.type) and (
                     any(n in self.case.unstable and memory.may_share(item, param) for param, n in own.items())
-                    or (
-                        self.case.unstable_result and any(memory.may_share(item, r) for r in self.items[: len(results)])
-                    )
+                    or (self.case.unstable_result and any(memory.may_share(item, r) for r in self.items[:results]))
                 )
             if isinstance(value, Const) or isinstance(value.type, types.NoneType):
                 self.inputs.append(value if isinstance(value, Const) else NONE)
@@ -248,9 +240,9 @@ class Maker:
                 self.inputs.append(Source("argument", self.params.index(value)))
             else:
                 if value not in kept:
-                    kept[value] = self.b.copy(value, "kept") if unstable and has_memory(value.type) else value
-                self.inputs.append(Source("result", first + list(kept).index(value)))
-        return list(kept.values())
+                    copied = unstable and has_memory(value.type)
+                    kept[value] = self.frame.keep_copy(value, "kept") if copied else self.frame.keep(value)
+                self.inputs.append(kept[value])
 
     # ---------------------------------------------------------------------------------------------------- reverse
 
@@ -294,18 +286,14 @@ class Maker:
             if gradient.kind != "seed" and several:
                 value = b.item(whole, gradient.number)
             if is_array(param.type):
-                place = self.count + derivative.shadowed.index(gradient.parameter)
+                place = len(self.params) + derivative.shadowed.index(gradient.parameter)
                 shadow = take(Source("argument", place), writable(param.type), f"d{param.hint}")
                 self._add(shadow, value, param)
             else:
                 adjoints[gradient.parameter] = self._number(value, param.type)
         b.return_packed([adjoints.get(n, zero(self.params[n].type)) for n in derivative.adjoints])
         derivative.sources = tuple(sources)
-        params = [*taken, *(seeds[n] for n in derivative.seeds)]
-        name_apart(params)
-        derivative.reverse.function = Function(
-            derivative.reverse.__name__, params, [b.block], "joint", None, function.loc, function.options
-        )
+        set_function(derivative.reverse, self.routine, [*taken, *(seeds[n] for n in derivative.seeds)], [b.block])
 
     def _seed(self, number: int, seeds: dict[int, Param], written: bool) -> Operand:
         """The adjoint of a result; one that has none gets a zero, or an array of them."""
@@ -358,7 +346,3 @@ def _returned(function: Function, count: int) -> list[Operand]:
     if isinstance(value, Instr) and value.op is ops.pack:
         return list(value.args)
     return [value] * count  # which shares memory with all that the items may share with
-
-
-def _shadow(param: Param) -> Param:
-    return Param(writable(param.type), f"d{param.hint or 't'}", param.loc)

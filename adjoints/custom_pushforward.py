@@ -44,14 +44,14 @@ class CustomPushforwards:
         It takes the tangents of the active parameters behind its own, and returns the results and the tangents of the
         numbers and arrays among them, each for `width` directions.
         """
-        custom = routine.rule
+        custom = routine.derivation
         assert isinstance(custom, Custom)
         check_pure(routine, custom)
         _check_linear(custom, case)
         function = routine.function
         results = results_of(function)
         maker = Maker(Derivative(routine, _without_active(case), Routine(name), Routine(name)), custom)
-        values, kept = maker.values()
+        values = maker.values()
         b, params = maker.b, maker.params
         tangents = {
             number: [
@@ -59,13 +59,7 @@ class CustomPushforwards:
             ]
             for number in sorted(case.active)
         }
-        first = len(values) + sum(map(is_array, results))
-        given = [
-            (params[each.number] if each.kind == "argument" else kept[each.number - first])
-            if isinstance(each, Source)
-            else each
-            for each in maker.inputs
-        ]
+        given = [maker.frame.value(each) if isinstance(each, Source) else each for each in maker.inputs]
         found = []
         for direction in range(width):
             changes = {number: made[direction] for number, made in tangents.items()}

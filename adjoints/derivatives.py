@@ -17,22 +17,17 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.adjoint import Prepared, make_adjoint
-from zygote_py.adjoints.binomial import body_of, case_of_body, run_again_by_parts
-from zygote_py.adjoints.calls import Call, Case, Derivative, Source, name_apart
-from zygote_py.adjoints.checkpoints import plain_case, run_again
+from zygote_py.adjoints.calls import Call, Case, Derivation, Derivative, Source, name_apart
 from zygote_py.adjoints.contents import keep_contents
-from zygote_py.adjoints.custom import derive
 from zygote_py.adjoints.depth import limit_depth
 from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, has_shadow
 from zygote_py.adjoints.leaves import expose_results
 from zygote_py.adjoints.left_out import Degree, Degrees, Summaries, find_left_out
 from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.reversible import Reversible
 from zygote_py.adjoints.shadows import add_shadows
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.split import Halves
-from zygote_py.adjoints.walking_back import walk_back
 from zygote_py.ir import ops, passes
 from zygote_py.ir.builder import LARGEST, Builder, at_exit, inserting, items_of, packed_type
 from zygote_py.ir.clone import clone
@@ -116,23 +111,10 @@ class Derivatives:
             assert self._open[routine].case | case == self._open[routine].case
             return self._open[routine]
         if (routine, case) not in self._made:
-            if routine.rule is not None:
-                derive(made := _new(routine, case))
+            if isinstance(routine.derivation, Derivation):
+                also = routine.derivation.derive(made := _new(routine, case), self)
                 self._made[routine, case] = made
-                _tidy([made], acting=False)
-            elif isinstance(routine.schedule, Reversible):
-                walk_back(made := _new(routine, case), self.of(body_of(routine), case_of_body(routine, case)))
-                self._made[routine, case] = made
-                _tidy([made], acting=False)
-            elif routine.schedule is not None:
-                body_case = case_of_body(routine, case)
-                back = run_again_by_parts(made := _new(routine, case), self.of(body_of(routine), body_case))
-                self._made[routine, case] = made
-                _tidy([made], acting=False, also=[back])
-            elif routine.runs_again:
-                run_again(made := _new(routine, case), self._plain(routine, plain_case(case)))
-                self._made[routine, case] = made
-                _tidy([made], acting=False)
+                _tidy([made], acting=False, also=also)
             elif self._cycles[routine]:
                 cases = self._cases(routine, case)
                 self._make_group(cases, recursive=True)
@@ -145,8 +127,8 @@ class Derivatives:
                     _tidy([made])
         return self._made[routine, case]
 
-    def _plain(self, routine: Routine, case: Case) -> Derivative:
-        """The derivative of a routine with a checkpoint as if it had none."""
+    def plain(self, routine: Routine, case: Case) -> Derivative:
+        """The derivative of a routine from what it computes, whatever its derivation."""
         plain = Routine(routine.__name__)
         plain.function = routine.function
         plain.writes, plain.shares, plain.acts = routine.writes, routine.shares, routine.acts
@@ -326,7 +308,7 @@ def calls_with_cases(
             )
             of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
             # A rule of the user's own is called with whatever the adjoint is.
-            degree = Degree.KEPT if routine.rule is not None else left_out.get(instr, Degree.KEPT)
+            degree = Degree.KEPT if routine.is_custom else left_out.get(instr, Degree.KEPT)
             yield instr, Case(active, frozenset(unstable), of_results, degree)
 
 
@@ -409,7 +391,7 @@ def _tidy(made: Sequence[Derivative], acting: bool = True, also: Sequence[Routin
 
 def _new(routine: Routine, case: Case) -> Derivative:
     name = routine.__name__
-    forward, reverse = ("checkpoint", "again") if routine.runs_again else ("forward", "reverse")
+    forward, reverse = (routine.derivation if isinstance(routine.derivation, Derivation) else Derivation).suffixes
     made = Derivative(routine, case, Routine(f"{name}_{forward}"), Routine(f"{name}_{reverse}"))
     made.forward.acts = made.reverse.acts = True
     return made

@@ -66,7 +66,7 @@ class Summaries:
         """The degree of each parameter; of a routine that calls itself, the least that agrees with itself."""
         if routine not in self._found:
             self._found[routine] = (Degree.KEPT,) * len(routine.function.params)
-            while routine.rule is None:
+            while not routine.is_custom:
                 found = tuple(map(max, self._parameters(routine), self._found[routine]))
                 if found == self._found[routine]:
                     break

@@ -242,7 +242,7 @@ class _Look:
 
     def _call(self, instr: Instr, routine: Routine) -> None:
         states = tuple(map(self._of, instr.args))
-        if routine.passes is not None and routine.rule is None and LINEAR in states:  # it is ignored
+        if routine.passes is not None and not routine.is_custom and LINEAR in states:  # it is ignored
             found = _Summary([OTHER] * len(results_of(routine.function)), loc=instr.loc)
         else:
             found = self._summary(routine, states)

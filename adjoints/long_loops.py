@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.binomial import Snapshots
+from zygote_py.adjoints.checkpoints import Checkpoint
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import (
@@ -73,23 +74,6 @@ def segment_length(count: int, segments: int) -> int:
 def segment_end(start: int, stride: int, stop: int) -> int:
     """Where a segment stops counting that starts here."""
     return min(start + stride, stop) if stride > 0 else max(start + stride, stop)
-
-
-@dataclass(frozen=True, eq=False)
-class Snapshots:
-    """How a routine that is a loop is run again with a number of snapshots.
-
-    `body` is a routine of the same parameters that runs one iteration. Among the parameters, which begin with those
-    that the routine returns anew, `count` is how many iterations there have been, `counter` the number of the next one,
-    which grows by `step`; `end` is where the routine stops counting, and `snapshots` how many there may be.
-    """
-
-    body: Routine
-    count: int
-    counter: int
-    step: int
-    end: int
-    snapshots: int
 
 
 def divide_loops(function: Function) -> list[Routine]:
@@ -158,7 +142,7 @@ class _Division:
         inputs = self._inputs(Memory(self._function))
         self._loop.forget_values()
         steps = Routine(f"{self._function.name}_steps")
-        steps.runs_again = True
+        steps.derivation = Checkpoint()
         steps.function = outlined_loop(self._function, self._loop, steps.__name__, inputs)
         made = [steps]
         if with_snapshots:
@@ -167,7 +151,7 @@ class _Division:
             for function in (steps.function, body.function):
                 function.params.append(Param(INT, "snapshots", self._loc))
             phis = self._loop.header.phis
-            steps.schedule = Snapshots(
+            steps.derivation = Snapshots(
                 body,
                 len(phis) - 1,
                 phis.index(self._counter),

@@ -123,7 +123,7 @@ class Tangents(Domain):
 
     def case(self, routine: Routine, case: Case) -> Case:
         """What is unstable matters to rules only, which may keep what is written to later."""
-        if all(each.rule is None for each in (routine, *routines_of(routine.function))):
+        if not any(each.is_custom for each in (routine, *routines_of(routine.function))):
             return Case(case.active, frozenset(), False)
         return case
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from numba import types
 
@@ -29,6 +28,7 @@ from zygote_py.adjoints.calls import name_apart, results_of
 from zygote_py.adjoints.inverses import inverse_of
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import call_in_place, is_harmless, return_copies
+from zygote_py.adjoints.walking_back import Reversible
 from zygote_py.ir import ops
 from zygote_py.ir.builder import Builder, items_of
 from zygote_py.ir.clone import clone
@@ -58,19 +58,6 @@ from zygote_py.ir.routines import find_effects, routines_of
 from zygote_py.ir.walks import replace_uses, uses
 
 INT = types.int64
-
-
-@dataclass(frozen=True, eq=False)
-class Reversible:
-    """How the derivative of a routine that is a loop walks back.
-
-    `body` and `unbody` have the parameters of the routine, and return what it returns: the first parameters, as they
-    are after one iteration, and before it. The result numbered `count` is how many iterations there have been.
-    """
-
-    body: Routine
-    unbody: Routine
-    count: int
 
 
 def outline_reversible_loops(function: Function, unless_called: Collection[Routine] = ()) -> list[Routine]:
@@ -125,7 +112,7 @@ def _outlined(function: Function, loop: Loop, unless_called: Collection[Routine]
     unbody.function, unbody.function.name = solved, unbody.__name__
     return_copies(steps.function)
     name_apart(body.function.params)
-    steps.schedule = Reversible(body, unbody, len(phis) - 1)
+    steps.derivation = Reversible(body, unbody, len(phis) - 1)
     made = [steps, body, unbody]
     check_after("outline_reversible_loops", *(routine.function for routine in made))
     find_effects(made)

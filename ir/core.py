@@ -321,8 +321,8 @@ class Routine:
     where it is for another reason (it prints, draws or raises).
     The function is set when it is made: it may call the routine itself.
 
-    The derivative of a call may be given from outside, by a `rule`; derivatives go through those parameters only that
-    it `passes` (None: all).
+    Derivatives are made from the function, unless there is another `derivation`; they go through those parameters only
+    that it `passes` (None: all). Where the derivative `is_custom`, what the function calls is its own business.
     """
 
     def __init__(self, name: str) -> None:
@@ -332,10 +332,9 @@ class Routine:
         self.shares: frozenset[int] = frozenset()
         self.mixes: frozenset[int] = frozenset()
         self.acts = False
-        self.rule: object | None = None
+        self.derivation: object | None = None
+        self.is_custom = False
         self.inverse: object | None = None  # the routine that undoes it, if there is one
-        self.runs_again = False  # in the reverse sweep, so that nothing but its arguments is kept
-        self.schedule: object | None = None  # if it does so part by part, how
         self.passes: frozenset[int] | None = None
 
     def __call__(self, *args: object) -> object:

@@ -31,7 +31,7 @@ def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
     """
 
     def called(routine: Routine) -> list[Routine]:
-        return _callees(routine.function) if routine.rule is None else []
+        return [] if routine.is_custom else _callees(routine.function)
 
     reachable = {routine: set(reach(called(routine), called)) for routine in routines}
     return {

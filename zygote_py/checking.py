@@ -128,7 +128,7 @@ def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> f
     """The leaves of the arguments that the rule gives gradients for."""
     routines = lower(call, [numba_adapter.typeof(arg) for arg in args]).routines
     for routine in routines:
-        if isinstance(routine.rule, Custom) and routine.rule.name == str(given):
+        if isinstance(routine.derivation, Custom) and routine.derivation.name == str(given):
             return routine.passes or frozenset()
     raise refuse(f"`{given.name}` does not come to its rule", given.loc)
 

@@ -84,7 +84,7 @@ def _leave_together(function: Function, memory: Memory, array: Operand, copy: Op
 
 
 def _is_ignored(routine: Routine) -> bool:
-    return routine.rule is None and routine.passes is not None and not routine.passes
+    return not routine.is_custom and routine.passes is not None and not routine.passes
 
 
 def _copy_results(routine: Routine) -> None:
@@ -119,7 +119,7 @@ def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iter
         match instr:
             case Instr(op=ops.stop, args=(source,)) if is_array(instr.type):
                 yield instr, source, instr, "stop_gradient"
-            case Instr(op=Routine(rule=Custom(rule=None))) if is_array(instr.type):
+            case Instr(op=Routine(derivation=Custom(rule=None))) if is_array(instr.type):
                 yield instr, instr.args[0], instr, "hook"
             case Instr(op=Routine() as routine) if routine in original:
                 for number in sorted(original[routine]):

@@ -4,7 +4,7 @@
     def rule(x):                         routine rule (%x) -> (value, c)     what `back` captures is returned as well
         c = math.cos(x)                  routine back (%dy, %c) -> (dx)
         def back(dy): return (c * dy,)
-        return math.sin(x), back         f.rule = Custom(rule, back, ...)
+        return math.sin(x), back         f.derivation = Custom(rule, back, ...)
 
 A call of such a function stays a call. What we have no body of is called as it is: a function of NumPy, a `cfunc`, one
 that runs in object mode. Here the gradients that a pullback returns are matched with the parameters; what is done with
@@ -104,7 +104,8 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         gradients = tuple(_gradients(typed, parts.given, back))
     inputs += held if parts.holds else []
     inputs += [Input("argument", number) for number in _taken(back, program, hidden)]
-    routine.rule = Custom(
+    routine.is_custom = True
+    routine.derivation = Custom(
         name=str(parts.given) if parts.rule is not None else f"the function that is given to `{parts.given.name}`",
         loc=parts.given.loc if parts.rule is not None else back.loc,
         rule=rule,

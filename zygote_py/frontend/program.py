@@ -20,6 +20,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
+from zygote_py.adjoints.checkpoints import Checkpoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend.renaming import divisions
 from zygote_py.frontend.values import is_tuple, leaves_of, plain
@@ -71,7 +72,7 @@ class Program:
         """The routine that a function is, to be made if it is not yet."""
         if function not in self._routines:
             self._routines[function] = made = Routine(identifier(function.name, "lambda_"))
-            made.runs_again = function.runs_again
+            made.derivation = Checkpoint() if function.runs_again else None
         return self._routines[function]
 
     def routines(self) -> dict[st.TypedFunction, Routine]:
