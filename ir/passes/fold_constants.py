@@ -11,7 +11,6 @@ folded. The identities on floats here are those that hold for NaN, infinities an
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -185,85 +184,92 @@ def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
         return Const(order.of_equals, types.boolean)  # for floats not: NaN
     if args[0].type != instr.type:
         return None
-    match instr.type:
-        case types.Float():
-            return _simplify_float(instr.op, args)
-        case types.Integer():
-            return _simplify_integer(instr.op, args)
-        case types.Boolean():
-            return _simplify_boolean(instr.op, args)
-        case _:
+    identities = next((found for kind, found in _IDENTITIES.items() if isinstance(instr.type, kind)), None)
+    return identities.applied(instr.op, args) if identities is not None else None
+
+
+_X, _CONSTANT = "the other operand", "the constant itself"
+
+
+class _Identities:
+    """What operations on numbers of one kind come to where an operand is a certain constant, or both are the same.
+
+    `rows` are operations, a constant, the sides on which it may stand, and what comes of it; `of_equals` are operations
+    on two equal operands; `undone` are those that undo themselves.
+    """
+
+    def __init__(
+        self,
+        rows: tuple[tuple[tuple[ops.Op, ...], object, tuple[int, ...], object], ...],
+        of_equals: dict[ops.Op, object],
+        undone: tuple[ops.Op, ...],
+    ) -> None:
+        self._of_equals = of_equals
+        self._undone = undone
+        self._found = {
+            (op, side, repr(constant)): result
+            for operations, constant, sides, result in rows
+            for op in operations
+            for side in sides
+        }
+
+    def applied(self, op: ops.Op, args: tuple[Operand, ...]) -> Operand | None:
+        """What an operation comes to; None if that is not known."""
+        match args:
+            case (Instr(op=inner, args=(x,)) as done,) if inner is op and op in self._undone and x.type == done.type:
+                return x
+        if len(args) != 2:
             return None
+        for side, constant in ((_RIGHT, args[_RIGHT]), (_LEFT, args[_LEFT])):
+            if isinstance(constant, Const):
+                result = self._found.get((op, side, repr(constant.value)))
+                if result is not None:
+                    return _made(result, args[1 - side], constant)
+        result = self._of_equals.get(op) if args[0] == args[1] else None
+        return _made(result, args[0], args[0]) if result is not None else None
 
 
-def _simplify_float(op: ops.Op, args: tuple[Operand, ...]) -> Operand | None:
-    """Each result is the operand bit for bit (a quiet NaN stays the NaN it is)."""
-    match args:
-        case (x, Const(float(c))):
-            if c == 1.0 and op in (operator.mul, operator.truediv):
-                return x  # x*1 -> x, x/1 -> x
-            if op is operator.sub and _is_plus_zero(c):
-                return x  # x - 0.0 -> x; x - -0.0 is 0.0 for -0.0
-            if op is operator.add and _is_minus_zero(c):
-                return x  # x + -0.0 -> x; x + 0.0 is 0.0 for -0.0
-        case (Const(float(c)), x):
-            if c == 1.0 and op is operator.mul:
-                return x  # 1*x -> x
-            if op is operator.add and _is_minus_zero(c):
-                return x  # -0.0 + x -> x
-        case (Instr(op=operator.neg, args=(x,)),) if op is operator.neg:
-            return x  # -(-x) -> x: the sign bit, twice
-    return None
+def _made(result: object, other: Operand, constant: Operand) -> Operand:
+    if result is _X:
+        return other
+    return constant if result is _CONSTANT else Const(result, other.type)
 
 
-def _is_plus_zero(value: float) -> bool:
-    return value == 0.0 and math.copysign(1.0, value) > 0.0
-
-
-def _is_minus_zero(value: float) -> bool:
-    return value == 0.0 and math.copysign(1.0, value) < 0.0
-
-
-def _simplify_integer(op: ops.Op, args: tuple[Operand, ...]) -> Operand | None:
-    match args:
-        case (x, Const(0)):
-            if op in (operator.add, operator.sub, operator.or_, operator.xor, operator.lshift, operator.rshift):
-                return x  # x+0 -> x, x-0 -> x, x|0 -> x, x^0 -> x, x<<0 -> x, x>>0 -> x
-            if op in (operator.mul, operator.and_):
-                return args[1]  # x*0 -> 0, x&0 -> 0
-        case (x, Const(1)):
-            if op in (operator.mul, operator.floordiv):
-                return x  # x*1 -> x, x//1 -> x
-            if op is operator.mod:
-                return Const(0, x.type)  # x%1 -> 0
-        case (Const(0), x):
-            if op in (operator.add, operator.or_, operator.xor):
-                return x  # 0+x -> x, 0|x -> x, 0^x -> x
-            if op in (operator.mul, operator.and_):
-                return args[0]  # 0*x -> 0, 0&x -> 0
-        case (Const(1), x) if op is operator.mul:
-            return x  # 1*x -> x
-        case (Instr(op=inner, args=(x,)),) if inner is op and op in (operator.neg, operator.invert):
-            return x  # -(-x) -> x, ~~x -> x
-    if len(args) == 2 and args[0] == args[1]:
-        if op in (operator.sub, operator.xor):
-            return Const(0, args[0].type)  # x-x -> 0, x^x -> 0
-        if op in (operator.and_, operator.or_, max, min):
-            return args[0]  # x&x -> x, x|x -> x, max(x, x) -> x
-    return None
-
-
-def _simplify_boolean(op: ops.Op, args: tuple[Operand, ...]) -> Operand | None:
-    match args:
-        case (Instr(op=operator.not_, args=(x,)),) if op is operator.not_ and x.type == types.boolean:
-            return x  # not not x -> x
-        case (x, Const(bool(c))) | (Const(bool(c)), x):
-            if op is operator.and_:
-                return x if c else Const(False, types.boolean)  # x & True -> x, x & False -> False
-            if op is operator.or_:
-                return Const(True, types.boolean) if c else x  # x | True -> True, x | False -> x
-            if (op is operator.eq and c) or (op in (operator.ne, operator.xor) and not c):
-                return x  # x == True -> x, x != False -> x
-        case (x, y) if x == y and op in (operator.and_, operator.or_):
-            return x  # x & x -> x
-    return None
+_LEFT, _RIGHT = 0, 1
+_EITHER = (_LEFT, _RIGHT)
+# Each result is the operand bit for bit (a quiet NaN stays the NaN it is): x + 0.0 and x - -0.0 are 0.0 for -0.0.
+_OF_FLOATS = _Identities(
+    (
+        ((operator.mul,), 1.0, _EITHER, _X),
+        ((operator.truediv,), 1.0, (_RIGHT,), _X),
+        ((operator.sub,), 0.0, (_RIGHT,), _X),
+        ((operator.add,), -0.0, _EITHER, _X),
+    ),
+    {},
+    (operator.neg,),
+)
+_OF_INTEGERS = _Identities(
+    (
+        ((operator.add, operator.or_, operator.xor), 0, _EITHER, _X),
+        ((operator.sub, operator.lshift, operator.rshift), 0, (_RIGHT,), _X),
+        ((operator.mul, operator.and_), 0, _EITHER, _CONSTANT),
+        ((operator.mul,), 1, _EITHER, _X),
+        ((operator.floordiv,), 1, (_RIGHT,), _X),
+        ((operator.mod,), 1, (_RIGHT,), 0),
+    ),
+    {operator.sub: 0, operator.xor: 0, operator.and_: _X, operator.or_: _X, max: _X, min: _X},
+    (operator.neg, operator.invert),
+)
+_OF_BOOLEANS = _Identities(
+    (
+        ((operator.and_,), True, _EITHER, _X),
+        ((operator.and_,), False, _EITHER, _CONSTANT),
+        ((operator.or_,), True, _EITHER, _CONSTANT),
+        ((operator.or_,), False, _EITHER, _X),
+        ((operator.eq,), True, _EITHER, _X),
+        ((operator.ne, operator.xor), False, _EITHER, _X),
+    ),
+    {operator.and_: _X, operator.or_: _X},
+    (operator.not_,),
+)
+_IDENTITIES = {types.Float: _OF_FLOATS, types.Integer: _OF_INTEGERS, types.Boolean: _OF_BOOLEANS}
