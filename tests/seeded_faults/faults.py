@@ -279,8 +279,8 @@ FAULTS = (
     fault(
         "a checkpoint does not keep what the function overwrites",
         "adjoints/checkpoints.py",
-        "        if memory.root(params[number]) in read\n",
-        "        if memory.root(params[number]) is None\n",
+        "if memory.root(routine.function.params[number]) in read]",
+        "if memory.root(routine.function.params[number]) is None]",
         "test_checkpoint",
         "test_long_loops",
     ),
