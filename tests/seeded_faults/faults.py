@@ -381,8 +381,8 @@ FAULTS = (
     fault(
         "adding 0.0 is dropped, and with it the sign of zero",
         "ir/passes/fold_constants.py",
-        "            if op is operator.add and _is_minus_zero(c):\n                return x  # x + -0.0",
-        "            if op is operator.add and c == 0.0:\n                return x  # x + -0.0",
+        "((operator.add,), -0.0, _EITHER, _X),",
+        "((operator.add,), 0.0, _EITHER, _X),",
         "ir/passes/test_fold_constants",
     ),
     # Emission, and what is called
