@@ -22,12 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.calls import Derivation, Derivative, Deriver, Source, results_of
+from zygote_py.adjoints.calls import Derivation, Derivative, Deriver, Source
 from zygote_py.adjoints.checkpoints import Reverse, check_repeatable, copies_of_written, make_forward, replay
 from zygote_py.adjoints.frames import LoopState, case_of_body, set_function
 from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import Block, Branch, Const, Jump, Operand, Param, Phi, Routine, Type
 from zygote_py.ir.helpers import helper
+from zygote_py.ir.routines import results_of
 from zygote_py.ir.types import writable
 
 INT = types.int64

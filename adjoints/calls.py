@@ -20,12 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from numba import types
-
 from zygote_py.adjoints.kinds import has_shadow, is_number
 from zygote_py.adjoints.left_out import Degree
-from zygote_py.ir.core import Function, Instr, Param, Routine, Type, Value
-from zygote_py.ir.types import components_of
+from zygote_py.ir.core import Instr, Param, Routine, Type, Value
 
 
 @dataclass(frozen=True)
@@ -166,15 +163,6 @@ class Derivation(ABC):
 def plain_case(case: Case) -> Case:
     """How a routine is differentiated that is reversed as soon as it has run."""
     return Case(case.active, frozenset(), False, case.left_out)
-
-
-def results_of(function: Function) -> tuple[Type, ...]:
-    """The types of what a routine returns, one by one."""
-    _, end = function.exit()
-    (value,) = end.args
-    if isinstance(value.type, types.BaseTuple):
-        return components_of(value.type)
-    return () if isinstance(value.type, types.NoneType) else (value.type,)
 
 
 def name_apart(params: Sequence[Param]) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
-from zygote_py.adjoints.calls import Case, name_apart, results_of
+from zygote_py.adjoints.calls import Case, name_apart
 from zygote_py.adjoints.derivatives import calls_with_cases, primal_of
 from zygote_py.adjoints.kinds import carries_adjoint, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.rules.opaque import opaque_for
@@ -30,7 +30,7 @@ from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param
 from zygote_py.ir.debug import check_after
 from zygote_py.ir.dominators import dominator_tree
 from zygote_py.ir.memory import Memory, is_view
-from zygote_py.ir.routines import cycles, find_effects
+from zygote_py.ir.routines import cycles, find_effects, results_of
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.ir.walks import remove
 

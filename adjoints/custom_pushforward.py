@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.behind import routines_behind
-from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart, results_of
+from zygote_py.adjoints.calls import Case, Derivative, Source, name_apart
 from zygote_py.adjoints.checkpoints import replay
 from zygote_py.adjoints.custom import Custom, Maker, check_pure, refuse_if_misshaped
 from zygote_py.adjoints.derivatives import Derivatives
@@ -29,6 +29,7 @@ from zygote_py.adjoints.linearity import Linearity
 from zygote_py.adjoints.rules.expand import CASTS
 from zygote_py.ir.builder import NONE, Builder
 from zygote_py.ir.core import Function, Operand, Param, Routine, Type, zero
+from zygote_py.ir.routines import results_of
 from zygote_py.ir.types import writable
 
 

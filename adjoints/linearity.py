@@ -18,13 +18,13 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.bits import is_exact
-from zygote_py.adjoints.calls import results_of
 from zygote_py.adjoints.rules import rule_for, uses
 from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Routine, Value
 from zygote_py.ir.memory import Memory, draws, has_memory, is_view, writes
 from zygote_py.ir.ops import FILLS, Role
+from zygote_py.ir.routines import results_of
 
 
 class State(enum.IntEnum):

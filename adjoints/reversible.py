@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from numba import types
 
-from zygote_py.adjoints.calls import name_apart, results_of
+from zygote_py.adjoints.calls import name_apart
 from zygote_py.adjoints.inverses import inverse_of
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.outlined import call_in_place, is_harmless, return_copies
@@ -54,7 +54,7 @@ from zygote_py.ir.loops import Loop, add_counter, loop_nest
 from zygote_py.ir.memory import Memory, bases, draws, effect, has_memory, is_fresh, reads, writes
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.outline import inputs_of, outlined_body, outlined_loop
-from zygote_py.ir.routines import find_effects, routines_of
+from zygote_py.ir.routines import find_effects, results_of, routines_of
 from zygote_py.ir.walks import replace_uses, uses
 
 INT = types.int64

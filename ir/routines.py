@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from zygote_py.ir.core import Function, Instr, Param, Raise, Routine
+from numba import types
+
+from zygote_py.ir.core import Function, Instr, Param, Raise, Routine, Type
 from zygote_py.ir.dataflow import reach
 from zygote_py.ir.memory import Memory, effect, has_memory, writes
 from zygote_py.ir.ops import Effect
+from zygote_py.ir.types import components_of
 
 
 def routines_of(function: Function) -> tuple[Routine, ...]:
@@ -38,6 +41,15 @@ def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
         routine: tuple(other for other in reachable if other in found and routine in reachable.get(other, ()))
         for routine, found in reachable.items()
     }
+
+
+def results_of(function: Function) -> tuple[Type, ...]:
+    """The types of what a routine returns, one by one."""
+    _, end = function.exit()
+    (value,) = end.args
+    if isinstance(value.type, types.BaseTuple):
+        return components_of(value.type)
+    return () if isinstance(value.type, types.NoneType) else (value.type,)
 
 
 def _callees(function: Function) -> list[Routine]:
