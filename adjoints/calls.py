@@ -23,6 +23,7 @@ from typing import Protocol
 from zygote_py.adjoints.kinds import has_shadow, is_number
 from zygote_py.adjoints.left_out import Degree
 from zygote_py.ir.core import Instr, Param, Routine, Type, Value
+from zygote_py.ir.routines import results_of
 
 
 @dataclass(frozen=True)
