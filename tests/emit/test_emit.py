@@ -150,10 +150,10 @@ def test_defaults_and_globals():
     ir.blocks[0].instrs.append(Instr(twice, (ir.blocks[0].instrs[0],), ir.params[0].type, "twice"))
     ir.blocks[0].terminator.args = (ir.blocks[0].instrs[1],)
     emitted = emit(ir, name="f", defaults={"y": float("inf"), "z": 0.5})
-    assert "def f(x, y=default_y, z=0.5):" in emitted.source
+    assert "def f(x, y=float('inf'), z=0.5):" in emitted.source
     assert load(emitted)(1.0) == float("inf")
     assert load(emitted)(1.0, 3.0) == 6.0
-    assert set(emitted.globals) == {"twice", "lambda", "default_y"} or len(emitted.globals) == 3
+    assert len(emitted.globals) == 2
 
 
 def test_tracebacks_show_the_emitted_line():

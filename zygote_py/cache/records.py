@@ -1,6 +1,6 @@
 """Records: what a gradient function has to know of a gradient to call it, beside its machine code.
 
-    # {"name": "f_gradient", "globals": {}, "constants": [], "hidden": [[3, "WEIGHTS", ...]], "frozen": [], ...}
+    # {"name": "f_gradient", "constants": [], "hidden": [[3, "WEIGHTS", ...]], "frozen": [], ...}
     import numpy as np
     ...
 
@@ -61,7 +61,7 @@ class Kernel:
 def made_by_stages(compiled: Compiled) -> Kernel:
     """What the stages made."""
     lowered = compiled.lowered
-    return Kernel(compiled.emitted.source, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
+    return Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
 
 
 class Found:
@@ -92,13 +92,12 @@ class Found:
     def _kernel(self, record: Mapping[str, Any], source: str, data: bytes) -> Kernel:
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
         frozen = tuple(self._capture(*each) for each in record["frozen"])
-        numbers = {name: float.fromhex(number) for name, number in record["globals"].items()}
 
         def load() -> Callable[..., object]:
             from zygote_py.emit import Emitted
             from zygote_py.emit import load as execute
 
-            return numba_adapter.entry_of(execute(Emitted(source, record["name"], numbers)))
+            return numba_adapter.entry_of(execute(Emitted(source, record["name"], {})))
 
         kernel = Kernel(source, hidden, frozen, load)
         self._keep(kernel, data)
@@ -139,9 +138,10 @@ class Found:
     def _described(self, compiled: Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
         """What is written: a comment with what is to be known of the source, and the source."""
         emitted = compiled.emitted
+        if emitted.globals:  # which are not found again in another process
+            raise NotCacheable(f"{', '.join(emitted.globals)}, which cannot be imported")
         record = {
             "name": emitted.name,
-            "globals": {name: _number(value) for name, value in emitted.globals.items()},
             "constants": self._constants(kernel),
             "passed": [self._place(each) for each in hidden],
             "hidden": [self._place(each) for each in kernel.hidden],
@@ -175,13 +175,6 @@ class Found:
 
 
 _COMMENT = "# "  # before the record, in the first line of what is written
-
-
-def _number(value: object) -> str:
-    """A number that the emitted source cannot spell. Functions are compiled by Numba, with all that they capture."""
-    if type(value) is not float:
-        raise NotCacheable(f"a constant {value!r}")
-    return value.hex()
 
 
 def _typed(capture: Capture) -> Capture:

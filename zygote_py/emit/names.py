@@ -21,6 +21,7 @@ import numpy as np
 from zygote_py import structures
 from zygote_py.base.python_text import Names
 from zygote_py.captured import captured_type, is_captured_type
+from zygote_py.emit.standalone import optional_imports, without_dataclasses
 from zygote_py.ir import helpers
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, module_of
@@ -39,6 +40,7 @@ class Module:
         self._known: dict[int, str] = {}
         self._routines: dict[Routine, str] = {}
         self.has_dataclasses = False
+        self._constructed: dict[str, None] = {}  # the names of the dataclasses of which objects are made
         self._made: dict[Any, str] = {}  # the classes `Captured`
         self._imports: dict[tuple[str, str], str] = {}  # of classes and the like, by module and name
         self._pointers: dict[Special, str] = {}  # functions of SciPy, which are called by pointers
@@ -64,6 +66,7 @@ class Module:
         for name in _OF_POINTERS if self._used_pointers else ():
             self._reserved(name)
         self._used.clear()
+        self._constructed.clear()
         self._used_pointers.clear()
         self.helpers.clear()
 
@@ -108,9 +111,11 @@ class Module:
         if is_captured_type(op):
             self._imports.setdefault((captured_type.__module__, captured_type.__name__), captured_type.__name__)
             return (self._made.setdefault(op, self._names.fresh("Captured")),)
-        if op is structures.new or (isinstance(op, type) and structures.is_importable(op)):
-            return (self._imported(op),)
-        return (self.value(op, name),)
+        importable = op is structures.new or (isinstance(op, type) and structures.is_importable(op))
+        found = self._imported(op) if importable else self.value(op, name)
+        if structures.is_structure(op):
+            self._constructed[found] = None
+        return (found,)
 
     def _imported(self, op: Op) -> str:
         key = (op.__module__, op.__name__)
@@ -147,11 +152,21 @@ class Module:
         if self._used_pointers:
             name = "get_cython_function_address"
             lines += ["", f"from numba.extending import {name}" + _renamed(name, self._reserved(name))]
-        if self._imports:
+        if any(module not in _OPTIONAL for module, _ in self._imports):
             lines.append("")
         for (module, name), alias in sorted(self._imports.items()):
-            lines.append(f"from {module} import {name}" + _renamed(name, alias))
+            if module not in _OPTIONAL:
+                lines.append(f"from {module} import {name}" + _renamed(name, alias))
         return lines
+
+    def optional_imports(self, decorator: str | None) -> list[str]:
+        """The lines that import names of this package, or define what takes their place."""
+        imports = {key: alias for key, alias in self._imports.items() if key[0] in _OPTIONAL}
+        return optional_imports(imports, self.has_dataclasses and decorator is not None, decorator)
+
+    def without_dataclasses(self, name: str) -> list[str]:
+        """The lines that let the function take and give dataclasses where this package is missing."""
+        return without_dataclasses(name, self._constructed, self._names.fresh("on_named_tuples"))
 
     def definitions(self) -> list[str]:
         """The lines that make the classes and the pointers that are called."""
@@ -169,6 +184,8 @@ class Module:
         return lines
 
 
+# The modules of this package that emitted ones import from, if they can.
+_OPTIONAL = (captured_type.__module__, structures.__name__)
 _OF_POINTERS = ("ctypes", "get_cython_function_address")
 
 

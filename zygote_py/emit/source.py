@@ -13,6 +13,7 @@ import ast
 import enum
 import hashlib
 import linecache
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from zygote_py.emit.out_of_ssa import Variables, assign_variables
 from zygote_py.emit.ranges import ranges
 from zygote_py.emit.schedule import schedule
 from zygote_py.emit.sharing import hint_of, share_by_hint
+from zygote_py.emit.standalone import definitions
 from zygote_py.emit.structure import structure
 from zygote_py.emit.tidy import tidy
 from zygote_py.ir import ops
@@ -45,6 +47,11 @@ class Emitted:
     source: str
     name: str
     globals: Mapping[str, object]
+
+    @property
+    def standalone(self) -> str:
+        """The module with definitions of what it needs besides its imports."""
+        return definitions(self.globals) + self.source
 
 
 def emit(
@@ -79,17 +86,19 @@ def emit(
     imports = module.imports()
     if decorator is not None:
         imports.append(f"from numba import {_decorator_names(decorator)[0]}")
-        if module.has_dataclasses:
-            imports.append("import zygote_py  # makes dataclasses known to Numba")
     while imports and not imports[0]:
         imports.pop(0)
     parts = list(imports)
+    if optional := module.optional_imports(decorator):
+        parts += ["", *optional]
     if definitions := module.definitions():
         parts += ["", *definitions]
     if parts:
         parts += ["", ""]
     for helper in module.helpers.values():
         parts += [*(["@njit"] if decorator is not None else []), helper, "", ""]
+    if module.has_dataclasses and decorator is not None:
+        texts.append("\n".join(module.without_dataclasses(name)))
     parts.append("\n\n\n".join(texts))
     return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
 
@@ -210,18 +219,18 @@ def _signature(params: Sequence[str], defaults: Mapping[str, object], module: Mo
             written.append(param)
         elif isinstance(value := defaults[param], enum.Enum):
             written.append(f"{param}={'.'.join(module.callable(type(value)))}.{value.name}")
-        elif type(value) in _LITERAL or _is_finite(value):
+        elif type(value) in _LITERAL:
             written.append(f"{param}={value!r}")
+        elif isinstance(value, float):
+            number = float(value)
+            text = repr(number) if math.isfinite(number) else f"{module.alias('float')}({str(number)!r})"
+            written.append(f"{param}={text}")
         else:
             written.append(f"{param}={module.value(value, f'default_{param}')}")
     return ", ".join(written)
 
 
 _LITERAL = (bool, int, str, type(None))  # and not what is derived from these, which may be written in any way
-
-
-def _is_finite(value: object) -> bool:
-    return type(value) is float and abs(value) < float("inf")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

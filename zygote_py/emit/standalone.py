@@ -1,0 +1,94 @@
+"""Emitted modules that run where this package cannot be imported, and where it is not told what they were given.
+
+    try:
+        import zygote_py  # makes dataclasses known to Numba
+    except ImportError:
+        zygote_py = None
+
+A class of the user's is imported from its module. One that cannot be imported, because it was defined in a script or
+in a function, is given to the module that is executed; in the text that is shown, `definitions` defines it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from zygote_py.emit.named_tuples import on_named_tuples
+
+_IMPORTED = """\
+try:
+{imports}
+except ImportError:
+{instead}
+"""
+_CAPTURED = '''\
+from collections import namedtuple
+
+def {alias}(*names):
+    """Make the class of the gradients of captured variables."""
+    return namedtuple("Captured", names)
+'''
+_NEW = '''\
+def {alias}(cls, values):
+    """Make an object with these values of its fields."""
+    return cls(*values)
+'''
+
+
+def optional_imports(imports: Mapping[tuple[str, str], str], has_dataclasses: bool, decorator: str | None) -> list[str]:
+    """The lines that import names of this package, or else define what takes their place.
+
+    `imports` maps modules and names to the names that they have in the emitted module.
+    """
+    lines = ["import zygote_py  # makes dataclasses known to Numba"] if has_dataclasses else []
+    instead = ["zygote_py = None"] if has_dataclasses else []
+    for (module, name), alias in sorted(imports.items()):
+        lines.append(f"from {module} import {name}" + ("" if name == alias else f" as {alias}"))
+        text = (_CAPTURED if name == "captured_type" else _NEW).format(alias=alias)
+        instead += ["", *(["@njit"] if name == "new" and decorator is not None else []), *text.splitlines()]
+    if not lines:
+        return []
+    while not instead[0]:
+        del instead[0]
+    indented = [textwrap.indent("\n".join(each), "    ") for each in (lines, instead)]
+    return _IMPORTED.format(imports=indented[0], instead=indented[1]).rstrip().splitlines()
+
+
+def without_dataclasses(name: str, made: Iterable[str], alias: str) -> list[str]:
+    """The lines at the end that let the function `name` take and give dataclasses which Numba does not know."""
+    source = inspect.getsource(on_named_tuples)
+    source = textwrap.indent(source.replace("on_named_tuples", alias), "    ").rstrip()
+    names = ", ".join((name, *made))
+    assigned = f"{name}, *_" if not made else names
+    return ["if zygote_py is None:", "", *source.splitlines(), "", f"    {assigned} = {alias}({names})"]
+
+
+def definitions(values: Mapping[str, object]) -> str:
+    """The text that defines what an emitted module is given; a comment for what cannot be defined by a text."""
+    lines = [_definition(name, value) for name, value in values.items()]
+    imports = sorted({each for needed, _ in lines for each in needed})
+    return "\n".join([*imports, *([""] if imports else []), *(line for _, line in lines), "", ""]) if lines else ""
+
+
+def _definition(name: str, value: Any) -> tuple[tuple[str, ...], str]:
+    """The imports that it takes, and the line."""
+    if isinstance(value, type) and dataclasses.is_dataclass(value):
+        fields = [field.name for field in dataclasses.fields(value)]
+        frozen = bool(getattr(value, "__dataclass_params__").frozen)  # noqa: B009
+        text = f"{name} = make_dataclass({value.__name__!r}, {fields}, frozen={frozen})"
+        return ("from dataclasses import make_dataclass",), text
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return ("from collections import namedtuple",), f"{name} = namedtuple({value.__name__!r}, {value._fields})"
+    if isinstance(value, type) and issubclass(value, enum.Enum):
+        kind = enum.IntEnum if issubclass(value, enum.IntEnum) else enum.Enum
+        members = {each.name: each.value for each in value}
+        return (f"from enum import {kind.__name__}",), f"{name} = {kind.__name__}({value.__name__!r}, {members})"
+    module, called = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+    if module not in (None, "__main__") and called.isidentifier():
+        return (), f"from {module} import {called}" + ("" if called == name else f" as {name}")
+    return (), f"# {name} is to be defined here: {value!r}".replace("\n", " ")
