@@ -260,7 +260,11 @@ class _Verifier:
     def _check_instruction(self, instr: Instr) -> None:
         if len(instr.keywords) > len(instr.args):
             self.faults.add(instr, "there are more keywords than arguments")
-        if ops.of(instr.op).family is not ops.Family.ARITHMETIC or all(arg.type is instr.type for arg in instr.args):
+        record = ops.of(instr.op)
+        is_arithmetic = (
+            record.syntax and record.family is ops.Family.ARITHMETIC
+        )  # of Python, as NumPy's takes any types
+        if not is_arithmetic or all(arg.type is instr.type for arg in instr.args):
             return
         taking_part = [operand.type for operand in instr.args] + [instr.type]
         if not all(isinstance(t, types.Number | types.Boolean) for t in taking_part):

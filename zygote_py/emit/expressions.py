@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter, structures
+from zygote_py import structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import ops
@@ -52,6 +52,11 @@ def _binary(op: ops.Op) -> ast.operator:
 def _is_operator(op: ops.Op, *families: ops.Family) -> bool:
     record = ops.of(op)
     return bool(record.syntax) and record.family in families
+
+
+def _class_of(type: Type) -> Any:
+    """The class of the NamedTuples or the dataclasses of a type; None for any other type."""
+    return type.instance_class if isinstance(type, types.NamedTuple | types.NamedUniTuple) else None
 
 
 class Expressions:
@@ -199,24 +204,20 @@ class Expressions:
                 return None
 
     def _note(self, type: Type) -> None:
-        self.module.has_dataclasses |= isinstance(type, numba_adapter.DataclassType)
+        self.module.has_dataclasses |= structures.is_structure(_class_of(type))
 
     def _construct(self, type: Any, items: list[ast.expr]) -> ast.expr:
         """A tuple, a NamedTuple or a dataclass."""
         self._note(type)
-        match type:
-            case numba_adapter.DataclassType() if structures.only_assigns(type.instance_class):
-                return self.call(type.instance_class, *items)
-            case numba_adapter.DataclassType():
-                dotted = self.module.callable(type.instance_class)
-                return self.call(structures.new, _dotted(dotted), ast.Tuple(items))
-            case types.NamedTuple() | types.NamedUniTuple():
-                return self.call(type.instance_class, *items)
-            case _:
-                whole: ast.expr = ast.Tuple(items[:_LARGEST])
-                for start in range(_LARGEST, len(items), _LARGEST):
-                    whole = ast.BinOp(whole, ast.Add(), ast.Tuple(items[start : start + _LARGEST]))
-                return whole
+        cls = _class_of(type)
+        if structures.is_structure(cls) and not structures.only_assigns(cls):
+            return self.call(structures.new, _dotted(self.module.callable(cls)), ast.Tuple(items))
+        if cls is not None:
+            return self.call(cls, *items)
+        whole: ast.expr = ast.Tuple(items[:_LARGEST])
+        for start in range(_LARGEST, len(items), _LARGEST):
+            whole = ast.BinOp(whole, ast.Add(), ast.Tuple(items[start : start + _LARGEST]))
+        return whole
 
     def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
         """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""
