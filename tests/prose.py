@@ -33,6 +33,11 @@ FINISHED = [
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs",
+    "zygote_py/emit",
+    "zygote_py/cli.py",
+    "zygote_py/demo.py",
+    "benchmarks",
+    "tests",
 ]
 
 
