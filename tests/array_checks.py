@@ -73,19 +73,30 @@ def check_arrays(
     step: float = 1e-3,
     seed: int = 0,
 ) -> None:
-    """Check the gradient of `function` at `args`; raises AssertionError with what does not hold.
+    """Check the gradient of `function` at `args`; raise AssertionError with the failed check.
 
-    Parameters:
-        wrt: the parameters that get a gradient; by default all that have floats or complex numbers in them.
-        written: the parameters whose arrays the function writes to, as results to be seeded.
-        empty: further arguments, of zero length, at which gradients are empty or zero and nothing fails.
-        layouts: of "C", "F" and "A" (strided, with steps of 2 and -1), which all arrays are given in, in turn.
-        float32: whether the same is checked with float32 (and complex64) arguments.
-        in_python: whether the emitted source is run in plain Python too.
-        exact: whether the value is to be the compiled function's to the bit (otherwise to rounding).
-        ways: which of the two ways to a gradient are compiled.
-        thorough: whether both are, for every layout and dtype.
-        step: the largest step of the differences, relative to the size of each argument.
+    Parameters
+    ----------
+    wrt
+        The parameters that get a gradient; by default all that contain floats or complex numbers.
+    written
+        The parameters whose arrays the function writes to, as results with a cotangent.
+    empty
+        Further arguments, of zero length, at which gradients are empty or zero and nothing fails.
+    layouts
+        The layouts of all arrays, one after the other: of "C", "F" and "A" (strided, with steps of 2 and -1).
+    float32
+        Whether the same is checked with float32 (and complex64) arguments.
+    in_python
+        Whether the emitted source is also run in plain Python.
+    exact
+        Whether the value must equal that of the compiled function bitwise (otherwise up to rounding).
+    ways
+        Which of the two routes to a gradient are compiled.
+    thorough
+        Whether both are, for every layout and dtype.
+    step
+        The largest step of the finite differences, relative to the size of each argument.
     """
     problem = _Problem(function, args, wrt, tuple(written), np.random.default_rng(seed), exact, thorough)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -138,7 +149,7 @@ class _Problem:
         return zygote_py.value_and_gradient(self.loss, wrt=tuple(self.wrt or ()))
 
     def result(self, args: Args) -> tuple[Any, ...]:
-        """What the compiled function returns, then what it leaves in the arrays that it writes to."""
+        """Return the result of the compiled function, then the final contents of the arrays that it writes to."""
         given = copied(args)
         value = self.primal(*given)
         return value, *(given[self.names.index(name)] for name in self.written)
@@ -148,7 +159,7 @@ class _Problem:
         return tuple(seed_like(part, self.rng) for part in self.result(self.args))
 
     def expected(self, seeds: Sequence[tuple[Any, ...]], step: float, tolerance: float) -> _Expected:
-        """What differences say: the products of the seeds with the Jacobian if it is small, and with J v."""
+        """Return finite differences: the products of the seeds with the Jacobian if it is small, and with J v."""
         assert self.wrt is not None
         chosen = [self.names.index(name) for name in self.wrt]
         center = np.concatenate([real_parts(self.args[k]) for k in chosen])

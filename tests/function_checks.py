@@ -2,8 +2,8 @@
 
     check_functions(apply, math.sin, 1.3)         # differentiated in 1.3; the gradient of a function is None
 
-Arguments that are floats or arrays are differentiated, all others are passed on as they are. What is captured is passed
-to the emitted source behind the arguments.
+Arguments that are floats or arrays are differentiated, all others are passed on unchanged. Captured variables are
+passed to the emitted source after the arguments.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check_functions(
 
 
 def captured_of(derivative: Any) -> list[Any]:
-    """What a gradient function passes behind the arguments now."""
+    """Return the implicit arguments that a gradient function currently passes after the arguments."""
     hidden = derivative._hidden if hasattr(derivative, "_hidden") else derivative._now.hidden
     return [capture.read() for capture in hidden]
 

@@ -57,7 +57,7 @@ def on_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def ours(full_name: str) -> str | None:
-    """The module of ours that a name out of `imports` stands in."""
+    """Return the module of this package that contains a name out of `imports`."""
     while full_name and full_name not in MODULES:
         full_name = full_name.rpartition(".")[0]
     return full_name or None

@@ -1,4 +1,4 @@
-"""What is known of a rule's expression from its text alone."""
+"""Properties of a rule's expression that follow from its text alone."""
 
 import pytest
 
