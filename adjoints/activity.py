@@ -23,7 +23,7 @@ from numba import types
 from zygote_py.adjoints.bits import check_views
 from zygote_py.adjoints.causes import cause
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.flows import Flows, sources
+from zygote_py.adjoints.flows import Flows, sources, through
 from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
 from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.rules import rule_for
@@ -190,9 +190,8 @@ def _is_of_parameter(whole: Operand) -> bool:
 def _check_arguments(call: Instr, flows: Flows, nodes: Collection[Value]) -> None:
     """Refuse to pass to a routine, or to take from it, what carries a derivative and cannot have an adjoint."""
     assert isinstance(call.op, Routine)
-    for number, argument in enumerate(call.args):
-        passes = call.op.passes is None or number in call.op.passes
-        if passes and isinstance(argument, Value) and flows.node(argument) in nodes:
+    for argument in (call.args[number] for number in through(call)):
+        if isinstance(argument, Value) and flows.node(argument) in nodes:
             _check_type(argument, f"an argument of `{call.op.__name__}`")
     if flows.node(call) in nodes:
         _check_type(call, f"the result of `{call.op.__name__}`")

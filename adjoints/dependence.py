@@ -30,10 +30,9 @@ from zygote_py.adjoints.activity import find_active
 from zygote_py.adjoints.calls import Case, name_apart
 from zygote_py.adjoints.companions import Companions, Domain, Walk, has_companion
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.flows import through
 from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number, rank_of
 from zygote_py.adjoints.leaves import expose_leaves, expose_results
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.same_way import goes_the_same_way
 from zygote_py.adjoints.sets_of_indices import (
     as_array,
@@ -244,20 +243,9 @@ class IndexSets(Domain):
 
 def _active(walk: Walk, instr: Instr) -> list[Operand]:
     """The arguments that a derivative flows through."""
-    rule, opaque = rule_for(instr), opaque_for(instr)
-    found = []
-    for number, arg in enumerate(instr.args):
-        if isinstance(instr.op, Routine):
-            passes = instr.op.passes is None or number in instr.op.passes
-        elif opaque is not None:
-            passes = number in opaque.adjoints
-        elif ops.of(instr.op).role is ops.Role.CHOOSE:
-            passes = number > 0
-        else:
-            passes = rule is None or rule.passes(number)
-        if passes and arg in walk.activity and has_companion(arg.type):
-            found.append(arg)
-    return found
+    chosen = ops.of(instr.op).role is ops.Role.CHOOSE
+    passing = [instr.args[number] for number in (range(1, len(instr.args)) if chosen else through(instr))]
+    return [arg for arg in passing if arg in walk.activity and has_companion(arg.type)]
 
 
 def _unknown(instr: Instr) -> DifferentiationError:

@@ -20,6 +20,7 @@ from zygote_py.adjoints.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.calls import Call, Case, Derivation, Derivative, Source, name_apart
 from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.depth import limit_depth
+from zygote_py.adjoints.flows import through
 from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, has_shadow
 from zygote_py.adjoints.leaves import expose_results
@@ -295,8 +296,9 @@ def calls_with_cases(
             case Instr(op=ops.getitem, args=(Instr() as whole, *_)) if whole in items:
                 items[whole].append(instr)
     for instr, routine in calls:
-        passes = range(len(instr.args)) if routine.passes is None else routine.passes
-        active = frozenset(n for n in passes if instr.args[n] in activity and can_have_adjoint(instr.args[n].type))
+        active = frozenset(
+            n for n in through(instr) if instr.args[n] in activity and can_have_adjoint(instr.args[n].type)
+        )
         results = items[instr] if isinstance(instr.type, types.BaseTuple) else [instr]
         matters = any(result in activity for result in results)
         if active and (matters or active & routine.writes):

@@ -11,7 +11,7 @@ node, at all times. That an operation has no rule is not complained of here: it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
@@ -75,12 +75,21 @@ def _of_operation(instr: Instr) -> Iterator[tuple[Operand, Operand]]:
         targets += writes(instr)
     if not any(carries_adjoint(target.type) for target in targets):
         return
-    rule, opaque = rule_for(instr), opaque_for(instr)
-    for index, argument in enumerate(instr.args):
-        # Without a rule: taken as depending on everything, to be refused if the result matters.
-        passes = rule is None or rule.passes(index) if opaque is None else index in opaque.adjoints
-        if isinstance(instr.op, Routine):
-            passes = instr.op.passes is None or index in instr.op.passes
-        if passes:
-            for target in targets:
-                yield argument, target
+    for number in through(instr):
+        for target in targets:
+            yield instr.args[number], target
+
+
+def through(instr: Instr) -> Sequence[int]:
+    """The numbers of the arguments that a derivative flows through.
+
+    Without a rule it is taken to flow through all, so that the instruction is refused if the result matters.
+    """
+    numbers = range(len(instr.args))
+    if isinstance(instr.op, Routine):
+        passes = instr.op.passes
+        return numbers if passes is None else [number for number in numbers if number in passes]
+    opaque, rule = opaque_for(instr), rule_for(instr)
+    if opaque is not None:
+        return [number for number in numbers if number in opaque.adjoints]
+    return numbers if rule is None else [number for number in numbers if rule.passes(number)]

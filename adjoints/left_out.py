@@ -31,6 +31,7 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints.flows import through
 from zygote_py.adjoints.kinds import can_have_adjoint, is_number
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
@@ -249,8 +250,7 @@ class _Problem:
             keeps = []
         elif isinstance(op, Routine):
             degrees = self._summaries.of(op)
-            passes = range(len(args)) if op.passes is None else op.passes
-            keeps = [args[number] for number in passes if degrees[number] < below]
+            keeps = [args[number] for number in through(instr) if degrees[number] < below]
         elif op is ops.getitem or opaque_for(instr) is not None or (rule := rule_for(instr)) is None:
             keeps = list(args)
         else:
