@@ -45,9 +45,7 @@ def duration(seconds: float) -> str:
 
 
 def speed_table(results: Results) -> str:
-    """Return one line per case: the fastest times of a call, and their ratios; the last column is the ratio of the
-    medians.
-    """
+    """Return one line per case: the fastest times of a call, their ratios, and the ratio of the medians."""
     head = (
         "case",
         "fastmath",
