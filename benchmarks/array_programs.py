@@ -22,13 +22,13 @@ import numpy as np
 
 
 def logsumexp(x):
-    """LogSumExp by NumPy calls; its hand-written gradient is `benchmarks.programs.logsumexp_by_hand`."""
+    """Compute LogSumExp by NumPy calls; its hand-written gradient is `benchmarks.programs.logsumexp_by_hand`."""
     largest = np.max(x)
     return largest + np.log(np.sum(np.exp(x - largest)))
 
 
 def logistic(w, x, y):
-    """The mean loss of a logistic regression without intercept; the classes `y` are -1 and 1."""
+    """Return the mean loss of a logistic regression without intercept; the classes `y` are -1 and 1."""
     return np.mean(np.log1p(np.exp(-y * (x @ w))))
 
 
@@ -41,7 +41,7 @@ def logistic_by_hand(w, x, y):
 
 
 def perceptron(w1, b1, w2, b2, x, labels):
-    """The mean cross-entropy of a perceptron with one hidden layer."""
+    """Return the mean cross-entropy of a perceptron with one hidden layer."""
     hidden = np.tanh(x @ w1 + b1)
     scores = hidden @ w2 + b2
     loss = 0.0
@@ -53,7 +53,7 @@ def perceptron(w1, b1, w2, b2, x, labels):
 
 
 def perceptron_by_hand(w1, b1, w2, b2, x, labels):
-    """The gradient of `perceptron`; scores and hidden units are overwritten by their adjoints."""
+    """Differentiate `perceptron`; scores and hidden units are overwritten by their adjoints."""
     n, classes = len(labels), len(b2)
     hidden = np.dot(x, w1)
     for i in range(n):
@@ -109,7 +109,7 @@ def nbody_with(accelerate):
     """Return the leapfrog method with a compiled `accelerate`."""
 
     def nbody(q, v, mass, steps):
-        """The sum of the squares of all positions and velocities after some steps."""
+        """Return the sum of the squares of all positions and velocities after some steps."""
         q, v = q.copy(), v.copy()
         a = np.empty_like(q)
         accelerate(q, mass, a)
@@ -220,7 +220,7 @@ def mixture(alphas, means, factors, x, gamma, m):
 
 
 def mixture_by_hand(alphas, means, factors, x, gamma, m):
-    """The gradient of the mixture, point by point; for a point, the centered and scaled differences to each mean are
+    """Differentiate the mixture point by point; for a point, the centered and scaled differences to the means are
     saved.
     """
     n, d = x.shape

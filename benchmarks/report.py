@@ -45,7 +45,7 @@ def duration(seconds: float) -> str:
 
 
 def speed_table(results: Results) -> str:
-    """One line per case: the fastest times of a call and their ratios; the last column is the ratio of the medians."""
+    """Return one line per case: the fastest times of a call, their ratios, and the ratio of the medians."""
     head = (
         "case",
         "fastmath",
@@ -93,7 +93,7 @@ def per_value(times: Times, variant: str) -> float:
 
 
 def second_table(rows: Mapping[str, Times]) -> str:
-    """One line per case: the fastest times of a call, and their ratios."""
+    """Return one line per case: the fastest times of a call, and their ratios."""
     head = ("second derivatives", "primal", "gradient", "second", "hand-written", "/ gradient", "/ hand-written")
     lines = []
     for name, times in rows.items():
@@ -111,7 +111,7 @@ def second_table(rows: Mapping[str, Times]) -> str:
 
 
 def compile_second_table(rows: Mapping[str, Times]) -> str:
-    """One line per program: the time to the first gradient, and that of second derivatives as a multiple."""
+    """Return one line per program: the time to the first gradient, and that of second derivatives as a multiple."""
     head = ("time to compile", "gradient", "hvp", "hessian")
     lines = [
         (
@@ -125,7 +125,7 @@ def compile_second_table(rows: Mapping[str, Times]) -> str:
 
 
 def split_table(rows: Mapping[str, Times]) -> str:
-    """A gradient with its value in one call, compared with `pullback` and a call of the pullback, all from Python."""
+    """Compare a gradient with its value in one call with `pullback` and a call of the pullback, all from Python."""
     return _table(
         ("split", "value and gradient", "pullback, back", "ratio", "more"),
         (
@@ -141,7 +141,7 @@ def split_table(rows: Mapping[str, Times]) -> str:
 
 
 def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
-    """The peak memory of a gradient, including its result."""
+    """Return the peak memory of gradients, including their results."""
     rows = (
         (name, size(found["gradient"]), size(found["hand-written"]), f"{found['gradient'] / found['hand-written']:.2f}")
         for name, found in peaks.items()
@@ -158,7 +158,7 @@ def size(count: int) -> str:
 
 
 def compile_table(compile_times: Mapping[str, Times]) -> str:
-    """The first gradient compared with Numba's compilation of the function."""
+    """Compare the first gradient with Numba's compilation of the function."""
     rows = (
         (
             name,
@@ -173,13 +173,13 @@ def compile_table(compile_times: Mapping[str, Times]) -> str:
 
 
 def first_call_table(found: Mapping[str, Mapping[str, float]]) -> str:
-    """Seconds on one core until a fresh process has the first result."""
+    """Return the seconds on one core until a fresh process has the first result."""
     rows = ((name, f"{seconds['numba']:.1f}", f"{seconds['gradient']:.1f}") for name, seconds in found.items())
     return _table(("function", "Numba, the function", "gradient"), rows)
 
 
 def size_table(sizes: Mapping[str, Sizes]) -> str:
-    """Lines of the function and of its gradient."""
+    """Return the numbers of lines of functions and of their gradients."""
     rows = (
         (family, ", ".join(f"{a} -> {b}" for a, b in points.values()), f"{growth(points):.2f}")
         for family, points in sizes.items()

@@ -11,9 +11,7 @@ from tests.prose import FINISHED, OTHER_CODE, PACKAGES, PAGES, PHRASES, ROOT, hi
 
 FILES = {
     str(path.relative_to(ROOT))
-    for folder in [*PACKAGES, *OTHER_CODE, ROOT / "docs"]
-    for path in folder.rglob("*")
-    if "__pycache__" not in path.parts
+    for path in [*PAGES, *(path for folder in PACKAGES + OTHER_CODE for path in folder.rglob("*.py"))]
 }
 
 
