@@ -4,9 +4,8 @@
     np.random.choice(x)             x[j], with j drawn
     np.random.normal(m, s)          a draw: refused, if m or s has a derivative
 
-A draw is made once, in the order of the program, and never again in the reverse sweep. `DRAWS` are those of NumPy's
-that Numba compiles. For the derivative with respect to a parameter of a distribution, draw from the standard one:
-`m + s * np.random.standard_normal()`.
+A draw is made once, in the order of the program, and never again in the reverse sweep. For the derivative with respect
+to a parameter of a distribution, draw from the standard one: `m + s * np.random.standard_normal()`.
 """
 
 from __future__ import annotations
@@ -19,20 +18,6 @@ import numpy as np
 
 from zygote_py.library.arguments import array, dtype_of, is_array, is_none, is_shape, lengths_of, optional
 from zygote_py.library.registry import Implementation, implements, replaces, text, tuple_text
-
-# By name, as those of an older NumPy may be missing.
-DRAWS: tuple[Callable[..., object], ...] = tuple(
-    getattr(np.random, name)
-    for name in (
-        *("beta", "binomial", "chisquare", "choice", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel"),
-        *("hypergeometric", "laplace", "logistic", "lognormal", "logseries", "multinomial", "negative_binomial"),
-        *("noncentral_chisquare", "normal", "pareto", "permutation", "poisson", "power", "rand", "randint", "randn"),
-        *("random", "random_sample", "ranf", "rayleigh", "sample", "seed", "shuffle", "standard_cauchy"),
-        *("standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular", "uniform"),
-        *("vonmises", "wald", "weibull", "zipf"),
-    )
-    if hasattr(np.random, name)
-)
 
 
 @implements(np.random.shuffle, x=array(least=1))
