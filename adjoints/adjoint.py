@@ -41,7 +41,6 @@ from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.left_out import Degree, Degrees
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
-from zygote_py.adjoints.rules.guarded import guarded
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.builder import Builder, items_of
@@ -396,9 +395,8 @@ class _Builder:
                     given[name] if other is None else contribution(other)
                     for name, other in zip(adjoint.needs, others, strict=True)
                 ]
-                function = adjoint.function
-                if self.prepared.left_out.get(instr) is Degree.LEFT_OUT:
-                    function = guarded(function, getattr(instr.type, "ndim", 0))
+                is_left_out = self.prepared.left_out.get(instr) is Degree.LEFT_OUT
+                function = adjoint.nan_safe if is_left_out and adjoint.nan_safe else adjoint.function
                 contributions[number] = self._emit(function, tuple(needed), instr.args[number].type)
             return contributions[number]
 

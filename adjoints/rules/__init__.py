@@ -14,11 +14,11 @@ from __future__ import annotations
 from numba import types
 
 from zygote_py.adjoints.rules import functions, linalg, products, selection, spectra  # noqa: F401 (they fill the tables)
-from zygote_py.adjoints.rules.arithmetic import is_number
 from zygote_py.adjoints.rules.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.expand import expand, push_forward
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
 from zygote_py.adjoints.rules.scipy_special import rule_of
+from zygote_py.ir.arrays.kinds import is_scalar
 from zygote_py.ir.core import Instr
 from zygote_py.ir.special import Special
 
@@ -36,7 +36,7 @@ def rule_for(instr: Instr) -> Rule | None:
     if not isinstance(instr.type, _CONTINUOUS):
         adjoints: tuple[str | None, ...] = (None,) * len(instr.args)
         return Rule(found.names, adjoints) if _is_flat(instr) else None
-    if not all(is_number(arg.type) for arg in instr.args):
+    if not all(is_scalar(arg.type) for arg in instr.args):
         return None
     kept = zip(found.adjoints, instr.args, strict=True)
     return Rule(found.names, tuple(text if isinstance(arg.type, _CONTINUOUS) else None for text, arg in kept))

@@ -13,7 +13,6 @@ import math
 import operator
 
 import numpy as np
-from numba import types
 
 from zygote_py.adjoints.rules.rule import Rule, flat, row, rule, structural
 from zygote_py.ir import ops
@@ -127,8 +126,3 @@ def _chain(n: int) -> str:
         return "x"
     half = _chain(n // 2)
     return f"({half} * {half})" if n % 2 == 0 else f"({half} * {half} * x)"
-
-
-def is_number(type: types.Type) -> bool:
-    """Whether a value of the type is a scalar."""
-    return isinstance(type, types.Number | types.Boolean)

@@ -38,10 +38,14 @@ Op = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class OpaqueAdjoint:
-    """The helper that computes an argument's contribution, and the names of what it is to be called with."""
+    """The helper that computes an argument's contribution, and the names of what it is to be called with.
+
+    `nan_safe` is the helper to use where a selection may leave out some of the result (`guarded.py`).
+    """
 
     function: Op
     needs: tuple[str, ...]
+    nan_safe: Op | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +105,23 @@ def is_differentiated(y: Any) -> Any:
 flat(matters, number_matters, is_differentiated)
 
 
-def opaque(condition: str = "", **adjoints: Op | None) -> OpaqueRule:
-    """Make a rule: a helper for each argument of the operation, in their order; None: no gradient flows there."""
-    made = {}
-    for number, function in enumerate(adjoints.values()):
-        if function is not None:
-            assert is_helper(function), function
-            made[number] = OpaqueAdjoint(function, tuple(inspect.signature(function).parameters))
+def adjoint(function: Op, *, nan_safe: Op | None = None) -> OpaqueAdjoint:
+    """The adjoint of an argument by a helper, which is called with what its parameters' names stand for."""
+    assert is_helper(function), function
+    return OpaqueAdjoint(function, tuple(inspect.signature(function).parameters), nan_safe)
+
+
+def opaque(condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> OpaqueRule:
+    """Make a rule: an adjoint or its helper for each argument of the operation, in order; None: no gradient flows."""
+    made = {
+        number: found if isinstance(found, OpaqueAdjoint) else adjoint(found)
+        for number, found in enumerate(adjoints.values())
+        if found is not None
+    }
     return OpaqueRule(tuple(adjoints), made, condition)
 
 
-def opaque_rule(*ops: Op, condition: str = "", **adjoints: Op | None) -> None:
+def opaque_rule(*ops: Op, condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> None:
     """Register the rule of operations, one for arguments of all types."""
     rule = opaque(condition, **adjoints)
     opaque_choice(*ops, sample=rule)(lambda instr: rule)

@@ -22,6 +22,7 @@ import numpy as np
 
 from zygote_py.adjoints.rules import scipy_helpers, special
 from zygote_py.ir import ops
+from zygote_py.ir.special import Special
 from zygote_py.ir.special import special as function_of_scipy
 
 Op = Callable[..., object]
@@ -128,14 +129,25 @@ def _vanishes(term: Term) -> bool:
             return False
 
 
-# What the expressions of derivatives that are infinite at finite points are written with.
-_SINGULAR = ("/", "**", "power", "log", "gamma", "special.", "_density")
+# What derivatives that are infinite at finite points are written with, besides the functions of SciPy.
+_SINGULAR: tuple[Op, ...] = (
+    *(np.divide, np.power, np.log, np.log2, np.log10, np.log1p, special.digamma, special.polygamma),
+    *(scipy_helpers.digamma_gap, scipy_helpers.gamma_density, scipy_helpers.beta_density),
+)
 
 
 @functools.cache
 def is_singular(text: str) -> bool:
     """Whether an adjoint's expression may be infinite for finite arguments: it divides, or has poles of its own."""
-    return any(sign in text for sign in _SINGULAR)
+    return _is_singular(parse(text))
+
+
+def _is_singular(term: Term) -> bool:
+    match term:
+        case Call(op, args):
+            return op in _SINGULAR or isinstance(op, Special) or any(map(_is_singular, args))
+        case _:
+            return False
 
 
 @functools.cache

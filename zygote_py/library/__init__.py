@@ -13,7 +13,6 @@ from __future__ import annotations
 from zygote_py.library import (  # noqa: F401 (they register what they implement)
     creation,
     draws,
-    flat,
     gathering,
     joining,
     linalg,
