@@ -8,12 +8,16 @@ A form makes a typed function for the types of the arguments of a call (see `zyg
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
 from zygote_py.base.python_text import define
+from zygote_py.cache import Kernel, find
+from zygote_py.capture import Capture
+from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, Wrt, make_request
 from zygote_py.starred import names_of, star_of
@@ -28,36 +32,58 @@ def hashable(wrt: Any) -> Any:
     return tuple(wrt) if isinstance(wrt, list) else wrt
 
 
-class Form(Protocol):
-    """Which derivative something is. Compared and hashed by what it says."""
+class Form:
+    """Which derivative something is: frozen data, compared and hashed by what it says.
+
+    Attributes:
+        has_own_entry: whether compiled code calls another dispatcher than Python does.
+        entry_options: the options of Numba that this dispatcher has besides those of the function.
+    """
+
+    has_own_entry = False
+    entry_options: Mapping[str, object] = MappingProxyType({})
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for where it is called from Python."""
-        ...
-
-    def count(self, args: Sequence[Any]) -> int:
-        """How many arguments the function gets where it is called with these."""
-        ...
-
-    def expanded(self, primal: Any, count: int) -> Form:
-        """The same for so many arguments of a function that takes `*args`."""
-        ...
-
-    def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """Its parameters, for those of the function."""
-        ...
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
-        ...
+        raise NotImplementedError
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """It as a function that is called in one that is differentiated, for the types of the call's arguments."""
-        ...
+        raise NotImplementedError
+
+    def count(self, args: Sequence[Any]) -> int:
+        """How many arguments the function gets where it is called with these."""
+        return len(args)
+
+    def expanded(self, primal: Any, count: int) -> Form:
+        """The same for so many arguments of a function that takes `*args`."""
+        return self
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """Its parameters, for those of the function."""
+        return of
+
+    def argument_text(self, request: Request, text: str) -> str:
+        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
+        return f"the argument `{text}`"
+
+    def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types of the arguments of the function to be differentiated."""
+        return argument_types
+
+    def kernel(
+        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[Kernel, tuple[Capture, ...]]:
+        """What is compiled for a signature; see `zygote_py.cache.find`."""
+        return find(request, argument_types, hidden)
+
+    def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """What calls from Python run, for the compiled function of `count` arguments."""
+        return function
 
 
 @dataclass(frozen=True, slots=True)
-class GradientForm:
+class GradientForm(Form):
     """`gradient` and `value_and_gradient`, with their options."""
 
     wrt: Wrt
@@ -68,31 +94,16 @@ class GradientForm:
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
-    def _request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
+    def request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
+        """What is asked for."""
         with_value, closure, has_aux = self.with_value, self.closure, self.has_aux
         return make_request(
             primal, self.wrt, with_value=with_value, closure=closure, held=held, inner=inner, has_aux=has_aux
         )
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """What is asked for."""
-        return self._request(primal, held, inner)
-
-    def count(self, args: Sequence[Any]) -> int:
-        """All are the function's."""
-        return len(args)
-
     def expanded(self, primal: Any, count: int) -> GradientForm:
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
-
-    def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The parameters are those of the function."""
-        return of
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """The parameters are those of the function."""
-        return f"the argument `{text}`"
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The gradient for these types."""
@@ -100,7 +111,7 @@ class GradientForm:
 
         if star_of(call.func) and not self.closure:
             return call.written(self._of_all(call), call.argument_types)
-        request = self._request(call.func)
+        request = self.request(call.func)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
 
     def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
@@ -124,7 +135,7 @@ class GradientForm:
 
 
 @dataclass(frozen=True, slots=True)
-class PushForm:
+class PushForm(Form):
     """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`).
 
     It gives the value too if `with_value`. `again` says that it is called several times for what shall be the same run.
@@ -136,26 +147,10 @@ class PushForm:
     def __str__(self) -> str:
         return "pushforward"
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
-
-    def count(self, args: Sequence[Any]) -> int:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
-
-    def expanded(self, primal: Any, count: int) -> PushForm:
-        """The same."""
-        return self
-
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments as a tuple, and a tuple of tangents for each direction."""
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature([inspect.Parameter(name, kind) for name in ("args", "tangents")])
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The pushforward for these types."""

@@ -24,10 +24,10 @@ from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.capture import are_unchanged
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.compiled_pullback import entry_function, known_of
-from zygote_py.derivative_function import stub_of
+from zygote_py.derivative_function import DerivativeFunction, stub_of
+from zygote_py.forms import GradientForm
 from zygote_py.frontend import Capture, LoweredFunction
 from zygote_py.given import watch
-from zygote_py.gradient_function import GradientFunction
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.requests import check_fit, misfit
@@ -194,7 +194,7 @@ class _Made:
 
     def __init__(
         self,
-        of: GradientFunction[..., Any],
+        of: DerivativeFunction[..., Any],
         argument_types: tuple[Type, ...],
         compiled: CompiledPullback,
         options: Mapping[str, object],
@@ -258,7 +258,7 @@ class _PullbackFunction:
 
     def __init__(self, primal: Callable[..., Any], held: int = 0) -> None:
         """The first `held` parameters are captured variables: they get no gradient."""
-        self._of: GradientFunction[..., Any] = GradientFunction(primal, None, with_value=False, held=held)
+        self._of: DerivativeFunction[..., Any] = DerivativeFunction(primal, GradientForm(None, False, False), held)
         self._held = held
         self._entry: Any = None  # for calls from compiled code
         self._kept: list[Any] = []
@@ -433,7 +433,7 @@ def _writable(type: Type) -> Type:
 
 
 def _restored(
-    of: GradientFunction[..., Any],
+    of: DerivativeFunction[..., Any],
     argument_types: tuple[Type, ...],
     args: tuple[Any, ...],
     captured: tuple[Any, ...],

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.requests import Request, make_request
+from zygote_py.forms import Form
+from zygote_py.requests import make_request
 
 if TYPE_CHECKING:
     from zygote_py.frontend import LoweredFunction
@@ -26,19 +27,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceForm:
+class TraceForm(Form):
     """The form of what finds out what depends on what."""
 
     def __str__(self) -> str:
         return "dependence"
-
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
-
-    def expanded(self, primal: Any, count: int) -> TraceForm:
-        """The same."""
-        return self
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments as a tuple, and a tuple with a tuple of sets."""
