@@ -34,7 +34,6 @@ from zygote_py.ir import ops, passes
 from zygote_py.ir.builder import Builder, at_exit, inserting, items_of
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
-    Const,
     Function,
     Instr,
     Operand,
@@ -222,9 +221,16 @@ def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFu
 
     made = _joint(request, call.argument_types, lower)
     put_fields_back(made.joint, made.lowered)
-    joint, lowered = tidy(made.joint), made.lowered
-    derived = Derived(joint, len(call.argument_types), routines_of(joint))
-    return typed_as_derived(call, derived, request.name, result_of(joint).type, lowered.hidden, lowered.frozen)
+    return typed_as_called(call, made.joint, request.name, made.lowered)
+
+
+def typed_as_called(
+    call: numba_adapter.DerivedCall, function: Function, name: str, lowered: LoweredFunction
+) -> TypedFunction:
+    """A derivative as a function that is called in one that is typed for us, once it is cleaned up."""
+    tidy(function)
+    derived = Derived(function, len(call.argument_types), routines_of(function))
+    return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
 
 
 def tidy(joint: Function) -> Function:
@@ -360,18 +366,19 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
                 replace_uses(function, {param: _with_values(b, new, type, param.type)})
 
 
-def _with_values(b: Builder, given: Value, type: Type, wanted: Type) -> Value:
+def _with_values(b: Builder, given: Operand, type: Type, wanted: Type) -> Operand:
     """What is given, with the values of the members of enumerations in their places."""
+    hint = getattr(given, "hint", "")
     if isinstance(type, types.EnumMember):
-        return b.call(enum_value, given, type=wanted, hint=given.hint)
+        return b.call(enum_value, given, type=wanted, hint=hint)
     if not _holds_member(type):
         return given
-    parts = []
-    for number, (name, own) in enumerate(zip(names_of(type), components_of(wanted), strict=True)):
-        kind, hint = components_of(type)[number], f"{given.hint}_{name}"
-        part = b.call(ops.getitem, given, Const(number, types.int64), type=kind, hint=hint)
-        parts.append(_with_values(b, part, kind, own))
-    return b.call(ops.pack, *parts, type=wanted, hint=given.hint)
+    components = zip(names_of(type), components_of(type), components_of(wanted), strict=True)
+    parts = [
+        _with_values(b, b.item(given, number, f"{hint}_{name}"), kind, own)
+        for number, (name, kind, own) in enumerate(components)
+    ]
+    return b.call(ops.pack, *parts, type=wanted, hint=hint)
 
 
 def _holds_member(type: Type) -> bool:

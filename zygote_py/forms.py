@@ -7,6 +7,7 @@ A form makes a typed function for the types of the arguments of a call (see `zyg
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 def hashable(wrt: Any) -> Any:
     """What to differentiate with respect to, a list as a tuple."""
     return tuple(wrt) if isinstance(wrt, list) else wrt
+
+
+def signature_of(*names: str) -> inspect.Signature:
+    """The signature of these parameters."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 class Form:
@@ -116,8 +123,6 @@ class GradientForm(Form):
 
     def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
         """The gradient of a function that takes `*args`: that of one which passes as many on as there are."""
-        from zygote_py.api import gradient, value_and_gradient
-
         rest = components_of(call.argument_types[-1])
         *own, star = inspect.signature(call.func).parameters
         names = [*own, *(f"{star}_{number}" for number in range(len(rest)))]
@@ -127,9 +132,9 @@ class GradientForm(Form):
             f"def {call.name}_{self}({', '.join((*own, star))}, closure_):\n"
             f"    def {call.name}({', '.join(names)}):\n"
             f"        return closure_({', '.join(names)})\n"
-            f"    return {self}({call.name}, wrt={wrt!r}, has_aux={self.has_aux})({', '.join(given)})\n"
+            f"    return derived_({call.name})({', '.join(given)})\n"
         )
-        name, values = f"{call.name}_{self}", {"gradient": gradient, "value_and_gradient": value_and_gradient}
+        name, values = f"{call.name}_{self}", {"derived_": applying(replace(self, wrt=hashable(wrt)))}
         made: Callable[..., Any] = define(text, name, values, filename=f"<zygote_py {name}>")
         return made
 
@@ -149,14 +154,31 @@ class PushForm(Form):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments as a tuple, and a tuple of tangents for each direction."""
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind) for name in ("args", "tangents")])
+        return signature_of("args", "tangents")
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The pushforward for these types."""
         from zygote_py.pushed import typed_pushforward
 
-        return typed_pushforward(call, with_value=self.with_value, again=self.again)
+        return typed_pushforward(call, push, with_value=self.with_value, again=self.again)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceForm(Form):
+    """The form of what finds out what depends on what (see `zygote_py.traced`)."""
+
+    def __str__(self) -> str:
+        return "dependence"
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The arguments as a tuple, and a tuple with a tuple of sets."""
+        return signature_of("args", "indices")
+
+    def typed(self, call: DerivedCall) -> TypedFunction:
+        """What finds out, for these types."""
+        from zygote_py.traced import typed_trace
+
+        return typed_trace(call)
 
 
 def push(f: Any, *, with_value: bool = True, again: bool = False) -> Any:
@@ -168,13 +190,25 @@ def push(f: Any, *, with_value: bool = True, again: bool = False) -> Any:
     raise NotImplementedError
 
 
-def _push_is_internal(f: Any, options: Any) -> Any:
+@functools.cache
+def applying(form: Form) -> Callable[..., Any]:
+    """What stands for a form in functions that are compiled here, `applying(form)(f)`; no function to call."""
+
+    def made(f: Any) -> Any:
+        raise NotImplementedError
+
+    made.__name__ = str(form)
+    numba_adapter.embed(made, _is_internal, form=lambda options: form)
+    return made
+
+
+def _is_internal(f: Any, options: Any) -> Any:
     raise NotImplementedError
 
 
 numba_adapter.embed(
     push,
-    _push_is_internal,
+    _is_internal,
     ("with_value", "again"),
     form=lambda options: PushForm(options.get("with_value", True), options.get("again", False)),
 )
