@@ -98,8 +98,9 @@ def _parser() -> argparse.ArgumentParser:
 def _show(options: argparse.Namespace) -> int:
     # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
     from zygote_py.adjoints.errors import DifferentiationError
-    from zygote_py.api import GradientFunction, gradient
+    from zygote_py.api import gradient
     from zygote_py.derivative_function import DerivativeFunction
+    from zygote_py.forms import GradientForm
     from zygote_py.ir.types import parse_types
 
     function = _load(options.function)
@@ -113,7 +114,8 @@ def _show(options: argparse.Namespace) -> int:
         if isinstance(function, DerivativeFunction) and options.wrt is None:
             derivative = function
         else:
-            primal = function.primal if isinstance(function, GradientFunction) else function
+            is_gradient = isinstance(function, DerivativeFunction) and isinstance(function.form, GradientForm)
+            primal = function.primal if is_gradient else function  # type: ignore[attr-defined]
             derivative = gradient(primal, wrt=_wrt(options.wrt))
         stages = {
             "primal": derivative.primal_ir,
