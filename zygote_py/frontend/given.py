@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
@@ -26,6 +25,7 @@ from zygote_py.adjoints.custom import Custom, Gradient, Input
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.inverses import Inverse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.program import Program, packed, parameters_of
 from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
 from zygote_py.given import Given, place_of, python_function
@@ -34,10 +34,7 @@ from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Loc, Opera
 from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, copied_type
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
-
-    Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
+Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
 
 
 def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
@@ -364,7 +361,7 @@ def _taken_apart(block: Block, value: Value, kind: Type) -> Iterator[Operand]:
 # ------------------------------------------------------------------------------------------------------ constants
 
 
-def stop(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+def stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """What `stop_gradient` gives: the same numbers, and copies of the arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter as Multiset
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from numba import types
 
@@ -21,8 +21,9 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import aliases, arrays, calls, choices, expressions, lists, objects, optional, values
 from zygote_py.frontend.cleanup import clean_up
+from zygote_py.frontend.emitter import Counter, Emitter, Iteration
 from zygote_py.frontend.graph import Graph
-from zygote_py.frontend.iteration import INT, Counter, Iteration, OverFlat, element_of, is_used_up
+from zygote_py.frontend.iteration import INT, element_of, is_used_up
 from zygote_py.frontend.program import Program, packed, parameters_of
 from zygote_py.frontend.renaming import is_parameter
 from zygote_py.frontend.values import Bundle, leaves_of, plain
@@ -40,8 +41,6 @@ from zygote_py.ir.core import (
     Raise,
     Return,
     Type,
-    Undef,
-    Value,
 )
 from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
@@ -62,11 +61,12 @@ class Advancing:
         self.holders: list[st.Variable] = []
 
 
-class Lowering:
+class Lowering(Emitter):
     """The state of making one function; `run` makes it."""
 
     def __init__(self, typed: st.TypedFunction, program: Program, hidden: Sequence[object] | None = None) -> None:
         """`hidden` is given for a routine: the keys of what it captures, in the order of its parameters."""
+        super().__init__(Block(), typed.loc)
         self.typed = typed
         self.program = program
         self._hidden_keys = hidden
@@ -78,11 +78,9 @@ class Lowering:
         )
         self.ssa = SSABuilder(self.function)
         self.static: dict[st.Variable, object] = {}  # of variables known while compiling, what they are
-        self.iterations: dict[st.Variable, tuple[Iteration | OverFlat, Counter | None]] = {}
-        self._iterators: dict[Iteration | OverFlat, tuple[Block, list[Block]]] = {}  # where made, where used up
+        self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
+        self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where made, where used up
         self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
-        self.block = Block()
-        self.loc: Loc = typed.loc
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._parameters: list[Bundle] = []
         self._single: dict[st.Variable, tuple[Block, Bundle]] = {}
@@ -96,8 +94,6 @@ class Lowering:
         self._loops: list[tuple[Phi, Counter, st.Label]] = []
         self._bodies: dict[st.Label, list[Advancing]] = {}
         self._declared: set[st.Variable] = set()
-        self._homes: dict[Operand, Block] = {}  # of the named constants
-        self._named: dict[tuple[Value, Type], Value] = {}  # named constants of another type
 
     def run(self) -> Function:
         """The function in SSA form."""
@@ -303,12 +299,12 @@ class Lowering:
                 for phi, leaf in zip(phis, leaves, strict=True):
                     phi.incoming[pred] = leaf
 
-    def make_iterator(self, target: st.Variable, over: Iteration | OverFlat) -> None:
+    def make_iterator(self, target: st.Variable, over: Iteration) -> None:
         """Note what a variable is that holds an iterator that no loop has begun to go over."""
         self.iterations[target] = over, None
         self._iterators[over] = self.block, []
 
-    def use_up(self, over: Iteration | OverFlat) -> None:
+    def use_up(self, over: Iteration) -> None:
         """Refuse a second loop over an iterator, of which the first leaves nothing."""
         if not is_used_up(over) or over not in self._iterators:
             return
@@ -327,7 +323,6 @@ class Lowering:
         if made is None:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
-        assert not isinstance(iteration, OverFlat)
         ending = self.graph.blocks[label].ending
         if counter is None or not isinstance(ending, st.Choose):
             raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
@@ -352,38 +347,9 @@ class Lowering:
 
     # -------------------------------------------------------------------------------- what expressions are made with
 
-    def refuse(self, message: str, hint: str, token: str = "") -> Exception:
-        """The error to raise for the statement at hand."""
-        return refuse(message, self.loc, hint, token)
-
     def parameter(self, index: int) -> Bundle:
         """The argument with this number."""
         return self._parameters[index]
-
-    def emit(
-        self,
-        op: Callable[..., object],
-        args: Sequence[Operand],
-        type: Type,
-        hint: str = "",
-        keywords: tuple[str, ...] = (),
-    ) -> Operand:
-        """Adds `op(*args)` to the block that is being filled."""
-        instr = Instr(op, tuple(args), type, hint, self.loc, keywords)
-        self.block.instrs.append(instr)
-        return instr
-
-    def take_apart(self, value: Value) -> Bundle:
-        """A value that may be a tuple, as its components."""
-        if not values.is_tuple(value.type):
-            return Bundle(value.type, (value,))
-        leaves: list[Operand] = []
-        for index, part in enumerate(components_of(value.type)):
-            if values.leaves_of(part):
-                item = self.emit(ops.getitem, (value, Const(index, INT)), plain(part))
-                assert isinstance(item, Value)
-                leaves += self.take_apart(item).leaves
-        return Bundle(value.type, tuple(leaves))
 
     def read(self, variable: st.Variable) -> Bundle:
         """What a variable holds here; if that may be `None`, the value that there must be."""
@@ -442,7 +408,7 @@ class Lowering:
         match operand:
             case Const(_, type_) if values.is_scalar(type_):
                 named = self.emit(ops.const, (operand,), type_, hint)
-                self._homes[named] = self.block
+                self.homes[named] = self.block
                 return named
             case Instr() | Phi() if operand.hint in ("", "c"):
                 operand.hint = hint
@@ -465,38 +431,6 @@ class Lowering:
         if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
             return Bundle(type, (self.cast(bundle.leaves[0], type),), bundle.static)
         return Bundle(type, bundle.leaves, bundle.static)
-
-    def cast(self, operand: Operand, type: Type) -> Operand:
-        """A number as one of another type; anything else as it is."""
-        type, own = plain(type), plain(operand.type)
-        if own == type:
-            return operand
-        if not values.is_scalar(type) or not values.is_scalar(own):
-            return operand
-        match operand:
-            case Const(value, _):
-                return values.constant(value, type)
-            case Undef():
-                return Undef(type)
-            case Instr(op=ops.const):
-                return self._recast(operand, type)
-        if isinstance(type, types.Boolean):
-            return self.emit(operator.ne, (operand, values.constant(0, own)), type)
-        if isinstance(own, types.Boolean):  # Numba has no `float(bool)`
-            return self.emit(ops.select, (operand, values.constant(1, type), values.constant(0, type)), type)
-        return self.emit(values.cast_op(own, type), (operand,), type)
-
-    def _recast(self, named: Instr, type: Type) -> Operand:
-        """The named constant as one of another type, standing beside it."""
-        key = named, type
-        if key not in self._named:
-            (literal,) = named.args
-            assert isinstance(literal, Const)
-            made = Instr(ops.const, (values.constant(literal.value, type),), type, named.hint, named.loc)
-            block = self._homes[named]
-            block.instrs.insert(block.instrs.index(named) + 1, made)
-            self._named[key] = made
-        return self._named[key]
 
 
 def comes_to(start: Block, target: Block, without: Block) -> bool:

@@ -11,19 +11,15 @@ refused then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from numba import types
 
 from zygote_py.frontend import values
 from zygote_py.frontend.checks import check_last_axis
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.values import Bundle, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Operand, Type
 from zygote_py.ir.types import itemsize
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
 
 _TOKEN = "view"
 
@@ -33,7 +29,7 @@ def can_be_viewed(type_: Type) -> bool:
     return isinstance(plain(type_), types.Array) or values.is_scalar(plain(type_))
 
 
-def view(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+def view(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """`value.view(dtype)`, of this type."""
     source, wanted = plain(value.type), plain(type_)
     (operand,) = value.leaves
@@ -47,7 +43,7 @@ def view(at: Lowering, value: Bundle, type_: Type) -> Bundle:
     return Bundle(wanted, (at.emit(ops.view, (operand,), wanted),))
 
 
-def _check_layout(at: Lowering, operand: Operand, source: types.Array) -> None:
+def _check_layout(at: Emitter, operand: Operand, source: types.Array) -> None:
     """Refuse what Numba and NumPy do not agree on, where the elements are of another size."""
     if source.ndim == 0:
         message = "a view of an array without axes as a type of another size is not supported"
