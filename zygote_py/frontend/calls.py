@@ -39,6 +39,7 @@ from zygote_py.frontend.iteration import (
     over_elements,
 )
 from zygote_py.frontend.keywords import by_position
+from zygote_py.frontend.trees import join, split
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops, special
 from zygote_py.ir.core import Const, Foreign, Operand, Type
@@ -280,22 +281,23 @@ def _instruction(
     if kind := values.unsupported(type_):
         raise at.refuse(f"`{name}` gives {kind}, which is not supported", "use numbers, arrays and tuples", name)
     value = at.emit(callee, operands, plain(type_), keywords=tuple(keywords))
-    return at.take_apart(value)
+    return split(at, value, value.type)
 
 
 def whole(at: Emitter, bundle: Bundle, callee: object) -> Operand:
     """An argument of `callee`, or a result, as one operand, tuples put together again."""
-    if values.is_tuple(bundle.type):
-        parts = [whole(at, part, callee) for part in components(bundle)]
-        return at.emit(ops.pack, parts, plain(bundle.type))
-    if isinstance(bundle.type, types.DType | types.NumberClass):
-        dtype = numba_adapter.object_of(bundle.type)
-        return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, bundle.type)
-    if len(bundle.leaves) != 1:
-        raise at.refuse(
-            f"this argument of `{_name(callee)}` is not supported", "pass numbers and arrays", _name(callee)
-        )
-    return bundle.leaves[0]
+
+    def leaf(part: Bundle) -> Operand:
+        if isinstance(part.type, types.DType | types.NumberClass):
+            dtype = numba_adapter.object_of(part.type)
+            return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, part.type)
+        if len(part.leaves) != 1:
+            raise at.refuse(
+                f"this argument of `{_name(callee)}` is not supported", "pass numbers and arrays", _name(callee)
+            )
+        return part.leaves[0]
+
+    return join(at, bundle, leaf)
 
 
 def _method(at: Emitter, method: Method) -> Callable[..., object]:

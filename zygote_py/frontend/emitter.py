@@ -23,7 +23,6 @@ from zygote_py.frontend.values import Bundle, plain
 from zygote_py.ir import ops
 from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Undef, Value
-from zygote_py.ir.types import components_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,17 +102,6 @@ class Emitter(Builder):
     ) -> Instr:
         """Add `op(*args)` to the block that is being filled."""
         return self.call(op, *args, type=type, hint=hint, keywords=keywords)
-
-    def take_apart(self, value: Value) -> Bundle:
-        """Take a value that may be a tuple apart into its components."""
-        if not values.is_tuple(value.type):
-            return Bundle(value.type, (value,))
-        leaves: list[Operand] = []
-        for index, part in enumerate(components_of(value.type)):
-            if values.leaves_of(part):
-                item = self.emit(ops.getitem, (value, Const(index, types.int64)), plain(part))
-                leaves += self.take_apart(item).leaves
-        return Bundle(value.type, tuple(leaves))
 
     def cast(self, operand: Operand, type: Type) -> Operand:
         """Convert a number to another type; anything else stays as it is."""

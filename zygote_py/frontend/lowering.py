@@ -23,9 +23,10 @@ from zygote_py.frontend import aliases, arrays, calls, choices, expressions, lis
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.emitter import Counter, Emitter, Iteration
 from zygote_py.frontend.graph import Graph
-from zygote_py.frontend.iteration import INT, element_of, is_used_up
-from zygote_py.frontend.program import Program, packed, parameters_of
+from zygote_py.frontend.iteration import element_of, is_used_up
+from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import is_parameter
+from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
@@ -150,7 +151,7 @@ class Lowering(Emitter):
             param = Param(values.structure(type_), name, self.typed.loc)
             self.function.params.append(param)
             if leaves_of(type_):
-                self._parameters.append(Bundle(plain(type_), self.take_apart(param).leaves))
+                self._parameters.append(Bundle(plain(type_), split(self, param, param.type).leaves))
             else:
                 self._parameters.append(Bundle(type_, (), numba_adapter.object_of(type_)))
 
@@ -221,35 +222,17 @@ class Lowering(Emitter):
                 if self._hidden_keys is None:
                     self.block.terminator = Return((calls.whole(self, result, "return"),))
                 else:
-                    self.block.terminator = Return((self._flat(result),))
+                    self.block.terminator = Return((flatten(self, result),))
             case st.Fail(exception, args):
                 self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
             case _:
                 pass
 
-    def _flat(self, result: Bundle) -> Operand:
-        """What a routine returns: nothing, the one number or array of the result, or a tuple of them."""
-        match result.leaves:
-            case ():
-                return Const(None, types.none)
-            case (leaf,):
-                return leaf
-            case leaves:
-                return self.emit(ops.pack, leaves, packed(leaves_of(result.type)))
-
     def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
         """The call of a routine."""
         operands = [leaf for arg in expression.args for leaf in self.read_whole(arg).leaves]
-        leaves = leaves_of(type_)
-        value = self.emit(self.program.routine(expression.function), operands, packed(leaves))
-        if len(leaves) < 2:
-            return Bundle(type_, (value,) if leaves else ())
-        none = Const(None, types.none)
-        parts = (
-            none if plain(leaf) == types.none else self.emit(ops.getitem, (value, Const(n, INT)), plain(leaf))
-            for n, leaf in enumerate(leaves)
-        )
-        return Bundle(type_, tuple(parts))
+        routine = self.program.routine(expression.function)
+        return unflatten(self, self.emit(routine, operands, flat_type(leaves_of(type_))), type_)
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):
