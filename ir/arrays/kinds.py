@@ -20,6 +20,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
+from zygote_py.ir.types import is_scalar
 
 BINARY: frozenset[ops.Op] = frozenset(
     {operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow}
@@ -55,11 +56,6 @@ class Kind(enum.Enum):
     REDUCE = "reduce"
     REDUCE_AXES = "reduce axes"
     POSITIONS = "positions"
-
-
-def is_scalar(type: Type) -> bool:
-    """Whether this is a number or a truth value."""
-    return isinstance(type, types.Number | types.Boolean)
 
 
 def is_numeric(type: Type) -> bool:

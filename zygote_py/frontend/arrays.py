@@ -27,7 +27,7 @@ from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
 from zygote_py.ir.memory import is_view
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, is_scalar
 
 _IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
 
@@ -166,7 +166,7 @@ def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
         operand = number(at, value)
         return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
     parts = [number(at, part) for part in components(value)]
-    if len(parts) < 2 or not all(values.is_scalar(part.type) for part in parts):
+    if len(parts) < 2 or not all(is_scalar(part.type) for part in parts):
         raise at.refuse("storing this tuple in an array is not supported", "store its components one by one", "=")
     made = at.emit(ops.record, (Const(len(parts), INT),), types.Array(dtype, 1, "C"))
     for place, part in enumerate(parts):

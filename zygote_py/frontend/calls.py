@@ -44,7 +44,7 @@ from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops, special
 from zygote_py.ir.core import Const, Foreign, Operand, Type
 from zygote_py.ir.special import Special
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, is_scalar
 
 _CASTS = frozenset({float, int, complex, *(getattr(np, str(t)) for t in types.number_domain)})
 _METHODS_OF = {types.Array: np.ndarray, types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64}
@@ -97,9 +97,9 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return Bundle(type_, (), numba_adapter.object_of(type_))
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
-    if isinstance(callee, Method) and lists.is_list(callee.value.type):
+    if isinstance(callee, Method) and values.is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
-    if lists.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
+    if values.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
         return empty
     if callee is numba.literal_unroll:
         return args[0]
@@ -136,7 +136,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
 def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
     """The function of SciPy that is called, by a pointer or by its name."""
     found = special.of_pointer(callee)
-    if found is None and special.is_of_scipy(callee) and all(values.is_scalar(plain(arg.type)) for arg in args):
+    if found is None and special.is_of_scipy(callee) and all(is_scalar(plain(arg.type)) for arg in args):
         found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
     return found
 
@@ -166,23 +166,23 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
         return None
     if values.is_tuple(first.type):
         return _of_tuple(at, callee, args, type_)
-    if callee is bool and values.is_scalar(plain(first.type)):
+    if callee is bool and is_scalar(plain(first.type)):
         return Bundle(own, (at.cast(first.leaves[0], types.boolean),))
     if callee is bool and isinstance(first.type, types.NoneType):
         return Bundle(own, (Const(False, types.boolean),))
-    if callee in _CASTS and len(args) == 1 and values.is_scalar(plain(first.type)):
+    if callee in _CASTS and len(args) == 1 and is_scalar(plain(first.type)):
         return Bundle(own, (at.cast(first.leaves[0], own),))
     if callee is len and isinstance(plain(first.type), types.Array):
         return Bundle(own, (dim(at, first.leaves[0], 0),))
-    if callee is len and lists.is_list(first.type):
+    if callee is len and values.is_list(first.type):
         return Bundle(own, (lists.length(at, first),))
-    if callee is bool and lists.is_list(first.type):
+    if callee is bool and values.is_list(first.type):
         return Bundle(own, (lists.truth(at, first),))
     if callee is len and first.type in values.RANGES:
         return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
-    if callee in (min, max) and len(args) > 1 and values.is_scalar(own):
+    if callee in (min, max) and len(args) > 1 and is_scalar(own):
         return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))
-    if callee is np.where and len(args) == 3 and values.is_scalar(own):
+    if callee is np.where and len(args) == 3 and is_scalar(own):
         condition = at.cast(args[0].leaves[0], types.boolean)
         then, orelse = (at.cast(arg.leaves[0], own) for arg in args[1:])
         return Bundle(own, (at.emit(ops.select, (condition, then, orelse), own),))
@@ -213,7 +213,7 @@ def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Ty
             match statement:
                 case st.Assign(target, st.Call(callee, types=argument_types)):
                     number = numba_adapter.object_of(types_[callee]) is np.where
-                    if number and all(values.is_scalar(plain(each)) for each in argument_types):
+                    if number and all(is_scalar(plain(each)) for each in argument_types):
                         pending.append(target)
                 case st.Assign(target, st.Copy(source)):
                     users.setdefault(source, []).append(target)

@@ -17,10 +17,10 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT
-from zygote_py.frontend.values import Bundle, components, is_scalar, leaves_of, plain
+from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type, zero
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, is_scalar
 
 
 def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:

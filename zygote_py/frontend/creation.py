@@ -25,6 +25,7 @@ from zygote_py.frontend.iteration import INT, product, shape_of
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.types import is_scalar
 
 Form = Callable[[Emitter, dict[str, Bundle], Type], "Bundle | None"]
 
@@ -92,7 +93,7 @@ def lengths(at: Emitter, shape: Bundle) -> list[Operand]:
 
 
 def _made(at: Emitter, op: ops.Op, shape: Sequence[Operand], type_: Type) -> Bundle | None:
-    if not isinstance(type_, types.Array) or not values.is_scalar(type_.dtype):
+    if not isinstance(type_, types.Array) or not is_scalar(type_.dtype):
         return None
     return Bundle(type_, (at.emit(op, shape, type_),))
 
@@ -150,7 +151,7 @@ def _copy(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"]
     if not is_array(array.type):
         return _array(at, given, type_)
-    if not values.is_scalar(plain(array.type).dtype):  # type: ignore[attr-defined]
+    if not is_scalar(plain(array.type).dtype):  # type: ignore[attr-defined]
         return None
     return Bundle(type_, (at.emit(np.copy, array.leaves, type_),))
 
@@ -191,7 +192,7 @@ def _contiguous(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | 
     array = given["array"]
     own = plain(array.type)
     assert isinstance(type_, types.Array)
-    if values.is_scalar(own):
+    if is_scalar(own):
         alone = _array(at, given, types.Array(own, 0, "C"))
         return None if alone is None else _contiguous(at, {"array": alone}, type_)
     if not isinstance(own, types.Array):
@@ -230,7 +231,7 @@ def _array(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
 
 def _is_regular(items: Bundle, shape: list[int]) -> bool:
     if not shape:
-        return values.is_scalar(plain(items.type))
+        return is_scalar(plain(items.type))
     parts = components(items) if values.is_tuple(items.type) else ()
     return len(parts) == shape[0] and all(_is_regular(part, shape[1:]) for part in parts)
 
@@ -263,7 +264,7 @@ def transpose(at: Emitter, array: Operand, type_: Type, axes: Bundle | None = No
 
 def _expand_dims(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array, axis = given["array"], given["axis"]
-    if not is_array(array.type) or not values.is_scalar(plain(axis.type)):
+    if not is_array(array.type) or not is_scalar(plain(axis.type)):
         return None
     return Bundle(type_, (at.emit(np.expand_dims, (*array.leaves, at.cast(axis.leaves[0], INT)), type_),))
 

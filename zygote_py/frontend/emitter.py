@@ -23,6 +23,7 @@ from zygote_py.frontend.values import Bundle, plain
 from zygote_py.ir import ops
 from zygote_py.ir.builder import Builder
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Undef, Value
+from zygote_py.ir.types import is_scalar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +107,7 @@ class Emitter(Builder):
     def cast(self, operand: Operand, type: Type) -> Operand:
         """Convert a number to another type; anything else stays as it is."""
         type, own = plain(type), plain(operand.type)
-        if own == type or not values.is_scalar(type) or not values.is_scalar(own):
+        if own == type or not is_scalar(type) or not is_scalar(own):
             return operand
         match operand:
             case Const(value, _):

@@ -25,7 +25,7 @@ from zygote_py.frontend.iteration import INT, OverFlat, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
-from zygote_py.ir.types import itemsize
+from zygote_py.ir.types import is_scalar, itemsize
 
 _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
@@ -126,8 +126,8 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
-    if expression.op in _OF_ONE_TYPE and values.is_scalar(own := plain(type_)):  # what `np.where` gave was not cast
-        operands = [at.cast(each, own) if values.is_scalar(each.type) else each for each in operands]
+    if expression.op in _OF_ONE_TYPE and is_scalar(own := plain(type_)):  # what `np.where` gave was not cast
+        operands = [at.cast(each, own) if is_scalar(each.type) else each for each in operands]
     if expression.inplace and arrays.is_array(args[0].type):
         return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
     return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
@@ -139,9 +139,9 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
         none = [isinstance(plain(operand.type), types.NoneType) for operand in operands]
         if any(none):
             return Const(all(none) == (op is operator.is_), types.boolean)
-    if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and values.is_scalar(operands[0].type):
+    if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and is_scalar(operands[0].type):
         return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
-    if op is operator.pos and operands[0].type == type_ and values.is_scalar(type_):
+    if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
         return operands[0]
     return at.emit(op, operands, type_, "c" if op in _COMPARISONS or op is operator.not_ else "")
 
@@ -181,7 +181,7 @@ def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
 
 def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
     """A comparison of two numbers, as numbers of one type, or of other values."""
-    if values.is_scalar(left.type) and values.is_scalar(right.type):
+    if is_scalar(left.type) and is_scalar(right.type):
         kinds = ((types.Complex, types.complex128), (types.Float, types.float64))
         both = (left.type, right.type)
         common = next((to for kind, to in kinds if any(isinstance(own, kind) for own in both)), INT)
@@ -275,7 +275,7 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
         return values.constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
         return Bundle(type_, values.undefined(type_))
-    if lists.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
+    if values.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
         at_index = values.literal(expression.static, at.loc) if expression.index is None else None
         index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
         return lists.item(at, value, index)
@@ -310,7 +310,7 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
 def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     if values.is_tuple(value.type):
         return value
-    if lists.is_list(value.type):
+    if values.is_list(value.type):
         return lists.unpack(at, value, type_)
     if not arrays.is_array(value.type):
         raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")

@@ -23,6 +23,7 @@ from numba import types
 
 from zygote_py import statements as st
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 
 
@@ -83,12 +84,7 @@ class Graph:
                 self.blocks[label] = st.TypedBlock(block.statements, ending, block.loc)
 
     def _remove_unreachable(self) -> None:
-        entry = next(iter(self.blocks))
-        seen, pending = {entry}, [entry]
-        while pending:
-            new = [successor for successor in self.successors(pending.pop()) if successor not in seen]
-            seen.update(new)
-            pending += new
+        seen = set(reach([next(iter(self.blocks))], self.successors))
         self.blocks = {label: block for label, block in self.blocks.items() if label in seen}
 
     def _join_split_headers(self) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py import statements as st
-from zygote_py.frontend import values
+from zygote_py.adjoints.kinds import element_of
 from zygote_py.frontend.checks import check_count
 from zygote_py.frontend.emitter import Emitter, Iteration
 from zygote_py.frontend.iteration import INT, OverCheckpointed, OverEnumerate, OverZip
@@ -31,8 +31,6 @@ from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.types import components_of
-
-is_list = values.is_list
 
 
 def build(at: Emitter, items: list[Bundle], type_: Type) -> Bundle:
@@ -135,7 +133,7 @@ def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
 
 def element(value: Bundle) -> Type:
     """The type of the elements of a list."""
-    return values.elements_of_list(plain(value.type))
+    return element_of(plain(value.type))
 
 
 def _parts(value: Bundle) -> tuple[Type, ...]:

@@ -43,12 +43,13 @@ from zygote_py.ir.core import (
     Return,
     Type,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
 from zygote_py.ir.python_text import identifier
 from zygote_py.ir.ssa import SSABuilder
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, is_scalar
 
 
 class Advancing:
@@ -389,7 +390,7 @@ class Lowering(Emitter):
 
     def _name(self, operand: Operand, hint: str) -> Operand:
         match operand:
-            case Const(_, type_) if values.is_scalar(type_):
+            case Const(_, type_) if is_scalar(type_):
                 named = self.emit(ops.const, (operand,), type_, hint)
                 self.homes[named] = self.block
                 return named
@@ -418,15 +419,7 @@ class Lowering(Emitter):
 
 def comes_to(start: Block, target: Block, without: Block) -> bool:
     """Whether control may come from the end of a block to another one, not by way of a third."""
-    pending, seen = list(start.successors), {without}
-    while pending:
-        block = pending.pop()
-        if block not in seen:
-            if block is target:
-                return True
-            seen.add(block)
-            pending += block.successors
-    return False
+    return target in reach(start.successors, lambda block: block.successors, (without,))
 
 
 def _function_name(name: str) -> str:

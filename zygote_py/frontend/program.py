@@ -24,6 +24,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend.renaming import divisions
 from zygote_py.frontend.values import leaves_of
 from zygote_py.ir.core import Routine, Type
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.python_text import identifier
 
 # What the copies of a function that is called in several places may have together, in statements of Numba's: some four
@@ -117,13 +118,7 @@ class Program:
 
     def _with_callees(self, functions: Iterable[st.TypedFunction]) -> set[st.TypedFunction]:
         """Functions with those that they call."""
-        found = set(functions)
-        pending = list(found)
-        while pending:
-            new = [callee for callee in self._calls.get(pending.pop(), ()) if callee not in found]
-            found.update(new)
-            pending += new
-        return found
+        return set(reach(functions, lambda function: self._calls.get(function, ())))
 
     def _choose(self, root: st.TypedFunction, caught: Collection[st.TypedFunction]) -> None:
         """Choose the routines; what is called in a `try` is none if it can be inlined, so that it may raise."""
@@ -187,13 +182,7 @@ class Program:
 
     def _inlined_into(self, function: st.TypedFunction) -> set[st.TypedFunction]:
         """A function and those that may be inlined into it."""
-        found = {function}
-        pending = [function]
-        while pending:
-            new = [each for each in self._calls[pending.pop()] if each not in found and each not in self._chosen]
-            found.update(new)
-            pending += new
-        return found
+        return {function, *reach(self._calls[function], self._calls.__getitem__, self._chosen)}
 
 
 def _of_numpy(options: Mapping[str, object]) -> set[object]:
