@@ -150,13 +150,7 @@ class Graph:
 
     def _rename_source(self, target: st.Label, old: st.Label, new: st.Label) -> None:
         """Make the merges of `target` name `new` as where they come from, not `old`."""
-        statements: list[st.Statement] = []
-        for statement in self._body(target):
-            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
-                renamed = tuple((new if label == old else label, var) for label, var in statement.value.incoming)
-                statement = st.Assign(statement.target, st.Merge(renamed), statement.loc)
-            statements.append(statement)
-        self.blocks[target] = _replace(self.blocks[target], statements=statements)
+        self.blocks[target] = st.map_merges(self.blocks[target], {old: new})
 
     def _insert(self, target: st.Label, sources: list[st.Label], after: st.Label) -> st.Label:
         """A new block on the edges from `sources` to `target`."""

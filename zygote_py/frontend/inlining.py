@@ -29,7 +29,7 @@ from zygote_py.frontend import given
 from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed, with_divisions_of_numpy
+from zygote_py.frontend.renaming import moved, parameter, renamed, with_divisions_of_numpy
 from zygote_py.frontend.values import is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
@@ -97,10 +97,12 @@ class _Inliner:
         if not self._calls and not any(isinstance(block.ending, st.Try) for block in self._typed.blocks.values()):
             return self._typed
         # Control now comes to the successors of a block from the last of those that it was split into.
-        blocks = {label: map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()}
+        blocks = {
+            label: st.map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()
+        }
         if self._handlers:
             blocks, lasts = guard(blocks, self._handlers, self._types, self._typed.options)
-            blocks = {label: map_merges(block, lasts) for label, block in blocks.items()}
+            blocks = {label: st.map_merges(block, lasts) for label, block in blocks.items()}
         return dataclasses.replace(
             self._typed,
             parameters=tuple(self._parameters),
@@ -415,7 +417,7 @@ class _Inliner:
         prefix: str,
     ) -> st.TypedBlock:
         """A block of the callee as one of the caller."""
-        block = map_merges(block, labels)
+        block = st.map_merges(block, labels)
         statements, ending = block.statements, block.ending
         match ending:
             case st.GoTo(target, loc):
