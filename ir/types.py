@@ -71,6 +71,11 @@ def type_text(t: Type) -> str:
             return f"<{t}>"
 
 
+def is_scalar(type: Type) -> bool:
+    """Whether this is a number or a truth value."""
+    return isinstance(type, types.Number | types.Boolean)
+
+
 def components_of(type: Any) -> tuple[Type, ...]:
     """The types of the components of a tuple type."""
     return tuple(type.types)

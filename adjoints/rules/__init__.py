@@ -18,9 +18,9 @@ from zygote_py.adjoints.rules.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.expand import expand, push_forward
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
 from zygote_py.adjoints.rules.scipy_special import rule_of
-from zygote_py.ir.arrays.kinds import is_scalar
 from zygote_py.ir.core import Instr
 from zygote_py.ir.special import Special
+from zygote_py.ir.types import is_scalar
 
 __all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]
 

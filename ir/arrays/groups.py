@@ -28,7 +28,6 @@ from zygote_py.ir.arrays.kinds import (
     in_fortran_order,
     is_elementwise,
     is_numeric,
-    is_scalar,
     ndim,
     reduced_axes,
 )
@@ -36,6 +35,7 @@ from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.memory import Memory, Order
+from zygote_py.ir.types import is_scalar
 
 _FAR = 12  # how many groups further on a group is looked for that another may be joined with
 

@@ -19,6 +19,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
 from zygote_py.ir.ops import Family
+from zygote_py.ir.types import is_scalar
 
 
 class Kind(enum.Enum):
@@ -32,11 +33,6 @@ class Kind(enum.Enum):
     REDUCE = "reduce"
     REDUCE_AXES = "reduce axes"
     POSITIONS = "positions"
-
-
-def is_scalar(type: Type) -> bool:
-    """Whether this is a number or a truth value."""
-    return isinstance(type, types.Number | types.Boolean)
 
 
 def is_numeric(type: Type) -> bool:

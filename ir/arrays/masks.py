@@ -16,12 +16,13 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, is_scalar, ndim
+from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, ndim
 from zygote_py.ir.arrays.loops import INDEX, Nest
 from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.memory import Memory, Order
+from zygote_py.ir.types import is_scalar
 
 _PLACES = types.Array(INDEX, 1, "C")
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from numba import types
 
@@ -22,15 +21,13 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import lists, values
 from zygote_py.frontend.checks import check_count, check_filled
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
 from zygote_py.ir.memory import is_view
-from zygote_py.ir.types import components_of
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
+from zygote_py.ir.types import components_of, is_scalar
 
 _IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
 
@@ -40,14 +37,14 @@ def is_array(type: Type) -> bool:
     return isinstance(plain(type), types.Array)
 
 
-def index_of(at: Lowering, index: Bundle) -> list[Operand]:
+def index_of(at: Emitter, index: Bundle) -> list[Operand]:
     """The operands of an index, tuples taken apart."""
     if values.is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
     return [_index(at, operand) for operand in index.leaves]
 
 
-def static_index(at: Lowering, index: object) -> list[Operand]:
+def static_index(at: Emitter, index: object) -> list[Operand]:
     """The operands of an index that is a constant."""
     match index:
         case tuple():
@@ -61,7 +58,7 @@ def static_index(at: Lowering, index: object) -> list[Operand]:
             return [values.literal(index, at.loc)]
 
 
-def _index(at: Lowering, operand: Operand) -> Operand:
+def _index(at: Emitter, operand: Operand) -> Operand:
     match operand:
         case Const(slice() as bounds, _):
             (made,) = static_index(at, bounds)
@@ -72,7 +69,7 @@ def _index(at: Lowering, operand: Operand) -> Operand:
             return operand
 
 
-def item(at: Lowering, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
+def item(at: Emitter, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
     """`array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
     if not isinstance(type_, types.Array):
         index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
@@ -82,7 +79,7 @@ def item(at: Lowering, array: Operand, index: Sequence[Operand], type_: Type) ->
     return at.emit(ops.getitem, (array, *index), type_)
 
 
-def _check_index(at: Lowering, index: Sequence[Operand]) -> None:
+def _check_index(at: Emitter, index: Sequence[Operand]) -> None:
     if any(isinstance(operand.type, types.Array) and operand.type.ndim > 1 for operand in index):
         message = "an array of more than one dimension as an index is not supported"
         raise at.refuse(message, "use one-dimensional arrays, or loop over the elements", "[")
@@ -103,7 +100,7 @@ def flat_of(value: Bundle) -> Operand | None:
     return array  # type: ignore[no-any-return]
 
 
-def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[Operand]:
+def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Operand]:
     """The indices of the element of an array with a number in C order."""
     if len(index) != 1 or not isinstance(index[0].type, types.Integer):
         raise at.refuse("this index of `flat` is not supported", "use an integer", "[")
@@ -114,7 +111,7 @@ def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[O
     return list(unravel(at.emit(ops.select, (negative, from_end, k), INT), lengths, at))
 
 
-def store(at: Lowering, statement: st.Store) -> None:
+def store(at: Emitter, statement: st.Store) -> None:
     """`target[index] = value`"""
     target = at.read(statement.target)
     if values.is_list(target.type):
@@ -141,7 +138,7 @@ def store(at: Lowering, statement: st.Store) -> None:
         fill(at, item(at, array, index, found), value)
 
 
-def fill(at: Lowering, array: Operand, value: Bundle) -> None:
+def fill(at: Emitter, array: Operand, value: Bundle) -> None:
     """`array[...] = value`"""
     assert isinstance(array.type, types.Array)
     if not array.type.mutable:
@@ -153,7 +150,7 @@ def fill(at: Lowering, array: Operand, value: Bundle) -> None:
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
 
 
-def number(at: Lowering, value: Bundle) -> Operand:
+def number(at: Emitter, value: Bundle) -> Operand:
     """A number; that of an array without dimensions."""
     if values.is_tuple(value.type) or len(value.leaves) != 1:
         raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
@@ -163,13 +160,13 @@ def number(at: Lowering, value: Bundle) -> Operand:
     return operand
 
 
-def _stored(at: Lowering, value: Bundle, dtype: Type) -> Operand:
+def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
     """What is stored to many elements: an array as it is, a number as one of the elements' type."""
     if not values.is_tuple(value.type):
         operand = number(at, value)
         return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
     parts = [number(at, part) for part in components(value)]
-    if len(parts) < 2 or not all(values.is_scalar(part.type) for part in parts):
+    if len(parts) < 2 or not all(is_scalar(part.type) for part in parts):
         raise at.refuse("storing this tuple in an array is not supported", "store its components one by one", "=")
     made = at.emit(ops.record, (Const(len(parts), INT),), types.Array(dtype, 1, "C"))
     for place, part in enumerate(parts):
@@ -193,7 +190,7 @@ def _is_same_index(one: Operand, other: Operand) -> bool:
     return one == other
 
 
-def unpack(at: Lowering, array: Operand, type_: Type) -> Bundle:
+def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
     """The elements of an array, of which there must be as many as `type_` has components."""
     parts = components_of(type_)
     at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
@@ -201,7 +198,7 @@ def unpack(at: Lowering, array: Operand, type_: Type) -> Bundle:
     return Bundle(type_, tuple(items))
 
 
-def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> Operand:
+def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Operand:
     """`array op= other`; gives the array."""
     array = operands[0]
     assert isinstance(array.type, types.Array)
@@ -214,7 +211,7 @@ def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> O
     return array
 
 
-def check_overlap(at: Lowering, array: Operand, operands: Sequence[Operand]) -> None:
+def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> None:
     """Refuse `x += x[0]`, of which Numba reads elements that it has written already; NumPy does not."""
     base, steps = _viewed(array)
     for operand in operands:

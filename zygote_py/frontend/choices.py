@@ -10,23 +10,20 @@ from __future__ import annotations
 
 import builtins
 import operator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT
-from zygote_py.frontend.values import Bundle, components, is_scalar, leaves_of, plain
+from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type, zero
-from zygote_py.ir.types import components_of
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
+from zygote_py.ir.types import components_of, is_scalar
 
 
-def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """A function as one of several, among which it is; or one of several as one of more."""
     _, *functions = components_of(type_)
     if not numba_adapter.is_choice(value.type):
@@ -48,7 +45,7 @@ def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
     return Bundle(type_, tuple(leaves))
 
 
-def nothing(at: Lowering, leaf: Type) -> Operand:
+def nothing(at: Emitter, leaf: Type) -> Operand:
     """What stands for a value of this type where there is none."""
     own = plain(leaf)
     if isinstance(own, types.NoneType):
@@ -63,7 +60,7 @@ def nothing(at: Lowering, leaf: Type) -> Operand:
     )
 
 
-def empty_array(at: Lowering, type_: types.Array) -> Operand:
+def empty_array(at: Emitter, type_: types.Array) -> Operand:
     """An array without elements."""
     empty = at.emit(ops.zeros, (Const(0, INT),) * type_.ndim, types.Array(type_.dtype, type_.ndim, "C"))
     if type_.layout == "C":

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
@@ -26,18 +24,18 @@ from zygote_py.adjoints.custom import Custom, Gradient, Input
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.inverses import Inverse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
-from zygote_py.frontend.program import Program, packed, parameters_of
-from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
+from zygote_py.frontend.emitter import Emitter
+from zygote_py.frontend.program import Program
+from zygote_py.frontend.trees import flatten, join, parameters_of, split
+from zygote_py.frontend.values import Bundle, components, is_tuple, leaves_of, plain
 from zygote_py.given import Given, place_of, python_function
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Loc, Operand, Param, Return, Routine, Type, Value
+from zygote_py.ir.builder import NONE, Builder
+from zygote_py.ir.core import Block, Const, Foreign, Function, Loc, Operand, Param, Return, Routine, Type
 from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, copied_type
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
-
-    Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
+Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
 
 
 def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
@@ -266,24 +264,20 @@ def _misfit(item: Type, kind: Type) -> str:
 def _identity(typed: st.TypedFunction, program: Program) -> Function:
     """A function that gives its first parameter, an array as a copy."""
     params, _ = _parameters(typed, program)
-    block = Block(typed.loc)
-    value: Operand = params[0]
-    if isinstance(value.type, types.Array):
-        value = Instr(np.copy, (value,), copied_type(value.type), "y", typed.loc)
-        block.instrs.append(value)
-    block.terminator = Return((value,))
-    return Function(_name(typed), params, [block], kind="primal", loc=typed.loc, options=typed.options)
+    b = Builder(Block(typed.loc), typed.loc)
+    value = params[0]
+    return _returning(b, b.copy(value, "y") if isinstance(value.type, types.Array) else value, typed, params)
 
 
 def _call(typed: st.TypedFunction, program: Program) -> Function:
     """A function that calls another as it is."""
     parts = typed.given
     assert parts is not None
-    params, bundles = _parameters(typed, program)
-    block = Block(typed.loc)
+    params, arguments = _parameters(typed, program)
+    b = Builder(Block(typed.loc), typed.loc)
     args = [
-        _whole(block, kind, leaves, typed)
-        for kind, leaves in numba_adapter.spread(parts.given, bundles, lambda bundle: _components(*bundle))
+        join(b, each, lambda leaf: _operand(leaf, typed))
+        for each in numba_adapter.spread(parts.given, arguments, components)
     ]
     target = parts.given.target if numba_adapter.jit_is_disabled() else parts.foreign
     op = target if _is_known(target) else Foreign(target, _name(typed))
@@ -294,17 +288,14 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
             typed.loc,
             "call a Python function that returns a value everywhere",
         )
-    value = Instr(op, tuple(args), result, "y", typed.loc)
-    block.instrs.append(value)
-    leaves = list(_taken_apart(block, value, result)) if leaves_of(result) else []
-    if isinstance(result, types.NoneType):
-        leaves = []
-    whole: Operand = leaves[0] if leaves else Const(None, types.none)
-    if len(leaves) > 1:
-        whole = Instr(ops.pack, tuple(leaves), packed(leaves_of(result)))
-        block.instrs.append(whole)
-    block.terminator = Return((whole,))
-    return Function(_name(typed), params, [block], kind="primal", loc=typed.loc, options=typed.options)
+    value = b.call(op, *args, type=result, hint="y")
+    whole = NONE if isinstance(result, types.NoneType) else flatten(b, split(b, value, result))
+    return _returning(b, whole, typed, params)
+
+
+def _returning(b: Builder, value: Operand, typed: st.TypedFunction, params: list[Param]) -> Function:
+    b.block.terminator = Return((value,))
+    return Function(_name(typed), params, [b.block], kind="primal", loc=typed.loc, options=typed.options)
 
 
 def _is_known(target: object) -> bool:
@@ -318,54 +309,31 @@ def _name(typed: st.TypedFunction) -> str:
     return identifier(typed.name, "function")
 
 
-def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[tuple[Type, list[Param]]]]:
-    """The parameters of the routine, and those for each argument."""
+def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[Bundle]]:
+    """The parameters of the routine, and the arguments that those before what is captured make up."""
     kinds = typed.parameter_types[: typed.argument_count]
-    made = [(kind, parameters_of(name, kind, typed.loc)) for name, kind in zip(typed.parameters, kinds, strict=False)]
-    hidden = [
-        param for capture, kind in program.hidden(typed) for param in parameters_of(capture.name, kind, typed.loc)
-    ]
-    return [*(param for _, params in made for param in params), *hidden], made
+    made = [parameters_of(name, kind, typed.loc) for name, kind in zip(typed.parameters, kinds, strict=False)]
+    hidden = [parameters_of(capture.name, kind, typed.loc) for capture, kind in program.hidden(typed)]
+    arguments = [Bundle(kind, tuple(params)) for kind, params in zip(kinds, made, strict=True)]
+    return [param for params in (*made, *hidden) for param in params], arguments
 
 
-def _components(kind: Type, leaves: list[Param]) -> Iterator[tuple[Type, list[Param]]]:
-    for part in components_of(kind):
-        count = len(leaves_of(part))
-        yield part, leaves[:count]
-        leaves = leaves[count:]
-
-
-def _whole(block: Block, kind: Type, leaves: list[Param], typed: st.TypedFunction) -> Operand:
-    """An argument put together again."""
-    if is_tuple(kind):
-        items = [_whole(block, *each, typed) for each in _components(kind, leaves)]
-        made = Instr(ops.pack, tuple(items), plain(kind))
-        block.instrs.append(made)
-        return made
-    if len(leaves) == 1:
-        return Const(None, types.none) if isinstance(leaves[0].type, types.NoneType) else leaves[0]
-    known = numba_adapter.object_of(kind)
+def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
+    """An argument, or a component of one, that is not a tuple."""
+    if len(leaf.leaves) == 1:
+        return NONE if isinstance(leaf.leaves[0].type, types.NoneType) else leaf.leaves[0]
+    known = numba_adapter.object_of(leaf.type)
     if known is None:
         raise refuse(
-            f"an argument of type {kind} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
+            f"an argument of type {leaf.type} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
         )
-    return Const(known, kind)
-
-
-def _taken_apart(block: Block, value: Value, kind: Type) -> Iterator[Operand]:
-    if not is_tuple(kind):
-        yield value
-        return
-    for number, part in enumerate(components_of(kind)):
-        item = Instr(ops.getitem, (value, Const(number, types.int64)), plain(part))
-        block.instrs.append(item)
-        yield from _taken_apart(block, item, part)
+    return Const(known, leaf.type)
 
 
 # ------------------------------------------------------------------------------------------------------ constants
 
 
-def stop(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+def stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """What `stop_gradient` gives: the same numbers, and copies of the arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")

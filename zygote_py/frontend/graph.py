@@ -23,6 +23,7 @@ from numba import types
 
 from zygote_py import statements as st
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 
 
@@ -83,12 +84,7 @@ class Graph:
                 self.blocks[label] = st.TypedBlock(block.statements, ending, block.loc)
 
     def _remove_unreachable(self) -> None:
-        entry = next(iter(self.blocks))
-        seen, pending = {entry}, [entry]
-        while pending:
-            new = [successor for successor in self.successors(pending.pop()) if successor not in seen]
-            seen.update(new)
-            pending += new
+        seen = set(reach([next(iter(self.blocks))], self.successors))
         self.blocks = {label: block for label, block in self.blocks.items() if label in seen}
 
     def _join_split_headers(self) -> None:
@@ -154,13 +150,7 @@ class Graph:
 
     def _rename_source(self, target: st.Label, old: st.Label, new: st.Label) -> None:
         """Make the merges of `target` name `new` as where they come from, not `old`."""
-        statements: list[st.Statement] = []
-        for statement in self._body(target):
-            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
-                renamed = tuple((new if label == old else label, var) for label, var in statement.value.incoming)
-                statement = st.Assign(statement.target, st.Merge(renamed), statement.loc)
-            statements.append(statement)
-        self.blocks[target] = _replace(self.blocks[target], statements=statements)
+        self.blocks[target] = st.map_merges(self.blocks[target], {old: new})
 
     def _insert(self, target: st.Label, sources: list[st.Label], after: st.Label) -> st.Label:
         """A new block on the edges from `sources` to `target`."""

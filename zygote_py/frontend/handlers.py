@@ -24,11 +24,11 @@ from numba import literal_unroll, prange, types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend.values import is_list, is_scalar, is_tuple, plain
+from zygote_py.frontend.values import is_list, is_tuple, plain
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import is_scalar
 
 _DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod})
-_SHIFTS_AND_SUCH = frozenset({operator.contains, operator.is_, operator.is_not, operator.not_, operator.getitem})
 _SAFE = frozenset(
     {
         *(abs, bool, complex, enumerate, float, int, len, max, min, print, range, round, slice, sum, zip, tuple),

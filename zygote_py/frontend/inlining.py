@@ -24,12 +24,13 @@ from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
+from zygote_py.adjoints.kinds import element_of
 from zygote_py.frontend import given
 from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed, with_divisions_of_numpy
-from zygote_py.frontend.values import elements_of_list, is_list
+from zygote_py.frontend.renaming import moved, parameter, renamed, with_divisions_of_numpy
+from zygote_py.frontend.values import is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.python_text import is_identifier
@@ -96,10 +97,12 @@ class _Inliner:
         if not self._calls and not any(isinstance(block.ending, st.Try) for block in self._typed.blocks.values()):
             return self._typed
         # Control now comes to the successors of a block from the last of those that it was split into.
-        blocks = {label: map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()}
+        blocks = {
+            label: st.map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()
+        }
         if self._handlers:
             blocks, lasts = guard(blocks, self._handlers, self._types, self._typed.options)
-            blocks = {label: map_merges(block, lasts) for label, block in blocks.items()}
+            blocks = {label: st.map_merges(block, lasts) for label, block in blocks.items()}
         return dataclasses.replace(
             self._typed,
             parameters=tuple(self._parameters),
@@ -414,7 +417,7 @@ class _Inliner:
         prefix: str,
     ) -> st.TypedBlock:
         """A block of the callee as one of the caller."""
-        block = map_merges(block, labels)
+        block = st.map_merges(block, labels)
         statements, ending = block.statements, block.ending
         match ending:
             case st.GoTo(target, loc):
@@ -463,7 +466,7 @@ def _holds(type: Type, own: Type) -> bool:
     if isinstance(type, types.Array) and isinstance(own, types.Array):
         return (type.dtype, type.ndim) == (own.dtype, own.ndim) and type.layout in ("A", own.layout)
     if is_list(type) and is_list(own):
-        return elements_of_list(type) == elements_of_list(own)
+        return element_of(type) == element_of(own)
     scalars = types.Number | types.Boolean
     both = isinstance(types.unliteral(type), scalars) and isinstance(types.unliteral(own), scalars)
     return both or types.unliteral(type) == types.unliteral(own)

@@ -12,49 +12,18 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Protocol
 
 from numba import types
 
+from zygote_py.frontend.emitter import Counter, Emitter, Iteration
 from zygote_py.frontend.values import Bundle, components, leaves_of
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
 from zygote_py.ir.types import components_of
 
-
-class Emitter(Protocol):
-    """Adds instructions to the block that is being filled."""
-
-    def emit(self, op: ops.Op, args: tuple[Operand, ...], type: Type, hint: str = "") -> Operand:
-        """Adds `op(*args)` and gives its value."""
-
-    def cast(self, operand: Operand, type: Type) -> Operand:
-        """`operand` as a number of another type."""
-
-
 INT = types.int64
 ZERO = Const(0, INT)
 ONE = Const(1, INT)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counter:
-    """A loop's counter goes from `start` by `step` while it is less than `stop` (greater, for a negative step)."""
-
-    start: Operand
-    stop: Operand
-    step: int
-    type: Type
-
-
-class Iteration(Protocol):
-    """The elements of something, by number."""
-
-    def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
-
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
 
 
 def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
@@ -77,7 +46,7 @@ def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Bundle:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverRange:
+class OverRange(Iteration):
     """`range(start, stop, step)`"""
 
     start: Operand
@@ -109,7 +78,7 @@ class OverRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverArray:
+class OverArray(Iteration):
     """The elements of a one-dimensional array, the rows of one of more dimensions, or the characters of a string."""
 
     array: Operand
@@ -127,7 +96,7 @@ class OverArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverTuple:
+class OverTuple(Iteration):
     """The components of a tuple whose components have one type."""
 
     tuple: Bundle
@@ -163,7 +132,7 @@ def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverZip:
+class OverZip(Iteration):
     """`zip(*parts)`"""
 
     parts: tuple[Iteration, ...]
@@ -188,7 +157,7 @@ class OverZip:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverEnumerate:
+class OverEnumerate(Iteration):
     """`enumerate(part, start)`"""
 
     part: Iteration
@@ -206,7 +175,7 @@ class OverEnumerate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverCheckpointed:
+class OverCheckpointed(Iteration):
     """`checkpointed(part, segments, snapshots)`, 0 if not given: where the loop stops counting is marked with them."""
 
     part: Iteration
@@ -227,7 +196,7 @@ class OverCheckpointed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverIndices:
+class OverIndices(Iteration):
     """`np.ndindex(lengths)`: tuples of integers, the last changing fastest; `np.ndenumerate(array)` and `array.flat`.
 
     With an array, the element comes too, behind the tuple or, if `bare`, without it.
@@ -253,7 +222,7 @@ class OverIndices:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverFlat:
+class OverFlat(Iteration):
     """`array.flat` that no loop has begun to go over: what it then is, `begin` gives."""
 
     array: Operand
@@ -263,8 +232,16 @@ class OverFlat:
         """The elements, for a loop."""
         return over_elements(emit, self.array, self.element_type, bare=True)
 
+    def length(self, emit: Emitter) -> Operand:
+        """How many elements there are."""
+        return self.begin(emit).length(emit)
 
-def is_used_up(over: Iteration | OverFlat) -> bool:
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """The element number `k`."""
+        return self.begin(emit).at(k, emit)
+
+
+def is_used_up(over: Iteration) -> bool:
     """Whether a loop leaves nothing to the next one: iterators are used up, what they were made from is not."""
     if isinstance(over, OverCheckpointed):
         return is_used_up(over.part)

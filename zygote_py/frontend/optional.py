@@ -14,19 +14,17 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba import types
 
 from zygote_py import statements as st
 from zygote_py.frontend.checks import check_present
 from zygote_py.frontend.choices import nothing
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.values import Bundle, leaves_of
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
 
 
 def is_optional(type: Type) -> bool:
@@ -34,7 +32,7 @@ def is_optional(type: Type) -> bool:
     return isinstance(type, types.Optional)
 
 
-def held(at: Lowering, value: Bundle, type_: types.Optional) -> Bundle:
+def held(at: Emitter, value: Bundle, type_: types.Optional) -> Bundle:
     """A value, or `None`, as one that may be `None`."""
     if isinstance(value.type, types.NoneType):
         return Bundle(type_, (_flag(False), *(nothing(at, leaf) for leaf in leaves_of(type_.type))))
@@ -51,7 +49,7 @@ def _flag(value: bool) -> Const:
     return Const(value, types.boolean)
 
 
-def present(at: Lowering, value: Bundle) -> Bundle:
+def present(at: Emitter, value: Bundle) -> Bundle:
     """The value of what may be `None`, which it must not be now."""
     own: Any = value.type
     kind = own.type
@@ -60,7 +58,7 @@ def present(at: Lowering, value: Bundle) -> Bundle:
     return Bundle(kind, tuple(leaves))
 
 
-def is_none(at: Lowering, op: ops.Op, args: list[Bundle]) -> Operand | None:
+def is_none(at: Emitter, op: ops.Op, args: list[Bundle]) -> Operand | None:
     """A comparison of what may be `None` with `None`; None if this is another operation."""
     if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
         return None
@@ -73,7 +71,7 @@ def is_none(at: Lowering, op: ops.Op, args: list[Bundle]) -> Operand | None:
     return at.emit(operator.not_, (flag,), types.boolean, "c")
 
 
-def result(at: Lowering, blocks: Collection[st.TypedBlock]) -> Any:
+def result(at: Emitter, blocks: Collection[st.TypedBlock]) -> Any:
     """The type of the result, which may be of a variable that may be `None`, but that is not returned itself."""
     assigned = [each for block in blocks for each in block.statements if isinstance(each, st.Assign)]
     times = Counter(each.target for each in assigned)

@@ -23,10 +23,10 @@ from zygote_py import statements as st
 from zygote_py.adjoints.checkpoints import Checkpoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend.renaming import divisions
-from zygote_py.frontend.values import is_tuple, leaves_of, plain
-from zygote_py.ir.core import Loc, Param, Routine, Type
+from zygote_py.frontend.values import leaves_of
+from zygote_py.ir.core import Routine, Type
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.python_text import identifier
-from zygote_py.ir.types import components_of, names_of
 
 # What the copies of a function that is called in several places may have together, in statements of Numba's: some four
 # to a line of source.
@@ -119,13 +119,7 @@ class Program:
 
     def _with_callees(self, functions: Iterable[st.TypedFunction]) -> set[st.TypedFunction]:
         """Functions with those that they call."""
-        found = set(functions)
-        pending = list(found)
-        while pending:
-            new = [callee for callee in self._calls.get(pending.pop(), ()) if callee not in found]
-            found.update(new)
-            pending += new
-        return found
+        return set(reach(functions, lambda function: self._calls.get(function, ())))
 
     def _choose(self, root: st.TypedFunction, caught: Collection[st.TypedFunction]) -> None:
         """Choose the routines; what is called in a `try` is none if it can be inlined, so that it may raise."""
@@ -189,13 +183,7 @@ class Program:
 
     def _inlined_into(self, function: st.TypedFunction) -> set[st.TypedFunction]:
         """A function and those that may be inlined into it."""
-        found = {function}
-        pending = [function]
-        while pending:
-            new = [each for each in self._calls[pending.pop()] if each not in found and each not in self._chosen]
-            found.update(new)
-            pending += new
-        return found
+        return {function, *reach(self._calls[function], self._calls.__getitem__, self._chosen)}
 
 
 def _of_numpy(options: Mapping[str, object]) -> set[object]:
@@ -251,30 +239,3 @@ def _no_routine(function: st.TypedFunction) -> str:
         if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
             return "a list"
     return ""
-
-
-def parameters_of(name: str, type: Type, loc: Loc) -> list[Param]:
-    """The parameters of a routine for one of a function: one for each number or array in it."""
-    names = _names(name, type)
-    leaves = leaves_of(type)
-    if len(names) != len(leaves):  # a range, an object: known by the type alone
-        names = [name] * len(leaves) if len(leaves) == 1 else [f"{name}_{number}" for number in range(len(leaves))]
-    return [Param(plain(leaf), each, loc) for each, leaf in zip(names, leaves, strict=True)]
-
-
-def _names(name: str, type: Type) -> list[str]:
-    if isinstance(type, types.Optional):
-        return [f"has_{name}", *_names(name, type.type)]
-    if not is_tuple(type):
-        return [name]
-    parts = zip(names_of(type), components_of(type), strict=True)
-    return [each for part, kind in parts for each in _names(f"{name}_{part}", kind) if leaves_of(kind)]
-
-
-def packed(leaves: Iterable[Type]) -> Type:
-    """The type of what a routine returns, for a result of these parts."""
-    kinds = tuple(map(plain, leaves))
-    if not kinds:
-        return types.none
-    made: Type = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
-    return made

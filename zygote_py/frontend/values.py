@@ -18,8 +18,9 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import element_of
 from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
-from zygote_py.ir.types import components_of, with_components
+from zygote_py.ir.types import components_of, is_scalar, with_components
 
 _list_of: Callable[[Type], Type] = types.List
 RANGES: dict[Type, Type] = {
@@ -68,11 +69,6 @@ def is_tuple(type: Type) -> bool:
 def is_list(type: Type) -> bool:
     """Whether values of this type are lists."""
     return isinstance(plain(type), types.List | types.ListType)
-
-
-def is_scalar(type: Type) -> bool:
-    """Whether this is a number or a truth value."""
-    return isinstance(type, types.Number | types.Boolean)
 
 
 _KINDS = (
@@ -124,12 +120,6 @@ def cells_of(field: Type) -> tuple[Type, ...]:
     return tuple(types.Array(leaf, 1, "C") if is_scalar(leaf) else _list_of(leaf) for leaf in leaves_of(field))
 
 
-def elements_of_list(type: Any) -> Type:
-    """The type of the elements of a list."""
-    found: Type = type.dtype
-    return found
-
-
 def leaves_of(type: Type) -> tuple[Type, ...]:
     """The types of the operands that make up a value of this type."""
     if is_tuple(type):
@@ -141,7 +131,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
     if numba_adapter.is_object(type):
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
-        return tuple(map(_list_of, leaves_of(elements_of_list(type))))
+        return tuple(map(_list_of, leaves_of(element_of(type))))
     this = numba_adapter.receiver_of(type)
     if this is not None:
         return leaves_of(this)
