@@ -32,12 +32,13 @@ from zygote_py.generations import Fewer
 from zygote_py.ir.core import Type
 from zygote_py.requests import Request, make_request
 from zygote_py.seeds import Seed, check_seeds, like
-from zygote_py.tracebacks import shortening
+from zygote_py.tracebacks import is_of_the_user, shortened, shortening
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@shortening
 def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
@@ -118,7 +119,8 @@ class Pullback:
     def __reduce__(self) -> Any:
         """Pickled as the function and what it keeps; the code is made anew where it is unpickled."""
         kernel = self._kernel
-        kept = numba_adapter.taken_out(self._kept) if kernel.native else self._kept
+        sealed = numba_adapter.is_sealed(self._kept)
+        kept = sealed, numba_adapter.taken_out(self._kept) if sealed else self._kept
         return _restored, (_pullback_of(*kernel.of), kernel.argument_types, self._args, self._value, kept)
 
     @property
@@ -135,9 +137,13 @@ class Pullback:
         if self._quick is not None and not seeds and (not seed or (len(seed) == 1 and type(seed[0]) is float)):
             quick: tuple[Any, ...] = self._quick(self._kept, seed[0] if seed else 1.0)
             return quick
-        return self._back(seed, seeds)
+        try:
+            return self._back(seed, seeds)
+        except Exception as error:
+            if is_of_the_user(error):
+                raise shortened(error) from None
+            raise
 
-    @shortening
     def _back(self, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> tuple[Any, ...]:
         compiled = self._kernel.compiled
         check_seeds(compiled, len(seed), seeds)
@@ -147,7 +153,7 @@ class Pullback:
             given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else missing))
         for number, name, kind in compiled.written_parameters:
             given.append(Seed(name, "", kind, self._args[number]).of(seeds.get(name)))
-        result: tuple[Any, ...] = self._kernel.back(self._kept, *given)
+        result: tuple[Any, ...] = self._kernel.back(self._kept)(self._kept, *given)
         return result
 
 
@@ -160,22 +166,31 @@ class PullbackKernel(Kernel):
         self.of = request.primal, request.held
         self.argument_types = argument_types
         self.number = next(_numbers)
-        self.native = not numba_adapter.jit_is_disabled()
-        forward: Any = compiled.value
-        self.back: Any = compiled.function
-        if self.native:
-            forward = numba_adapter.sealed(forward, self.number, request.options)
-            self.back = numba_adapter.opened(self.back, request.options)
+        self._options = request.options
+        self._opened: Any = None
         lowered = compiled.lowered
-        super().__init__(compiled.emitted.source, lowered.hidden, lowered.frozen, lambda: forward, compiled)
+        super().__init__(compiled.emitted.standalone, lowered.hidden, lowered.frozen, self._sealed, compiled)
         _by_number[self.number] = self
+
+    def _sealed(self) -> Callable[..., object]:
+        """The forward function as Numba compiles it, and with it what takes back what it keeps."""
+        self._opened = numba_adapter.opened(self.compiled.function, self._options)
+        return numba_adapter.sealed(self.compiled.value, self.number, self._options)
+
+    def back(self, kept: Any) -> Any:
+        """The function that takes what was kept, and seeds: the compiled one, unless the forward function was not."""
+        if not numba_adapter.is_sealed(kept):
+            return self.compiled.function
+        if self._opened is None:  # unpickled
+            self._opened = numba_adapter.opened(self.compiled.function, self._options)
+        return self._opened
 
     @property
     def interpreted(self) -> Callable[..., Any]:
         """The function to call from Python where Numba is switched off."""
 
         def call(*args: Any) -> tuple[Any, Pullback]:
-            result: Any = self.function(*args)
+            result: Any = self.compiled.value(*args)
             value, kept = result
             return value, self.pullback(args, value, kept)
 
@@ -194,9 +209,9 @@ class PullbackKernel(Kernel):
 
     def quick_for(self, kept: Any) -> Any:
         """What takes what is kept and one float for the seed; None if there is more to a seed."""
-        if not self.native or self.compiled.result_type != types.float64 or self.compiled.written:
+        if not numba_adapter.is_sealed(kept) or self.compiled.result_type != types.float64 or self.compiled.written:
             return None
-        return numba_adapter.entry_of_seed(self.back, kept)
+        return numba_adapter.entry_of_seed(self.back(kept), kept)
 
     def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
         """A pullback that comes out of compiled code."""
@@ -258,7 +273,8 @@ def _restored(
     """A pullback that was pickled."""
     _, kernel = _pullback_of(of.primal, of.held)._compile(argument_types)
     assert isinstance(kernel, PullbackKernel)
-    return Pullback(kernel, args, value, numba_adapter.put_back(*kept) if kernel.native else kept)
+    sealed, items = kept
+    return Pullback(kernel, args, value, numba_adapter.put_back(*items) if sealed else items)
 
 
 numba_adapter.embed(
