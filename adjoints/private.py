@@ -106,7 +106,7 @@ class Private:
         return outermost
 
     def _precedes(self, store: Instr, at: Block, nest: Loop, user: Instr, block: Block) -> bool:
-        """Whether what `user` reads is written by then: it comes after the nest, or reads the element just stored."""
+        """Return whether `user` reads written elements only: it follows the nest, or reads the one just stored."""
         tree = self._nest.tree
         ((_, behind),) = nest.exits
         if block not in nest and tree.dominates(behind, block):
@@ -127,7 +127,7 @@ class Private:
 
 
 def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
-    """Whether an index takes all values from 0 to the length of an axis."""
+    """Return whether an index takes all values from 0 to the length of an axis."""
     if (
         index is not how.phi
         or how.step != 1
@@ -139,12 +139,12 @@ def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
 
 
 def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
-    """The roots of what the blocks allocate."""
+    """Return the roots of the memory that the blocks allocate."""
     made = (memory.root(i) for block in blocks for i in block.instrs if effect(i) is Effect.ALLOCATE)
     return {root for root in made if root is not None}
 
 
 def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
-    """The roots of what the blocks write to."""
+    """Return the roots of the memory that the blocks write to."""
     found = (memory.root(target) for block in blocks for instr in block.instrs for target in writes(instr))
     return {root for root in found if root is not None}
