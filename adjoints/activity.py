@@ -133,7 +133,7 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
             raise refuse(
                 f"`{instr.op.__name__}` is not differentiated, and writes to an array that carries a derivative",
                 instr.loc,
-                hint="let it return what it computes, or write to an array of integers",
+                hint="return the values instead, or write to an array of integers",
             )
         if any(source in nodes and target in nodes for source, target in flows.edges(instr)):
             _check_arguments(instr, flows, nodes)

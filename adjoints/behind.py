@@ -1,7 +1,7 @@
 """The routines of a program, including those that only derivatives call: of a rule, of an inverse, of a schedule.
 
-main calls f, and f has a rule routines_of(main) (f,) rule, back: the routines of the rule routines_behind(main) (f,
-rule, back)
+main calls f, and f has a rule              routines_of(main)               (f,)
+rule, back: the routines of the rule        routines_behind(main)           (f, rule, back)
 """
 
 from __future__ import annotations

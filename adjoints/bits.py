@@ -109,7 +109,7 @@ def _is_real(operand: Operand) -> bool:
 def _refused(view: Instr) -> Exception:
     (source,) = view.args
     if _is_real(source):
-        reason = f"what the bytes of {source.type} are as {view.type} has no derivative, and one flows there"
+        reason = f"the bytes of {source.type} viewed as {view.type} have no derivative, and one is required here"
     else:
         reason = f"{source.type} viewed as {view.type} may hold the bytes of numbers that carry a derivative"
     return refuse(reason, view.loc, _HINT, "view")

@@ -142,16 +142,16 @@ def check_repeatable(routine: Routine) -> None:
         raise refuse(
             f"`{name}` has a checkpoint, and may return one of its arguments, or a part of it",
             loc,
-            "let it return a copy",
+            "return a copy",
             "def",
         )
     for function in (routine.function, *(other.function for other in routines_of(routine.function))):
         for instr in function.instrs():
             if draws(instr):
                 raise refuse(
-                    "what has a checkpoint draws random numbers, which would be others when it runs again",
+                    "a function with a checkpoint draws random numbers, which would differ when it runs again",
                     instr.loc,
-                    "draw them before, and pass them",
+                    "draw them beforehand, and pass them",
                 )
 
 
@@ -167,7 +167,7 @@ def _check_results(routine: Routine) -> None:
                     f"`{routine.__name__}` has a checkpoint, and may return arrays that share memory, to which"
                     " something is written afterwards",
                     routine.function.loc,
-                    "let it return one of them, or copies",
+                    "return one of them, or copies",
                     "def",
                 )
             seen |= found

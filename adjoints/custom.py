@@ -112,7 +112,7 @@ def check_pure(routine: Routine, custom: Custom) -> None:
                 if each is routine
                 else f"{custom.name} writes to its argument `{params[number].hint}`",
                 each.function.loc,
-                "let it return a new array: what a function with a rule does to its arguments is not differentiated",
+                "return a new array: writes of a function with a rule to its arguments are not differentiated",
                 "def",
             )
     written = [number for number in custom.back.writes if custom.back_inputs[number].kind != "seed"]
@@ -120,7 +120,7 @@ def check_pure(routine: Routine, custom: Custom) -> None:
         raise refuse(
             f"the pullback of {custom.name} writes to an array that it captures",
             custom.back.function.loc,
-            "let it write to a copy: the pullback may be called several times",
+            "write to a copy: the pullback may be called several times",
             "def",
         )
 

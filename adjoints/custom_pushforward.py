@@ -167,5 +167,5 @@ def _check_linear(custom: Custom, case: Case) -> None:
             if custom.rule is not None
             else f"{custom.name} is not linear in the gradient, and forward mode has no tangent for it",
             loc,
-            "use reverse mode, `gradient`, or let it be linear, without branches on its argument",
+            "use reverse mode, `gradient`, or make it linear, without branches on its argument",
         )

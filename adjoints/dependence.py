@@ -133,9 +133,9 @@ class IndexSets(Domain):
         if is_array(operand.type):
             return self.zeros(walk.b, operand)
         raise refuse(
-            "what depends on what is not found out through a list that another list may stand for",
+            "dependence is not traced through a list that may be one of several lists",
             operand.loc if isinstance(operand, Value) else walk.function.loc,
-            hint="pass the pattern as `sparsity`, or use arrays in the place of lists",
+            hint="pass the pattern as `sparsity`, or use arrays instead of lists",
         )
 
     def allocated(self, walk: Walk, instr: Instr) -> Operand:
@@ -262,7 +262,7 @@ def _active(walk: Walk, instr: Instr) -> list[Operand]:
 
 def _unknown(instr: Instr) -> DifferentiationError:
     return refuse(
-        f"what depends on what is not found out through {ops.name_of(instr.op)}, which handles {instr.type}",
+        f"dependence is not traced through {ops.name_of(instr.op)}, which handles {instr.type}",
         instr.loc,
-        hint="pass the pattern as `sparsity`, or use arrays in the place of lists",
+        hint="pass the pattern as `sparsity`, or use arrays instead of lists",
     )

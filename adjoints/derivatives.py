@@ -1,7 +1,8 @@
 """The derivatives of a function and of the routines that it calls, which are made once per case.
 
-made = Derivatives(routines) found = made.differentiate(primal, wrt, parts, written) # with calls of forward functions
-in the primal made.of(routine, case) # see `zygote_py.adjoints.calls`
+made = Derivatives(routines)
+found = made.differentiate(primal, wrt, parts, written)     # with calls of forward functions in the primal
+made.of(routine, case)                                      # see `zygote_py.adjoints.calls`
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The frames of derivatives that are built directly, and not split off from a joint function.
 
 f_forward (%x, %dx):                f_reverse (%x, %dx, %dz, %dy):
-    %y, %z = f %x                       ...                         the parameters: residuals of the forward
+    %y, %z = f %x                       ...                         the parameters: what is taken from the forward
     %dz = np.zeros_like %z                                          function, shadows of arguments and of results,
     return %y, %z, %dz                                              and the adjoints of the other results
 """

@@ -42,10 +42,10 @@ def check_steps(routines: Collection[Routine]) -> None:
             loc = inverse.loc if each is inverse.routine else each.function.loc
             if each.writes:
                 param = each.function.params[min(each.writes)]
-                raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "let it return a new array", "def")
+                raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "return a new array", "def")
             for function in (each.function, *(other.function for other in routines_of(each.function))):
                 if any(map(draws, function.instrs())):
-                    raise refuse(f"{what} draws random numbers", loc, "draw them before, and pass them", "def")
+                    raise refuse(f"{what} draws random numbers", loc, "draw them beforehand, and pass them", "def")
 
 
 def inverse_of(instr: Instr) -> Inverse | None:

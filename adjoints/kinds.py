@@ -1,7 +1,8 @@
 """Classification of types by differentiability.
 
-is_number(f64), is_number(c128) can have its own adjoint is_array(f64[:]) has a shadow carries_adjoint((i64, f64[:]))
-has a differentiable part
+is_number(f64), is_number(c128)          can have its own adjoint
+is_array(f64[:])                         has a shadow
+carries_adjoint((i64, f64[:]))           has a part that does
 """
 
 from __future__ import annotations

@@ -44,8 +44,6 @@ class State(enum.IntEnum):
 
 ZERO, FREE, LINEAR, OTHER = State
 
-# What gives an array that holds nothing yet, or zeros; what is asked of an array that is not in its elements.
-
 
 @dataclass
 class _Summary:

@@ -100,7 +100,7 @@ def check_returned(functions: Sequence[Function], routines: Collection[Routine])
             f"`{call.op.__name__}` may return one of its arguments through a loop over `checkpointed`, and something is"
             " written to it afterwards",
             call.loc,
-            "let it return a copy",
+            "return a copy",
         )
 
 
@@ -207,7 +207,7 @@ class _Division:
         for value in (*found, *self._loop.header.phis):
             if has_memory(value.type) and not isinstance(value.type, types.Array):
                 raise self._refused(
-                    f"uses {_named(value)}, which is no number or array",
+                    f"uses {_named(value)}, which is neither a number nor an array",
                     "use an array, or make the list inside the loop",
                 )
         return found

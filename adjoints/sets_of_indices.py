@@ -1,6 +1,8 @@
 """Helpers that build unions of sets of indices, identified by numbers as in `adjoints.dependence`.
 
-sets = no_sets() joined(sets, -1, -2) 1: the set of the elements 1 and 2; `sets` is [-1, -2] now joined(sets, 1, -2) 1
+sets = no_sets()
+joined(sets, -1, -2)            1: the set of the elements 1 and 2; `sets` is [-1, -2] now
+joined(sets, 1, -2)             1
 
 Each array of floats is accompanied by an array of set numbers.
 """

@@ -1,6 +1,6 @@
 """Copying of functions, with maps from the original values and blocks to the copies.
 
-copy = clone(function) # copy.function, copy.values[old value], copy.blocks[old block]
+copy = clone(function)          # copy.function, copy.values[old value], copy.blocks[old block]
 """
 
 from __future__ import annotations

@@ -206,14 +206,14 @@ class Branch:
 
 @dataclass(slots=True, eq=False)
 class Return:
-    """Return from the function. A primal returns one value, an adjoint one for each parameter of its primal."""
+    """A return from the function. A primal returns one value, an adjoint one for each parameter of its primal."""
 
     args: tuple[Operand, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Raise:
-    """Raise `exception(*args)`; `exception` is an exception class, or None for a bare `raise`."""
+    """A raise of `exception(*args)`; `exception` is an exception class, or None for a bare `raise`."""
 
     exception: type[BaseException] | None
     args: tuple[Operand, ...] = ()

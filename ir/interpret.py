@@ -131,7 +131,7 @@ class _Rewind:
         executions = self.executions[question.block]
         before = bisect_right(executions, self.position)
         if before == 0:
-            raise InternalError("the adjoint asks how the primal came to a block that was not executed")
+            raise InternalError("the adjoint queries how the primal entered a block that was not executed")
         execution = executions[before - 1]
         return execution > 0 and self.steps[execution - 1].block is question.pred
 

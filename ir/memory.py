@@ -260,12 +260,12 @@ class Memory:
 
     def _check_unchanged(self, block: Block) -> None:
         if self._values.get(block) != (*block.phis, *block.instrs):
-            raise InternalError("memory: a block has changed since its order was taken down")
+            raise InternalError("memory: a block has changed since the memory was analyzed")
 
     def _where(self, value: Value) -> tuple[Block | None, int]:
         found = self._place.get(value)
         if found is None:
-            raise InternalError(f"memory: `{value.hint}` was made after what is known of memory was taken down")
+            raise InternalError(f"memory: `{value.hint}` was created after the memory was analyzed")
         return found
 
     def _is_part(self, value: Value) -> bool:
@@ -364,7 +364,7 @@ class Order:
 
     def _index(self, instr: Instr) -> int:
         if instr not in self:
-            raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is asked for")
+            raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is queried")
         return self._place[instr][1]
 
 

@@ -3,7 +3,7 @@
 b1: %x1 = phi b0: %x, b2: %x2                          loop(%x1, %w, %stop):       the loop until %stop
     %i1 = phi b0: 0, b2: %i2                           body(%x1, %i1, %w, %stop):  one iteration
     %c = lt %i1, %stop                      ->
-    branch %c, b2, b3                                  Both return the final (%x1, %i1).
+    branch %c, b2, b3                                  Both return (%x1, %i1), as they are then.
 b2: %x2 = mul %x1, %w ...
 
 The parameters are the values that the loop changes (the phis of its header), followed by the values it uses from

@@ -191,7 +191,7 @@ class _Verifier:
             if missing := [pred for pred in preds if pred not in phi.incoming]:
                 self.faults.add(phi, f"there is no operand for {self._list(missing)}")
             if extra := [pred for pred in phi.incoming if pred not in preds]:
-                self.faults.add(phi, f"{self._list(extra)} is no predecessor")
+                self.faults.add(phi, f"{self._list(extra)} is not a predecessor")
             for pred, operand in phi.incoming.items():
                 if isinstance(operand, Value) and pred in preds:
                     self._check_dominates(operand, phi, pred, len(pred.instrs), tree)
@@ -274,10 +274,10 @@ class _Verifier:
         if self.function.kind != "adjoint":
             self.faults.add(value, "came_from outside of an adjoint")
         elif value.block not in self.primal_blocks:
-            self.faults.add(value, "came_from asks for a block that is not in the primal")
+            self.faults.add(value, "came_from names a block that is not in the primal")
         elif value.pred not in self.primal_blocks[value.block]:
             names = self.names.primal or self.names
-            self.faults.add(value, f"{names.block(value.pred)} is no predecessor of {names.block(value.block)}")
+            self.faults.add(value, f"{names.block(value.pred)} is not a predecessor of {names.block(value.block)}")
 
     def _check_returns(self) -> None:
         function = self.function

@@ -1,7 +1,7 @@
 """Overlap analysis: whether two array handles have the same elements in the same order, or none in common.
 
-%a = getitem %x, %s %b = getitem %x, %s the same: constructed equally from the same array %a = getitem %x, 0 %b =
-getitem %x, 1 apart: different rows
+%a = getitem %x, %s      %b = getitem %x, %s       the same: made in the same way from the same
+%a = getitem %x, 0       %b = getitem %x, 1        apart: different rows
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Appending of instructions to a block, with a cache of the lengths of axes computed there.
 
-writer.length(common([n, m])) %n1 = common_length %n, %m : i64 writer.fitting(%n, m) %n2 = fitting_length %n, %m : i64
+writer.length(common([n, m]))           %n1 = common_length %n, %m : i64
+writer.fitting(%n, m)                   %n2 = fitting_length %n, %m : i64
 """
 
 from __future__ import annotations
