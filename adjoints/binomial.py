@@ -43,7 +43,7 @@ def usable_snapshots(number: int) -> int:
 
 @helper
 def iterations_before(count: int, snapshots: int) -> int:
-    """Where to put the next snapshot: behind so many of the iterations, two or more, if there is one already."""
+    """Return after how many of the iterations, two or more, to take the next snapshot."""
     if snapshots < 2:
         return count - 1
     runs, reach = 1, snapshots + 1  # the iterations that this many snapshots and runs are enough for
@@ -52,8 +52,8 @@ def iterations_before(count: int, snapshots: int) -> int:
         reach = reach * (snapshots + runs) // runs
     at_most = reach * runs // (snapshots + runs)  # as many before, with one run less
     at_least = at_most * (runs - 1) // (snapshots + runs - 1)
-    behind = reach - at_most  # as many behind, with one snapshot less
-    return min(max(count - behind, at_least, 1), count - 1)
+    after = reach - at_most  # as many after it, with one snapshot less
+    return min(max(count - after, at_least, 1), count - 1)
 
 
 @dataclass(frozen=True, eq=False)

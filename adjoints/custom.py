@@ -87,7 +87,7 @@ class Custom(Derivation):
 
 
 def is_misshaped(gradient, x):  # type: ignore[no-untyped-def]
-    """Give whether a gradient does not have the shape of what it is for."""
+    """Return whether a gradient does not have the shape of what it is for."""
     return gradient.shape != x.shape
 
 

@@ -32,7 +32,7 @@ from zygote_py.ir.types import item_texts
 
 
 def memory_of(x: Any) -> Any:
-    """Give where the memory of an array lies: from where to where, its step, and the bytes of an element.
+    """Return where the memory of an array lies: from where to where, its step, and the bytes of an element.
 
     Where all strides are multiples of one step, two arrays may lie in the gaps of each other.
     """
@@ -52,7 +52,7 @@ def memory_of(x: Any) -> Any:
 
 
 def share_memory(x: Any, y: Any) -> Any:
-    """Give whether two arrays may have a byte in common, from where they lie."""
+    """Return whether two arrays may have a byte in common, from where they lie."""
     low_x, high_x, step, size_x = x
     low_y, high_y, other, size_y = y
     while other != 0:
@@ -62,7 +62,7 @@ def share_memory(x: Any, y: Any) -> Any:
 
 
 def shares_memory(x: Any, arrays: Any) -> Any:
-    """Give whether one of several arrays may have a byte in common with another, which the array itself is not."""
+    """Return whether one of several arrays may have a byte in common with another, which the array itself is not."""
     count = 0
     for other in arrays:
         if share_memory(x, other):
@@ -71,7 +71,7 @@ def shares_memory(x: Any, arrays: Any) -> Any:
 
 
 def is_folded(x: Any) -> Any:
-    """Give whether two elements of an array may have a byte in common: a step is within what it steps over."""
+    """Return whether two elements of an array may have a byte in common: a step is within what it steps over."""
     folded = False
     for axis in range(x.ndim):
         step = abs(x.strides[axis])

@@ -115,7 +115,7 @@ def zeros(*shape: int) -> Any:
 
 @primitive(role=Role.CHECK)
 def common_length(first: int, *others: int) -> int:
-    """Give the length to which axes of these lengths broadcast. Raises ValueError if they do not fit."""
+    """Return the length to which axes of these lengths broadcast. Raises ValueError if they do not fit."""
     length = first
     for other in others:
         if length == 1:
@@ -127,7 +127,7 @@ def common_length(first: int, *others: int) -> int:
 
 @primitive(role=Role.CHECK)
 def fitting_length(target: int, *others: int) -> int:
-    """Give the first length. Raises ValueError if axes of the other lengths do not broadcast to it."""
+    """Return the first length. Raises ValueError if axes of the other lengths do not broadcast to it."""
     for other in others:
         if other not in (1, target):
             raise ValueError("the value does not have the shape of what it is assigned to")
@@ -143,7 +143,7 @@ def check_lengths(first: int, second: int) -> None:
 
 @primitive(view=True)
 def spread(x: Any, *shape: int) -> Any:
-    """Give a view of this shape in which elements of `x` stand in several places, and that may be written to."""
+    """Return a view of this shape in which elements of `x` stand in several places, and that may be written to."""
     strides = np.broadcast_to(x, shape).strides
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
