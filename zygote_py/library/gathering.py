@@ -29,7 +29,7 @@ from zygote_py.library.registry import Implementation, by_axis, implements, text
 
 @implements(np.take, a=is_array, indices=either(is_integer, is_row), axis=optional(is_integer))
 def take(a: Any, indices: Any, axis: Any = None) -> Implementation:
-    """The elements with these numbers; along an axis, the slices."""
+    """Return the elements with these numbers; along an axis, the slices."""
     if not is_none(axis):
         return _along_axis(a, indices, axis)
     if is_integer(indices):
@@ -89,7 +89,7 @@ def _slices_of(ndim: int, axis: int) -> list[str]:
 
 
 def element_at(a: types.Array) -> Callable[[Any, int], Any]:
-    """The function that gives the k-th element of such an array in C order."""
+    """Return the function that gives the k-th element of such an array in C order."""
     if a.ndim == 1:
         return _element
     if a.layout == "C":
