@@ -120,7 +120,7 @@ class _Expansion:
             return operand
         if isinstance(operand, Const):
             return constant(operand.value, type)
-        # Compiled, `float` of a float32 is that float32, and there is none of a truth value.
+        # Compiled, `float` of a float32 is that float32, and does not exist for a boolean.
         op = float if type == types.float64 and isinstance(operand.type, types.Integer) else CASTS[type]
         return self.emit(op, (operand,), type)
 

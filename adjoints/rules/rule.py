@@ -1,6 +1,6 @@
 """Scalar rules: rows of adjoints written as text, and the table of the rows.
 
-A row gives, for each argument of a callable, its adjoint as a Python expression over the names of the arguments, the
+A row defines, for each argument of a callable, its adjoint as a Python expression over the names of the arguments, the
 result `y` and the result's adjoint `dy`. `None` says that no gradient flows to that argument.
 
     rule(math.sin, np.sin, x="cos(x) * dy")

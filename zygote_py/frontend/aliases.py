@@ -5,8 +5,8 @@
 
 In Python `stop_gradient(x)` and `hook(x, fn)` are `x` itself, and a function that is ignored may return its argument,
 or a part of it. In the IR such an array must be memory of its own, for its derivative is another one. Nothing may be
-written to it then, nor to the original while the copy is still read. What `np.ascontiguousarray` gives may be the
-original as well.
+written to it then, nor to the original while the copy is still read. The result of
+`np.ascontiguousarray` may be the original as well.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def is_array(type: Type) -> bool:
 
 
 def index_of(at: Emitter, index: Bundle) -> list[Operand]:
-    """Return the operands of an index, tuples taken apart."""
+    """Return the operands of an index, with tuples flattened."""
     if values.is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
     return [_index(at, operand) for operand in index.leaves]

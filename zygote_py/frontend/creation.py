@@ -5,7 +5,7 @@
     x.astype(np.float32)         np.copy %x : f32[:]                       np.ravel(x)          np.reshape %x, -1
     np.array([a, b])             record and `initialize` of each           np.sin(x, out)       setitem %out, %t
 
-Tuples among the arguments are taken apart. The element type and the layout are those of Numba's result. A method is
+Tuples among the arguments are flattened. The element type and the layout are those of Numba's result. A method is
 looked up as NumPy's function of its name. `call` returns None for everything else, which becomes an instruction.
 """
 
@@ -31,7 +31,7 @@ Form = Callable[[Emitter, dict[str, Bundle], Type], "Bundle | None"]
 
 
 def call(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """Return the value of a call of NumPy's that is not simply an instruction of the same name."""
+    """Return the value of a NumPy call that is not simply an instruction of the same name."""
     type_ = plain(type_)
     if isinstance(callee, np.ufunc):
         taken = callee.nin if callee.nout == 1 else len(args)

@@ -183,7 +183,7 @@ class OverCheckpointed(Iteration):
     snapshots: Operand
 
     def marked(self, stop: Operand, emit: Emitter) -> Operand:
-        """Where the loop stops counting."""
+        """Return the bound of the counter, marked with the segments and snapshots."""
         return emit.emit(ops.checkpointed, (stop, self.segments, self.snapshots), stop.type, "stop")
 
     def length(self, emit: Emitter) -> Operand:

@@ -75,7 +75,7 @@ def divisions(function: st.TypedFunction) -> set[object]:
 
 
 def with_divisions_of_numpy(block: st.TypedBlock) -> st.TypedBlock:
-    """Return a block in which a number that is divided by zero gives infinity or nan, whatever Python would do."""
+    """Return a block in which dividing a number by zero yields infinity or NaN, whatever Python would do."""
     statements: list[st.Statement] = []
     for statement in block.statements:
         match statement:

@@ -1,4 +1,4 @@
-"""Elements by their number: `take`, in its form without an axis and along one, and `select`.
+"""Elements by index: `take`, without an axis and along one, and `select`.
 
 np.take(x, k)                 x.reshape(x.size)[k]
 np.take(x, indices, axis=1)   result[:, i] = x[:, indices[i]]
@@ -89,7 +89,7 @@ def _slices_of(ndim: int, axis: int) -> list[str]:
 
 
 def element_at(a: types.Array) -> Callable[[Any, int], Any]:
-    """Return the function that gives the k-th element of such an array in C order."""
+    """Return the function that reads the k-th element of such an array in C order."""
     if a.ndim == 1:
         return _element
     if a.layout == "C":
@@ -115,7 +115,7 @@ def _is_list_or_tuple(given: object) -> bool:
 
 @implements(np.select, condlist=_is_list_or_tuple, choicelist=_is_list_or_tuple)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Implementation:
-    """From each array what its condition chooses, the first that holds; elsewhere `default`."""
+    """Select the elements of the array whose condition holds first; elsewhere `default`."""
     dtype = dtype_of(choicelist.dtype)
     if isinstance(condlist, types.List) or isinstance(choicelist, types.List):
         lines = [

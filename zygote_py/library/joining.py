@@ -1,4 +1,4 @@
-"""Arrays put together: `concatenate`, `stack` and their like, `append`.
+"""Joining arrays: `concatenate`, `stack` and their like, `append`.
 
     np.concatenate((a, b))      result = np.empty((n0 + n1,) + ..., dtype); result[:n0] = a; result[n0:] = b
 
@@ -101,7 +101,7 @@ def append(arr: Any, values: Any, axis: object = None) -> Implementation:
 
 
 def _text(name: str, arrays: Any, body: list[str]) -> Implementation:
-    """Return the implementation with these lines, for which the tuple is taken apart."""
+    """Return the implementation with these lines, for which the tuple is unpacked."""
     return text([f"{', '.join(f'a{j}' for j in range(len(arrays)))}, = {name}", *body], dtype=common_dtype(arrays))
 
 

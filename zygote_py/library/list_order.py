@@ -162,7 +162,7 @@ def _move(s: Any, order: Any) -> Any:
 
 
 def _order_of(s: Any) -> Callable[..., Any]:
-    """Return the function that gives the places of the elements of such a list in order."""
+    """Return the function that computes the sorted order of the indices of such a list."""
     if not isinstance(s.dtype, types.Float | types.Integer | types.Boolean):
         return in_order_of_any
     kind = np.dtype(str(s.dtype))

@@ -5,7 +5,7 @@
     del s[1:3]          what follows the slice is moved, then the last ones are taken away
 
 They do what Numba's do: for lists of `numba.typed`, and for others. Assigning a list to a slice of itself is an error
-where Numba gives something else than Python.
+where Numba's result differs from Python's.
 """
 
 from __future__ import annotations

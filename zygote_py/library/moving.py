@@ -1,4 +1,4 @@
-"""Elements in another order: flips, rotations, axes exchanged, rolls, repetitions, axes put in.
+"""Rearranged elements: flips, rotations, exchanged axes, rolls, repetitions, inserted axes.
 
     np.flip(m)            m[::-1, ::-1], a view
     np.swapaxes(a, 0, 2)  np.transpose(a, (2, 1, 0)), a view

@@ -1,4 +1,4 @@
-"""Where in an array the answer is: functions that give places, so that what they are asked for is read from there.
+"""Positions of results in an array: functions that return the index from which a result is then read.
 
     np.max(x)    ->    x[np.argmax(x)]          np.nanmax(x)    ->    x[nan_greatest(x)]
 

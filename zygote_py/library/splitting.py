@@ -1,4 +1,4 @@
-"""Arrays taken apart: `split`, `array_split` and their like give views of the parts, in a list.
+"""Splitting arrays: `split`, `array_split` and the like return views of the parts, in a list.
 
     np.split(x, 3)[1]                  x[n // 3 : 2 * (n // 3)]
     np.array_split(x, (2, 5))          [x[0:2], x[2:5], x[5:]]

@@ -142,7 +142,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None) -> Implementation:
 
 @replaces(np.bincount, a=is_array, weights=is_array)
 def bincount(a: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    """Return the sums of the weights of what is in each bin."""
+    """Return the sum of the weights in each bin."""
     if len(a) != len(weights):
         raise ValueError("bincount(): weights and list don't have the same length")
     if minlength < 0:

@@ -126,7 +126,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
 
 
 def _along_axis(ndim: int, axis: int) -> list[str]:
-    """Element by element along one axis, whose loop is the innermost."""
+    """Return lines that sum up along one axis, element by element; the loop over this axis is the innermost."""
     place = ", ".join(f"i{k}" for k in range(ndim))
     total = [f"total += number(a[{place}])", f"result[{place}] = total"]
     line = ["total = number(0)", *nested([(f"i{axis}", f"a.shape[{axis}]")], total)]
