@@ -1,4 +1,4 @@
-"""The rules: what each callable contributes to the adjoint of each of its inputs.
+"""The rules: the contribution of each callable to the adjoint of each of its inputs.
 
     rule = rule_for(instr)                             None: the callable has no rule
     rule.adjoints[k]                                   the expression for argument k; None: no gradient flows there
@@ -26,7 +26,7 @@ __all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]
 
 
 def rule_for(instr: Instr) -> Rule | None:
-    """The rule of an instruction, by its callable, its arguments and their types; None if there is none.
+    """Return the rule of an instruction, by its callable, its arguments and their types; None if there is none.
 
     Only float and complex arguments have adjoints, and only those of an instruction whose result is such a number.
     """
@@ -58,5 +58,5 @@ def _row(instr: Instr) -> Rule | None:
 
 
 def _is_flat(instr: Instr) -> bool:
-    """Whether the result is of a type that carries no derivative."""
+    """Return whether the result is of a type that carries no derivative."""
     return isinstance(instr.type, types.Integer | types.Boolean)

@@ -22,7 +22,7 @@ Number = Any
 
 @helper
 def unless_zero(product: Number, factor: Number) -> Number:
-    """Give a product, but 0 where its factor is 0. Differentiated again it is `ops.guarded`."""
+    """Return a product, but 0 where its factor is 0. Differentiated again it is `ops.guarded`."""
     return product if factor != 0 else factor
 
 

@@ -156,7 +156,7 @@ def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) ->
 
 @helper
 def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
-    """Give inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
+    """Return inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
     result = np.zeros(a.shape, a.dtype)
     if number_matters(factor):
         if np.isinf(logarithm):
@@ -393,19 +393,19 @@ opaque_rule(np.linalg.pinv, condition=_FULL_RANK + "; so is a rank that rcond re
 
 @opaque_choice(np.linalg.solve, sample=_SOLVE)
 def solve(instr: Instr) -> OpaqueRule | None:
-    """The rule by the number of dimensions of b."""
+    """Return the rule by the number of dimensions of b."""
     return _SOLVE_VECTOR if _ndim(instr, 1) == 1 else _SOLVE
 
 
 @opaque_choice(np.linalg.lstsq, sample=_LSTSQ)
 def lstsq(instr: Instr) -> OpaqueRule | None:
-    """The rule by the number of dimensions of b."""
+    """Return the rule by the number of dimensions of b."""
     return _LSTSQ_VECTOR if _ndim(instr, 1) == 1 else _LSTSQ
 
 
 @opaque_choice(np.linalg.slogdet, sample=_SLOGDET)
 def slogdet(instr: Instr) -> OpaqueRule | None:
-    """The rule by the dtype of a."""
+    """Return the rule by the dtype of a."""
     kind = instr.args[0].type
     number = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Complex)
     return _SLOGDET_COMPLEX if number else _SLOGDET

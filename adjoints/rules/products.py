@@ -2,9 +2,9 @@
 
     y = a @ b          da = dy @ b.T        db = a.T @ dy
 
-The transpose of a C-contiguous array is a Fortran-contiguous view, which BLAS takes as it is: nothing is copied. What
-is not contiguous is made so first. Complex factors are conjugated; of a vector and a matrix it is the vector, the
-cheaper one: `conj(b) @ dy` is `conj(b @ conj(dy))`.
+The transpose of a C-contiguous array is a Fortran-contiguous view, which BLAS takes as it is: nothing is copied. Other
+arrays are made contiguous first. Complex factors are conjugated; of a vector and a matrix it is the vector, the cheaper
+one: `conj(b) @ dy` is `conj(b @ conj(dy))`.
 
 Products with `out` have no rule here, nor have integers, which Numba does not multiply.
 """
@@ -177,7 +177,7 @@ _DOT = opaque(a=dot_left, b=dot_right)
 
 @opaque_choice(np.dot, operator.matmul, sample=_DOT)
 def dot(instr: Instr) -> OpaqueRule | None:
-    """The rule of a product by the dimensions of its factors."""
+    """Return the rule of a product by the dimensions of its factors."""
     if len(instr.args) != 2:
         return None
     a, b = (arg.type for arg in instr.args)
@@ -197,7 +197,7 @@ def dot(instr: Instr) -> OpaqueRule | None:
 
 @opaque_choice(np.vdot, sample=_INNER)
 def vdot(instr: Instr) -> OpaqueRule | None:
-    """The rule of the scalar product of two vectors, the first of which is conjugated."""
+    """Return the rule of the scalar product of two vectors, the first of which is conjugated."""
     a = instr.args[0].type
     return _VDOT_COMPLEX if isinstance(a, types.Array) and _kind(a) == "complex" else _INNER
 

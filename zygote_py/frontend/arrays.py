@@ -1,4 +1,4 @@
-"""Elements and slices of arrays: what is read through an index, what is written, and operators that write in place.
+"""Elements and slices of arrays: reading and writing through an index, and in-place operators.
 
     x[i, a:b] = v            %s = slice %a, %b            x += y            %t = add %x, %y : f64[:]
                              %t = getitem %x, %i, %s                        setitem %x, %t
@@ -33,19 +33,19 @@ _IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//
 
 
 def is_array(type: Type) -> bool:
-    """Whether values of this type are arrays."""
+    """Return whether values of this type are arrays."""
     return isinstance(plain(type), types.Array)
 
 
 def index_of(at: Emitter, index: Bundle) -> list[Operand]:
-    """The operands of an index, tuples taken apart."""
+    """Return the operands of an index, with tuples flattened."""
     if values.is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
     return [_index(at, operand) for operand in index.leaves]
 
 
 def static_index(at: Emitter, index: object) -> list[Operand]:
-    """The operands of an index that is a constant."""
+    """Return the operands of an index that is a constant."""
     match index:
         case tuple():
             return [operand for part in index for operand in static_index(at, part)]
@@ -70,7 +70,7 @@ def _index(at: Emitter, operand: Operand) -> Operand:
 
 
 def item(at: Emitter, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
-    """`array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
+    """Lower `array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
     if not isinstance(type_, types.Array):
         index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
     elif type_ == array.type and all(map(_is_everything, index)):
@@ -86,14 +86,14 @@ def _check_index(at: Emitter, index: Sequence[Operand]) -> None:
 
 
 def _is_everything(index: Operand) -> bool:
-    """Whether an index is `:` or `...`."""
+    """Return whether an index is `:` or `...`."""
     if isinstance(index, Instr) and index.op is builtins.slice:
         return len(index.args) == 2 and all(isinstance(bound.type, types.NoneType) for bound in index.args)
     return isinstance(index.type, types.EllipsisType)
 
 
 def flat_of(value: Bundle) -> Operand | None:
-    """The array whose elements are in a row in a value, `x.flat`; None for other values."""
+    """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):
         return None
     (array,) = value.static.value.leaves  # type: ignore[attr-defined]
@@ -101,7 +101,7 @@ def flat_of(value: Bundle) -> Operand | None:
 
 
 def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Operand]:
-    """The indices of the element of an array with a number in C order."""
+    """Return the indices of the element of an array with a number in C order."""
     if len(index) != 1 or not isinstance(index[0].type, types.Integer):
         raise at.refuse("this index of `flat` is not supported", "use an integer", "[")
     lengths = shape_of(at, array)
@@ -112,7 +112,7 @@ def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Op
 
 
 def store(at: Emitter, statement: st.Store) -> None:
-    """`target[index] = value`"""
+    """Lower `target[index] = value`."""
     target = at.read(statement.target)
     if values.is_list(target.type):
         lists.store(at, statement)
@@ -139,7 +139,7 @@ def store(at: Emitter, statement: st.Store) -> None:
 
 
 def fill(at: Emitter, array: Operand, value: Bundle) -> None:
-    """`array[...] = value`"""
+    """Lower `array[...] = value`."""
     assert isinstance(array.type, types.Array)
     if not array.type.mutable:
         message = "this array cannot be written to: it is captured, or read-only"
@@ -151,7 +151,7 @@ def fill(at: Emitter, array: Operand, value: Bundle) -> None:
 
 
 def number(at: Emitter, value: Bundle) -> Operand:
-    """A number; that of an array without dimensions."""
+    """Return a number; that of an array without dimensions."""
     if values.is_tuple(value.type) or len(value.leaves) != 1:
         raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
     (operand,) = value.leaves
@@ -161,7 +161,7 @@ def number(at: Emitter, value: Bundle) -> Operand:
 
 
 def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
-    """What is stored to many elements: an array as it is, a number as one of the elements' type."""
+    """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
     if not values.is_tuple(value.type):
         operand = number(at, value)
         return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
@@ -175,7 +175,7 @@ def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
 
 
 def _is_item(value: Bundle, array: Operand, index: Sequence[Operand]) -> bool:
-    """Whether a value is the view that it is stored to, as after `x[a:b] += y`, which Python stores once more."""
+    """Return whether a value is the view it is stored to: Python stores the result of `x[a:b] += y` once more."""
     match value.leaves:
         case (Instr(op=ops.getitem, args=(viewed, *others)),):
             same = viewed is array and len(others) == len(index)
@@ -191,7 +191,7 @@ def _is_same_index(one: Operand, other: Operand) -> bool:
 
 
 def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
-    """The elements of an array, of which there must be as many as `type_` has components."""
+    """Return the elements of an array, of which there must be as many as `type_` has components."""
     parts = components_of(type_)
     at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
     items = (item(at, array, [Const(place, INT)], part) for place, part in enumerate(parts))
@@ -199,7 +199,7 @@ def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
 
 
 def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Operand:
-    """`array op= other`; gives the array."""
+    """Lower `array op= other`, and return the array."""
     array = operands[0]
     assert isinstance(array.type, types.Array)
     type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
@@ -212,7 +212,7 @@ def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Op
 
 
 def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> None:
-    """Refuse `x += x[0]`, of which Numba reads elements that it has written already; NumPy does not."""
+    """Refuse `x += x[0]`, where Numba, unlike NumPy, reads elements that it has already written."""
     base, steps = _viewed(array)
     for operand in operands:
         other, others = _viewed(operand)
@@ -224,12 +224,12 @@ def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> N
 
 
 def shares_base(one: Operand, other: Operand) -> bool:
-    """Whether two arrays are views of one, or one of the other."""
+    """Return whether two arrays are views of one, or one of the other."""
     return _viewed(one)[0] is _viewed(other)[0]
 
 
 def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:
-    """The array that a view is of, and the views of views on the way to it."""
+    """Return the array that a view is of, and the views of views on the way to it."""
     steps = []
     while isinstance(operand, Instr) and is_view(operand):
         steps.append(operand)
@@ -238,7 +238,7 @@ def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:
 
 
 def _is_same_step(one: Instr, other: Instr) -> bool:
-    """Whether two views of one array have the same elements in the same places, or none in common."""
+    """Return whether two views of one array have the same elements at the same positions, or none in common."""
     rows = one.op is ops.getitem
     return (
         one.op is other.op

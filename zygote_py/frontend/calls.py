@@ -1,10 +1,10 @@
-"""Calls: what the front end knows the meaning of itself, and all other callables as instructions.
+"""Calls: those that the front end lowers itself; all other callables become instructions.
 
     range(0, n)          three operands: 0, n, 1            len(x)       dim %x, 0
     float(i)             float %i : f64                     bool(c)      %c, if it is a bool already
     max((a, b))          max %a, %b                         Point(a, b)  (a, b)
 
-Arguments are cast to the types that Numba chose for the call. Whether there is a rule for a callable is not asked here.
+Arguments are cast to the types that Numba chose for the call. Whether a callable has a rule is not checked here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Method:
 
 
 def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
-    """The value of a call that will be assigned to `target`."""
+    """Return the value of a call that will be assigned to `target`."""
     type_ = at.types[target]
     callee_type = at.types[expression.callee]
     callee = at.read(expression.callee).static
@@ -134,7 +134,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
 
 
 def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
-    """The function of SciPy that is called, by a pointer or by its name."""
+    """Return the function of SciPy that is called, by a pointer or by its name."""
     found = special.of_pointer(callee)
     if found is None and special.is_of_scipy(callee) and all(is_scalar(plain(arg.type)) for arg in args):
         found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
@@ -142,16 +142,16 @@ def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], t
 
 
 def _call_special(at: Emitter, function: Special, args: list[Bundle], type_: Type) -> Bundle:
-    """The call of a function of SciPy; a last argument that these functions do not look at is left out."""
+    """Return the call of a function of SciPy; a last argument that these functions ignore is omitted."""
     operands = [at.cast(arg.leaves[0], kind) for arg, kind in zip(args, function.argument_types, strict=False)]
     return Bundle(plain(type_), (at.emit(function, operands, function.result_type),))
 
 
-_pointers: dict[int, Foreign] = {}  # C functions, which cannot be hashed, by their identity
+_pointers: dict[int, Foreign] = {}  # C functions cannot be hashed, and are kept by identity
 
 
 def _foreign(pointer: Callable[..., object]) -> Foreign:
-    """A C function as a callable of the IR."""
+    """Return a C function as a callable of the IR."""
     if id(pointer) not in _pointers:
         name = _name(pointer)
         _pointers[id(pointer)] = Foreign(pointer, name if name.isidentifier() else "function")
@@ -159,7 +159,7 @@ def _foreign(pointer: Callable[..., object]) -> Foreign:
 
 
 def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Bundle | None:
-    """The calls that are not simply instructions of the same name."""
+    """Lower the calls that are not simply instructions of the same name."""
     first = args[0] if args else None
     own = plain(type_)
     if first is None:
@@ -199,9 +199,9 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
 
 
 def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Type], return_type: Type) -> Type:
-    """Make the results of `np.where` on numbers numbers, in `types_`; give the return type, changed likewise.
+    """Type the results of `np.where` on numbers as numbers, in `types_`; return the return type, changed likewise.
 
-    Numba takes such a result for an array without dimensions, which everything but an index treats like its number.
+    Numba types such a result as a zero-dimensional array, which everything but indexing treats like a number.
     """
     pending: list[st.Variable] = []
     users: dict[st.Variable, list[st.Variable]] = {}
@@ -285,7 +285,7 @@ def _instruction(
 
 
 def whole(at: Emitter, bundle: Bundle, callee: object) -> Operand:
-    """An argument of `callee`, or a result, as one operand, tuples put together again."""
+    """Return an argument of `callee`, or a result, as one operand, tuples put together again."""
 
     def leaf(part: Bundle) -> Operand:
         if isinstance(part.type, types.DType | types.NumberClass):
@@ -319,7 +319,7 @@ def _method(at: Emitter, method: Method) -> Callable[..., object]:
 
 
 def refuse_sequence(at: Emitter, value: Bundle) -> None:
-    """Numba takes a dataclass for a tuple, Python does not."""
+    """Refuse a dataclass used as a sequence: Numba treats it as a tuple, Python does not."""
     if isinstance(value.type, numba_adapter.DataclassType):
         name = value.type.instance_class.__name__
         raise at.refuse(f"`{name}` is a dataclass and no tuple", "read its fields by their names")
@@ -332,7 +332,7 @@ def _name(callee: object) -> str:
 def _construct(
     at: Emitter, args: list[Bundle], keywords: dict[str, Bundle], arg_types: tuple[Type, ...], type_: Type
 ) -> Bundle:
-    """A NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
+    """Return a NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
     for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
         if index < len(args):
@@ -400,7 +400,7 @@ def _over_indices(at: Emitter, callee: object, args: list[Bundle], type_: Type) 
 
 
 def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> Iteration:
-    """What a loop over the value of a variable iterates over, and uses up if it is an iterator."""
+    """Return the iteration of a loop over the value of a variable; an iterator is used up."""
     if variable in at.iterations:
         over = at.iterations[variable][0]
         if uses_up:

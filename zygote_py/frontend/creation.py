@@ -1,12 +1,12 @@
-"""New arrays, copies of arrays and views of arrays: the calls of NumPy that have a form of their own.
+"""New arrays, copies of arrays and views of arrays: the NumPy calls with special lowerings.
 
     np.ones((n, 3))              %t = record %n, 3 : f64[:, :]             x.reshape(n, -1)     np.reshape %x, %n, -1
                                  setitem %t, 1.0                           x.T                  np.transpose %x
     x.astype(np.float32)         np.copy %x : f32[:]                       np.ravel(x)          np.reshape %x, -1
     np.array([a, b])             record and `initialize` of each           np.sin(x, out)       setitem %out, %t
 
-Tuples among the arguments are taken apart. The element type and the layout are those of Numba's result. A method is
-looked up as NumPy's function of its name. `call` gives None for everything else, which stays an instruction.
+Tuples among the arguments are flattened. The element type and the layout are those of Numba's result. A method is
+looked up as NumPy's function of its name. `call` returns None for everything else, which becomes an instruction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Form = Callable[[Emitter, dict[str, Bundle], Type], "Bundle | None"]
 
 
 def call(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """The value of a call of NumPy's that is not simply an instruction of the same name."""
+    """Return the value of a NumPy call that is not simply an instruction of the same name."""
     type_ = plain(type_)
     if isinstance(callee, np.ufunc):
         taken = callee.nin if callee.nout == 1 else len(args)
@@ -59,7 +59,7 @@ def call(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bu
 
 
 def _into(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """A function with the array for its result."""
+    """Lower a call of a function whose result goes to a given array."""
     *taken, out = args
     assert callable(callee)
     computed = numba_adapter.result_type(callee, [plain(arg.type) for arg in taken])
@@ -87,7 +87,7 @@ def _into(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, B
 
 
 def lengths(at: Emitter, shape: Bundle) -> list[Operand]:
-    """The operands of a shape, an integer or a tuple of integers."""
+    """Return the operands of a shape, an integer or a tuple of integers."""
     parts = components(shape) if values.is_tuple(shape.type) else (shape,)
     return [at.cast(number(at, part), INT) for part in parts]
 
@@ -147,7 +147,7 @@ def _shape_like(at: Emitter, given: dict[str, Bundle]) -> Sequence[Operand]:
 
 
 def _copy(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """A new array of the elements of one, converted to the type of the result."""
+    """Return a new array of the elements of one, converted to the type of the result."""
     array = given["array"]
     if not is_array(array.type):
         return _array(at, given, type_)
@@ -208,7 +208,7 @@ def _contiguous(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | 
 
 
 def _array(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """An array of a number, or of nested tuples of numbers."""
+    """Return an array of a number, or of nested tuples of numbers."""
     items = given["array"]
     if not isinstance(type_, types.Array):
         return None
@@ -252,7 +252,7 @@ def _transpose(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | N
 
 
 def transpose(at: Emitter, array: Operand, type_: Type, axes: Bundle | None = None) -> Operand:
-    """The transpose of an array."""
+    """Return the transpose of an array."""
     if getattr(array.type, "ndim", 0) <= 1:
         return array
     if axes is None or isinstance(axes.type, types.NoneType):
@@ -289,7 +289,7 @@ def _imag(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
 
 
 def part(at: Emitter, op: ops.Op, value: Bundle, type_: Type) -> Bundle | None:
-    """The real or the imaginary part of numbers: a view of a complex array."""
+    """Return the real or the imaginary part of numbers: a view of a complex array."""
     own = plain(value.type)
     kind = own.dtype if isinstance(own, types.Array) else own
     if isinstance(kind, types.Complex):
@@ -321,12 +321,12 @@ def _item(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
 
 
 def size(at: Emitter, array: Operand) -> Operand:
-    """The number of elements of an array."""
+    """Return the number of elements of an array."""
     return product(at, shape_of(at, array))
 
 
-# What takes an array for its result behind as many other arguments. All ufuncs do too.
-# Of these, Numba compares the shapes, and converts each element to the type of that array at once.
+# Functions that take an output array after this many other arguments, as all ufuncs do.
+# For these, Numba compares the shapes, and converts each element to the type of the output array at once.
 _OF_ANY_TYPE = (np.around, np.round, np.clip)
 _TAKE_OUT: tuple[tuple[object, int], ...] = ((np.dot, 2), (np.around, 2), (np.round, 2), (np.clip, 3))
 FORMS: dict[object, tuple[tuple[str, ...], Form]] = {

@@ -1,4 +1,4 @@
-"""Derivatives that a function calls, as functions like those that have a body of statements.
+"""Derivatives that a function calls, represented like functions with a body of statements.
 
     d = gradient(g)(x)          g_gradient: a routine, of which there is IR already
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """The IR of a derivative: a parameter for each argument, for each hidden value, and for what a closure captures."""
+    """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables."""
 
     function: Function
     argument_count: int
@@ -51,7 +51,7 @@ def typed_as_derived(
     hidden: tuple[st.Capture, ...],
     frozen: tuple[st.Capture, ...],
 ) -> st.TypedFunction:
-    """What a call of a derivative calls."""
+    """Return the typed function that a call of a derivative calls."""
     names = tuple(call.closure.own_signature().parameters)
     count = derived.argument_count
     kinds = tuple(param.type for param in derived.function.params[count : count + len(hidden)])
@@ -81,7 +81,7 @@ def typed_as_derived(
 
 
 def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -> Function:
-    """A copy of a derivative's function as that of a routine."""
+    """Return a copy of a derivative's function as that of a routine."""
     params = function.params
     count, hidden = derived.argument_count, len(typed.hidden)
     names = dict(zip(params, (*typed.parameters[:count], *typed.parameters[count + 1 :]), strict=False))
@@ -111,11 +111,11 @@ def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -
 
 
 def _names_in(closure: Type) -> tuple[str, ...]:
-    """What a closure calls what it captures, where these are numbers and arrays."""
+    """Return the names of a closure's captured variables, if these are numbers and arrays."""
     names: tuple[str, ...] = getattr(closure, "fields", ())
     return () if any(map(is_tuple, components_of(closure))) else names
 
 
 def _operand(leaf: Bundle) -> Operand:
-    """What is not a tuple; what is known by its type alone, a function say, is nothing here."""
+    """Return the operand of a non-tuple: the constant None for one known by its type alone, such as a function."""
     return leaf.leaves[0] if leaf.leaves else Const(None, leaf.type)

@@ -3,8 +3,8 @@
     t = at.emit(operator.add, (x, at.cast(i, types.float64)), types.float64)        %t0 = float %i : f64
                                                                                     %t1 = add %x, %t0 : f64
 
-An `Emitter` knows the statement at hand and what variables hold there. `zygote_py.frontend.lowering` is the one that
-lowers a function; the handlers know no more of it than what stands here.
+An `Emitter` knows the statement at hand and what variables hold there. The class that lowers a function is in
+`zygote_py.frontend.lowering`; the handlers depend on this interface only.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Iteration:
     """The elements of something, by number."""
 
     def begin(self, emit: Emitter) -> Iteration:
-        """Return what a loop that begins now goes over."""
+        """Return the iteration of a loop that begins now."""
         return self
 
     @abstractmethod
     def length(self, emit: Emitter) -> Operand:
-        """Return how many elements there are."""
+        """Return the number of elements."""
 
     @abstractmethod
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """Return the element number `k`."""
+        """Return element number `k`."""
 
 
 class Emitter(Builder):
@@ -72,11 +72,11 @@ class Emitter(Builder):
 
     @abstractmethod
     def read(self, variable: st.Variable) -> Bundle:
-        """Return what a variable holds here; if that may be `None`, the value that there must be."""
+        """Return the value of a variable here; if it may be `None`, there must be a value."""
 
     @abstractmethod
     def read_whole(self, variable: st.Variable) -> Bundle:
-        """Return what a variable holds here."""
+        """Return the value of a variable here."""
 
     @abstractmethod
     def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
@@ -88,11 +88,11 @@ class Emitter(Builder):
 
     @abstractmethod
     def make_iterator(self, target: st.Variable, over: Iteration) -> None:
-        """Note what a variable is that holds an iterator that no loop has begun to go over."""
+        """Record a variable that holds an iterator over which no loop has begun."""
 
     @abstractmethod
     def use_up(self, over: Iteration) -> None:
-        """Refuse a second loop over an iterator, of which the first leaves nothing."""
+        """Refuse a second loop over an iterator, which the first one has exhausted."""
 
     def refuse(self, message: str, hint: str, token: str = "") -> Exception:
         """Return the error to raise for the statement at hand."""
@@ -123,7 +123,7 @@ class Emitter(Builder):
         return self.emit(values.cast_op(own, type), (operand,), type)
 
     def _cast_named(self, named: Instr, type: Type) -> Operand:
-        """Return the named constant as one of another type, standing beside it."""
+        """Return the named constant as one of another type, defined next to it."""
         key = named, type
         if key not in self._recast:
             (literal,) = named.args

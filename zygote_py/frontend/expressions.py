@@ -1,11 +1,11 @@
-"""What each kind of expression becomes: instructions, or nothing but a rearrangement of operands.
+"""Lowering of each kind of expression, to instructions or to a mere rearrangement of operands.
 
     Operate(add, ("x", "i"), (float64, float64))      %t0 = float %i : f64
                                                       %t1 = add %x, %t0 : f64
     Attribute("x", "shape")                           (dim %x, 0), (dim %x, 1)
 
-`evaluate` gives the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.calls`. What cannot be
-represented is refused here; operations that merely have no rule go through.
+`evaluate` returns the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.calls`. What cannot be
+represented is refused here; operations that merely lack a rule are passed through.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
 _OF_ONE_TYPE = frozenset({operator.add, operator.sub, operator.mul})
-# The comparisons for order, and what decides where two components are not equal.
+# The ordering comparisons, each with the comparison that decides where two components differ.
 _STRICT: dict[ops.Op, ops.Op] = {
     operator.lt: operator.lt,
     operator.le: operator.lt,
@@ -45,7 +45,7 @@ _IN_WORDS = {
 
 
 def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bundle:
-    """The value of `expression`, which will be assigned to `target`."""
+    """Return the value of `expression`, which will be assigned to `target`."""
     type_ = at.types[target]
     match expression:
         case st.Parameter(index):
@@ -93,7 +93,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
 
 
 def act(at: Emitter, statement: st.Act) -> None:
-    """A statement without a result."""
+    """Lower a statement without a result."""
     match statement.kind:
         case "print":
             at.emit(print, [calls.whole(at, at.read(arg), print) for arg in statement.args], types.none)
@@ -119,14 +119,14 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
     if any(values.is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
     if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
-        if args[0].type != args[1].type:  # an enumeration's members are nobody else's, though numbers may be equal
+        if args[0].type != args[1].type:  # members of different enumerations differ, though their numbers may be equal
             return Bundle(type_, (Const(expression.op is operator.is_not, types.boolean),))
         same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
         return Bundle(type_, (same if expression.op is operator.is_ else _not(at, same),))
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
-    if expression.op in _OF_ONE_TYPE and is_scalar(own := plain(type_)):  # what `np.where` gave was not cast
+    if expression.op in _OF_ONE_TYPE and is_scalar(own := plain(type_)):  # the result of `np.where` was not cast
         operands = [at.cast(each, own) if is_scalar(each.type) else each for each in operands]
     if expression.inplace and arrays.is_array(args[0].type):
         return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
@@ -134,7 +134,7 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
 
 
 def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
-    """An operator on operands of the types that it takes."""
+    """Return an operator on operands of the types that it takes."""
     if op in (operator.is_, operator.is_not):
         none = [isinstance(plain(operand.type), types.NoneType) for operand in operands]
         if any(none):
@@ -168,7 +168,7 @@ def _not(at: Emitter, operand: Operand) -> Operand:
 
 
 def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
-    """Whether two values are equal, component by component."""
+    """Return whether two values are equal, component by component."""
     if values.is_tuple(a.type) and values.is_tuple(b.type):
         if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)
@@ -180,7 +180,7 @@ def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
 
 
 def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
-    """A comparison of two numbers, as numbers of one type, or of other values."""
+    """Lower a comparison of two numbers, cast to one type, or of other values."""
     if is_scalar(left.type) and is_scalar(right.type):
         kinds = ((types.Complex, types.complex128), (types.Float, types.float64))
         both = (left.type, right.type)
@@ -191,7 +191,7 @@ def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
 
 
 def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
-    """`a < b` of tuples: the first components that are not equal decide, then the lengths."""
+    """Lower `a < b` of tuples: the first components that differ decide, then the lengths."""
     if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
         return _compare(at, op, a.leaves[0], b.leaves[0])
     parts, others = components(a), components(b)

@@ -1,14 +1,14 @@
-"""Functions for which something is given: the IR of what they compute, and the rule that goes with them.
+"""Functions with a custom rule: the IR of what they compute, and the rule that goes with them.
 
     @adjoint(f)                          routine f (%x)                      f itself, for where no derivative is needed
-    def rule(x):                         routine rule (%x) -> (value, c)     what `back` captures is returned as well
+    def rule(x):                         routine rule (%x) -> (value, c)     also returns the captured `c`
         c = math.cos(x)                  routine back (%dy, %c) -> (dx)
         def back(dy): return (c * dy,)
         return math.sin(x), back         f.derivation = Custom(rule, back, ...)
 
-A call of such a function stays a call. What we have no body of is called as it is: a function of NumPy, a `cfunc`, one
-that runs in object mode. Here the gradients that a pullback returns are matched with the parameters; what is done with
-them, `zygote_py.adjoints.custom` says.
+A call of such a function stays a call. A function whose body is not available is called as it is: a function of NumPy,
+a `cfunc`, one that runs in object mode. Here the gradients that a pullback returns are matched with the parameters;
+their use is described in `zygote_py.adjoints.custom`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, 
 
 
 def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
-    """The parameters of a function for which something is given; None for all others."""
+    """Return the parameters of a function with a custom rule; None for all others."""
     if function.given is None:
         return None
     if function.types:  # it has a body of its own
@@ -51,7 +51,7 @@ def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
 
 
 def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Function:
-    """What a function computes, from the leaves of its arguments and what it captures."""
+    """Return the IR of a function, whose parameters are the leaves of its arguments and captured variables."""
     parts = typed.given
     assert parts is not None
     for part in parts.parts:
@@ -69,7 +69,7 @@ def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Func
 
 
 def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> None:
-    """Say of a routine what gives its derivative. Raises DifferentiationError if that does not fit."""
+    """Set the derivation of a routine. Raise DifferentiationError if the rule does not fit it."""
     parts = typed.given
     assert parts is not None
     if parts.given.kind == "ignore":
@@ -122,7 +122,7 @@ def _leaves(kinds: tuple[Type, ...]) -> list[Type]:
 
 
 def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> dict[object, range]:
-    """The numbers of a routine's parameters that are passed what is captured."""
+    """Return the numbers of a routine's parameters that receive captured values."""
     place = len(_leaves(typed.parameter_types[: typed.argument_count]))
     found: dict[object, range] = {}
     for capture, type_ in hidden:
@@ -132,7 +132,7 @@ def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> d
 
 
 def _values_in(kind: Type, start: int = 0) -> Iterator[int]:
-    """The numbers of the leaves of a type that are values, and do not say whether there is one."""
+    """Return the numbers of the leaves of a type that are values, and do not say whether there is one."""
     if isinstance(kind, types.Optional):
         yield from _values_in(kind.type, start + 1)
     elif is_tuple(kind):
@@ -151,7 +151,7 @@ def _taken(function: st.TypedFunction, program: Program, hidden: dict[object, ra
 
 
 def _of_hook(typed: st.TypedFunction, back: st.TypedFunction) -> Iterator[Gradient]:
-    """A hook that returns nothing only looks."""
+    """Yield the gradient of a hook; one that returns nothing leaves it unchanged."""
     x = typed.parameter_types[0]
     returned = plain(back.return_type)
     if isinstance(returned, types.NoneType):
@@ -195,7 +195,7 @@ def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) ->
 
 
 def names_of(given: Given, parameters: Sequence[str], count: int) -> list[str]:
-    """What to call so many arguments: as the parameters, those of `*args` by their number."""
+    """Return names for this many arguments: those of the parameters, with indices for those of `*args`."""
     rest = count - len(parameters) + 1
     found: list[str] = numba_adapter.spread(given, parameters, lambda name: [f"{name}[{n}]" for n in range(rest)])
     return found
@@ -208,7 +208,7 @@ def _shown(names: Sequence[str]) -> str:
 def _matched(
     given: Given, loc: Loc, name: str, item: Type, kind: Type, leaf: int, parameter: int
 ) -> Iterator[Gradient]:
-    """The gradients in one of those that a pullback returns, for a parameter or a component of it."""
+    """Return the gradients in one of those that a pullback returns, for a parameter or a component of it."""
     item = plain(item)
     if isinstance(item, types.NoneType):
         return
@@ -240,7 +240,7 @@ def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> Differen
 
 
 def _misfit(item: Type, kind: Type) -> str:
-    """What is wrong with a gradient of a type for a parameter of a type; empty if nothing is."""
+    """Return why a gradient of one type does not fit a parameter of another; empty if it does."""
     what = f"a value of type {item}"
     own = item.dtype if isinstance(item, types.Array) else item
     if isinstance(own, types.Boolean) or not isinstance(own, types.Number):
@@ -258,11 +258,11 @@ def _misfit(item: Type, kind: Type) -> str:
     return what if isinstance(own, types.Complex) and isinstance(needed, types.Float) else ""
 
 
-# ------------------------------------------------------------------------------------------------- functions by hand
+# ----------------------------------------------------------------------------------------------- generated functions
 
 
 def _identity(typed: st.TypedFunction, program: Program) -> Function:
-    """A function that gives its first parameter, an array as a copy."""
+    """Return a function that returns its first parameter, an array as a copy."""
     params, _ = _parameters(typed, program)
     b = Builder(Block(typed.loc), typed.loc)
     value = params[0]
@@ -270,7 +270,7 @@ def _identity(typed: st.TypedFunction, program: Program) -> Function:
 
 
 def _call(typed: st.TypedFunction, program: Program) -> Function:
-    """A function that calls another as it is."""
+    """Return a function that calls another one unchanged."""
     parts = typed.given
     assert parts is not None
     params, arguments = _parameters(typed, program)
@@ -310,7 +310,7 @@ def _name(typed: st.TypedFunction) -> str:
 
 
 def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[Bundle]]:
-    """The parameters of the routine, and the arguments that those before what is captured make up."""
+    """Return the parameters of the routine, and the arguments that those before the captured values make up."""
     kinds = typed.parameter_types[: typed.argument_count]
     made = [parameters_of(name, kind, typed.loc) for name, kind in zip(typed.parameters, kinds, strict=False)]
     hidden = [parameters_of(capture.name, kind, typed.loc) for capture, kind in program.hidden(typed)]
@@ -319,7 +319,7 @@ def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param],
 
 
 def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
-    """An argument, or a component of one, that is not a tuple."""
+    """Return an argument, or a component of one, that is not a tuple."""
     if len(leaf.leaves) == 1:
         return NONE if isinstance(leaf.leaves[0].type, types.NoneType) else leaf.leaves[0]
     known = numba_adapter.object_of(leaf.type)
@@ -334,7 +334,7 @@ def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
 
 
 def stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
-    """What `stop_gradient` gives: the same numbers, and copies of the arrays, through which no derivative flows."""
+    """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
     leaves: list[Operand] = []

@@ -1,4 +1,4 @@
-"""Lists that a function makes and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
+"""Lists that a function creates and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
 
     s = [x]                  %s = stack : list(f64)
                              push %s, %x
@@ -49,7 +49,7 @@ def _new(at: Emitter, type_: Type) -> Bundle:
 
 
 def make(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
-    """The result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
+    """Return the result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
     if args and getattr(callee, "name", "") != "empty_list":
         return None
     return _new(at, type_)
@@ -81,7 +81,7 @@ def item(at: Emitter, value: Bundle, index: Bundle) -> Bundle:
 
 
 def unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
-    """The items of a list, of which there must be as many as `type_` has components."""
+    """Return the items of a list, of which there must be as many as `type_` has components."""
     parts = components_of(type_)
     at.emit(check_count, (length(at, value), Const(len(parts), INT)), types.none)
     items = [item(at, value, Bundle(INT, (Const(place, INT),))) for place in range(len(parts))]
@@ -110,7 +110,7 @@ def truth(at: Emitter, value: Bundle) -> Operand:
 
 
 def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
-    """`start`, `stop` or `step` of a slice, those that are not given as Numba has them; None if it is not known."""
+    """`start`, `stop` or `step` of a slice, with Numba's value for one that is not given; None if it is not known."""
     match index:
         case Const(slice() as written, _):
             given = (Const(each, types.none if each is None else INT) for each in (written.start, written.stop))
@@ -132,7 +132,7 @@ def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
 
 
 def element(value: Bundle) -> Type:
-    """The type of the elements of a list."""
+    """Return the type of the elements of a list."""
     return element_of(plain(value.type))
 
 
@@ -154,16 +154,16 @@ def _number(at: Emitter, index: Bundle) -> Operand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverList(Iteration):
-    """The elements of a list, which may grow and shrink meanwhile: its length is asked for before each iteration."""
+    """The elements of a list, which may grow and shrink meanwhile: its length is read before each iteration."""
 
     list: Bundle
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are now."""
+        """Return the number of elements at this moment."""
         return length(emit, self.list)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         own = element(self.list)
         leaves = (
             emit.emit(ops.getitem, (part, k), leaf) for part, leaf in zip(self.list.leaves, leaves_of(own), strict=True)
@@ -172,7 +172,7 @@ class OverList(Iteration):
 
 
 def grows(iteration: Iteration) -> bool:
-    """Whether the number of elements of an iteration may change while it runs."""
+    """Return whether the number of elements of an iteration may change while it runs."""
     match iteration:
         case OverList():
             return True
@@ -185,7 +185,7 @@ def grows(iteration: Iteration) -> bool:
 
 
 def hoist_lengths(function: Function) -> None:
-    """Move `len` of a list from the header of a loop to before it, where nothing in the loop changes the length."""
+    """Move `len` of a list from a loop's header to before the loop, unless the loop changes the length."""
     if not any(instr.op is ops.stack for instr in function.instrs()):
         return
     memory = Memory(function)

@@ -5,7 +5,7 @@
 
 A variable that is assigned in one place, which dominates its reader, is that operand; all others go through the
 construction of Braun et al. (`zygote_py.ir.ssa`). Blocks are filled in reverse postorder and stand in the order of the
-source. Expressions are in `zygote_py.frontend.expressions`; what they need of this class is at its end.
+source. Expressions are in `zygote_py.frontend.expressions`; the methods that they need are at the end of the class.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Lowering(Emitter):
     """The state of making one function; `run` makes it."""
 
     def __init__(self, typed: st.TypedFunction, program: Program, hidden: Sequence[object] | None = None) -> None:
-        """`hidden` is given for a routine: the keys of what it captures, in the order of its parameters."""
+        """`hidden` is given for a routine: the keys of its captured variables, in the order of its parameters."""
         super().__init__(Block(), typed.loc)
         self.typed = typed
         self.program = program
@@ -79,9 +79,9 @@ class Lowering(Emitter):
             _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
         )
         self.ssa = SSABuilder(self.function)
-        self.static: dict[st.Variable, object] = {}  # of variables known while compiling, what they are
+        self.static: dict[st.Variable, object] = {}  # the values of variables known while compiling
         self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
-        self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where made, where used up
+        self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
         self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._parameters: list[Bundle] = []
@@ -98,7 +98,7 @@ class Lowering(Emitter):
         self._declared: set[st.Variable] = set()
 
     def run(self) -> Function:
-        """The function in SSA form."""
+        """Return the function in SSA form."""
         self._check_result()
         self._tree = self.graph.build_shells(self.function)
         labels = {shell: label for label, shell in self.graph.shells.items()}
@@ -202,7 +202,7 @@ class Lowering(Emitter):
         self._end(block.ending)
 
     def _copy_element(self, target: st.Variable, source: st.Variable) -> None:
-        """In the header the element is not there yet; past it, it is like any other."""
+        """Copy the element of a loop: in the header it does not exist yet; after it, it is like any other value."""
         if source in self._single:
             self.assign(target, self.read(source))
         else:
@@ -230,7 +230,7 @@ class Lowering(Emitter):
                 pass
 
     def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
-        """The call of a routine."""
+        """Return the call of a routine."""
         operands = [leaf for arg in expression.args for leaf in self.read_whole(arg).leaves]
         routine = self.program.routine(expression.function)
         return unflatten(self, self.emit(routine, operands, flat_type(leaves_of(type_))), type_)
@@ -260,7 +260,7 @@ class Lowering(Emitter):
         self.write(target, Bundle(type_, tuple(phis)))
 
     def _same_object(self, merge: st.Merge, type_: Type) -> Bundle:
-        """A merge of functions or the like is fine where all are the same one."""
+        """Return the common value of a merge of functions or the like, which must all be the same one."""
         found = [self.static.get(var) for _, var in merge.incoming if var is not None]
         if found and found[0] is not None and all(each is found[0] for each in found):
             return Bundle(type_, (), found[0])
@@ -284,12 +284,12 @@ class Lowering(Emitter):
                     phi.incoming[pred] = leaf
 
     def make_iterator(self, target: st.Variable, over: Iteration) -> None:
-        """Note what a variable is that holds an iterator that no loop has begun to go over."""
+        """Record a variable that holds an iterator over which no loop has begun."""
         self.iterations[target] = over, None
         self._iterators[over] = self.block, []
 
     def use_up(self, over: Iteration) -> None:
-        """Refuse a second loop over an iterator, of which the first leaves nothing."""
+        """Refuse a second loop over an iterator, which the first one has exhausted."""
         if not is_used_up(over) or over not in self._iterators:
             return
         made, before = self._iterators[over]
@@ -332,16 +332,16 @@ class Lowering(Emitter):
     # -------------------------------------------------------------------------------- what expressions are made with
 
     def parameter(self, index: int) -> Bundle:
-        """The argument with this number."""
+        """Return the argument with this number."""
         return self._parameters[index]
 
     def read(self, variable: st.Variable) -> Bundle:
-        """What a variable holds here; if that may be `None`, the value that there must be."""
+        """Return the value of a variable here; if it may be `None`, there must be a value."""
         value = self.read_whole(variable)
         return optional.present(self, value) if optional.is_optional(value.type) else value
 
     def read_whole(self, variable: st.Variable) -> Bundle:
-        """What a variable holds here."""
+        """Return the value of a variable here."""
         type_ = self.types[variable]
         if variable in self._single:
             block, bundle = self._single[variable]
@@ -371,7 +371,7 @@ class Lowering(Emitter):
             self.ssa.declare((variable, index), leaf, self._hint(variable))
 
     def _hint(self, variable: st.Variable) -> str:
-        """The name that a variable has in the source; none for temporaries."""
+        """Return the name that a variable has in the source; none for temporaries."""
         name = self.typed.names.get(variable, "")
         return name if name.strip("_") else ""
 
@@ -399,7 +399,7 @@ class Lowering(Emitter):
         return operand
 
     def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
-        """A value as one of another type: numbers are converted, also those in tuples."""
+        """Return a value as one of another type: numbers are converted, also those in tuples."""
         if bundle.type == type:
             return bundle
         if isinstance(type, types.Optional):
@@ -418,7 +418,7 @@ class Lowering(Emitter):
 
 
 def comes_to(start: Block, target: Block, without: Block) -> bool:
-    """Whether control may come from the end of a block to another one, not by way of a third."""
+    """Return whether control may flow from the end of one block to another one without passing a third."""
     return target in reach(start.successors, lambda block: block.successors, (without,))
 
 

@@ -1,4 +1,4 @@
-"""Objects of a `jitclass` that a function makes: memory for each field, that all who hold the object share.
+"""Objects of a `jitclass` that a function makes: memory for each field, shared by all references to the object.
 
     acc = Counter(x)        %acc_total = zeros 1 : f64[:]          a number is the element of an array of one
     acc.total += y          %t0 = getitem %acc_total, 0            anything else the element of a list of one
@@ -26,7 +26,7 @@ _FIRST = Const(0, INT)
 
 
 def make(at: Emitter, type_: Type) -> Bundle:
-    """A new object; its fields are zeros and empty arrays."""
+    """Return a new object; its fields are zeros and empty arrays."""
     made: list[Operand] = []
     for field in numba_adapter.fields_of_object(type_).values():
         for leaf, cell in zip(leaves_of(field), cells_of(field), strict=True):
@@ -40,7 +40,7 @@ def make(at: Emitter, type_: Type) -> Bundle:
 
 
 def _of_field(at: Emitter, leaf: Type) -> Operand:
-    """What a field holds before anything is assigned to it."""
+    """Return the value of a field before anything is assigned to it."""
     if isinstance(leaf, types.List):
         raise at.refuse("a list in a field of a jitclass object is not supported", "use an array")
     if not isinstance(leaf, types.Array) or leaf.layout == "F":

@@ -1,10 +1,10 @@
-"""Statements under other names: the body of a called function, as a part of the function that calls it.
+"""Renamed statements: the body of a called function, as a part of its caller.
 
     renamed(block, "3:")          r = x * y        ->    3:r = 3:x * 3:y
                                   a = parameter 0  ->    3:a = 3:*parameter0
-    moved(function, loc)          the same statements, all of them at one place in the source
+    moved(function, loc)          the same statements, all at one location in the source
 
-Where the names come from, and which bodies are put in, `zygote_py.frontend.inlining` says.
+The names, and the choice of the bodies, are those of `zygote_py.frontend.inlining`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zygote_py.ir.core import Loc, Type
 
 
 def moved(function: st.TypedFunction, loc: Loc) -> st.TypedFunction:
-    """A function with all of it at one place in the source: what a call of a library's function does is the call's."""
+    """Return a function with all statements at one location: those of a library function belong to its call."""
     return dataclasses.replace(
         function,
         blocks={
@@ -36,17 +36,17 @@ def moved(function: st.TypedFunction, loc: Loc) -> st.TypedFunction:
 
 
 def parameter(prefix: str, index: int) -> st.Variable:
-    """The variable that holds an argument of a call."""
+    """Return the variable that holds an argument of a call."""
     return f"{prefix}*parameter{index}"
 
 
 def is_parameter(variable: st.Variable) -> bool:
-    """Whether a variable is one that `inline_calls` made to hold an argument."""
+    """Return whether `inline_calls` created a variable to hold an argument."""
     return ":*parameter" in variable
 
 
 def renamed(block: st.TypedBlock, prefix: str) -> st.TypedBlock:
-    """A block with other names for its variables; its parameters become variables, too."""
+    """Return a block with other names for its variables; its parameters become variables, too."""
     new = prefix.__add__
     statements: list[st.Statement] = []
     for statement in block.statements:
@@ -59,7 +59,7 @@ def renamed(block: st.TypedBlock, prefix: str) -> st.TypedBlock:
 
 
 def divisions(function: st.TypedFunction) -> set[object]:
-    """The operators by which a function divides numbers, and functions that do."""
+    """Return the operators by which a function divides numbers, and functions that do."""
     found: set[object] = set()
     for block in function.blocks.values():
         for statement in block.statements:
@@ -75,7 +75,7 @@ def divisions(function: st.TypedFunction) -> set[object]:
 
 
 def with_divisions_of_numpy(block: st.TypedBlock) -> st.TypedBlock:
-    """A block in which a number that is divided by zero gives infinity or nan, whatever Python would do."""
+    """Return a block in which dividing a number by zero yields infinity or NaN, whatever Python would do."""
     statements: list[st.Statement] = []
     for statement in block.statements:
         match statement:

@@ -4,7 +4,7 @@
     join(%x, %n, %y)                    %t = pack %n, %y                         pack %x, %t
     flatten(%x, %n, %y)                 pack %x, %n, %y                          what a routine returns
 
-Which numbers and arrays a type has, `zygote_py.frontend.values.leaves_of` says.
+The numbers and arrays in a type are listed by `zygote_py.frontend.values.leaves_of`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zygote_py.ir.types import components_of, names_of
 
 
 def split(b: Builder, value: Operand, kind: Type) -> Bundle:
-    """Take a value of a type apart; what is known by the type alone has no operand."""
+    """Take a value of a type apart; a value known by its type alone has no operand."""
     if not is_tuple(kind):
         return Bundle(kind, (value,) if leaves_of(kind) else ())
     leaves: list[Operand] = []
@@ -32,7 +32,7 @@ def split(b: Builder, value: Operand, kind: Type) -> Bundle:
 
 
 def join(b: Builder, value: Bundle, leaf: Callable[[Bundle], Operand]) -> Operand:
-    """Put the tuples of a value together again; `leaf` gives the operand of what is not a tuple."""
+    """Put the tuples of a value together again; `leaf` returns the operand of a component that is not a tuple."""
     if not is_tuple(value.type):
         return leaf(value)
     return b.call(ops.pack, *[join(b, part, leaf) for part in components(value)], type=plain(value.type))
@@ -46,7 +46,7 @@ def flatten(b: Builder, value: Bundle) -> Operand:
 
 
 def unflatten(b: Builder, value: Operand, kind: Type) -> Bundle:
-    """Return the result of a type that a routine has returned as `flatten` gives it."""
+    """Return the value of a type from the result of a routine, which is in the form of `flatten`."""
     leaves = leaves_of(kind)
     if len(leaves) < 2:
         return Bundle(kind, (value,) if leaves else ())
@@ -55,7 +55,7 @@ def unflatten(b: Builder, value: Operand, kind: Type) -> Bundle:
 
 
 def flat_type(leaves: Iterable[Type]) -> Type:
-    """Return the type of what a routine returns, for a result of these parts."""
+    """Return the type of a routine's flat result, for a result of these parts."""
     return result_type(tuple(map(plain, leaves)))
 
 

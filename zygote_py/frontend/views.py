@@ -5,8 +5,8 @@
     x[i].view(np.int64)             view %t : i64
 
 Whether a derivative may depend on it is decided in `zygote_py.adjoints.bits`. Where the elements are of another size,
-the last axis must be contiguous, as NumPy has it; arrays in Fortran order, which Numba may take in another way, are
-refused then.
+the last axis must be contiguous, as in NumPy; arrays in Fortran order, which Numba may interpret differently, are then
+refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOKEN = "view"
 
 
 def can_be_viewed(type_: Type) -> bool:
-    """Whether values of this type are arrays or numbers, whose `view` this is."""
+    """Return whether values of this type are arrays or numbers, whose `view` this is."""
     return isinstance(plain(type_), types.Array) or is_scalar(plain(type_))
 
 
@@ -43,7 +43,7 @@ def view(at: Emitter, value: Bundle, type_: Type) -> Bundle:
 
 
 def _check_layout(at: Emitter, operand: Operand, source: types.Array) -> None:
-    """Refuse what Numba and NumPy do not agree on, where the elements are of another size."""
+    """Refuse layouts on which Numba and NumPy disagree, where the element size changes."""
     if source.ndim == 0:
         message = "a view of an array without axes as a type of another size is not supported"
         raise at.refuse(message, "give it an axis: `x.reshape(1)`", _TOKEN)

@@ -57,7 +57,7 @@ def _section(title: str, found: list[Entry]) -> str:
 
 
 def text() -> str:
-    """The page of what Numba supports."""
+    """Return the page of what Numba supports."""
     return HEAD + "".join(_section(TITLES[module], found) for module, found in entries())
 
 

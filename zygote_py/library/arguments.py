@@ -1,4 +1,4 @@
-"""The arguments of library functions: conditions on their types, and what the types say of the values.
+"""The arguments of library functions: conditions on their types, and what the types tell about the values.
 
     @implements(np.diag, v=array(1, 2), k=is_integer)       # an array of one or two axes, and an integer
 
@@ -38,7 +38,7 @@ UNKNOWN = Unknown.UNKNOWN
 
 
 def known(given: object) -> object:
-    """What an argument is, if it is known while compiling; otherwise UNKNOWN."""
+    """Return the value of an argument if it is known while compiling; otherwise UNKNOWN."""
     match given:
         case types.Literal():
             return given.literal_value
@@ -53,38 +53,38 @@ def known(given: object) -> object:
 
 
 def is_none(given: object) -> bool:
-    """Whether an argument is None, given or by default."""
+    """Return whether an argument is None, given or by default."""
     return known(given) is None
 
 
 def known_int(given: object) -> int | None:
-    """The value of an integer that is known when compiling, else None."""
+    """Return the value of an integer that is known when compiling, else None."""
     value = known(given)
     return int(value) if isinstance(value, int | np.integer) else None
 
 
 def is_integer(given: object) -> bool:
-    """Whether an argument is an integer, known or not."""
+    """Return whether an argument is an integer, known or not."""
     return isinstance(given, types.Integer) or known_int(given) is not None
 
 
 def is_number(given: object) -> bool:
-    """Whether an argument, as a type, is a number or a boolean."""
+    """Return whether an argument, as a type, is a number or a boolean."""
     return isinstance(given, types.Number | types.Boolean)
 
 
 def is_list(given: object) -> bool:
-    """Whether an argument is a list."""
+    """Return whether an argument is a list."""
     return isinstance(given, types.List | types.ListType)
 
 
 def is_slice(given: object) -> bool:
-    """Whether an argument is a slice."""
+    """Return whether an argument is a slice."""
     return isinstance(given, types.SliceType)
 
 
 def is_shape(given: object) -> bool:
-    """Whether an argument is an integer or a tuple of some."""
+    """Return whether an argument is an integer or a tuple of some."""
     if isinstance(given, types.BaseTuple):
         return len(given) > 0 and all(map(is_integer, components_of(given)))
     return is_integer(given)
@@ -105,7 +105,7 @@ is_array = array()
 
 
 def either(*conditions: Accepts) -> Accepts:
-    """Accept what one of several conditions accepts."""
+    """Accept arguments that satisfy one of several conditions."""
     return lambda given: any(accepts(given) for accepts in conditions)
 
 
@@ -128,7 +128,7 @@ _OF_PYTHON: dict[type, Type] = {
 
 
 def type_of(given: object) -> Type:
-    """The type of a number that may have come as itself, as defaults do."""
+    """Return the type of a number that may have come as itself, as defaults do."""
     if isinstance(given, types.Type):
         plain: Type = types.unliteral(given)
         return plain
@@ -136,24 +136,24 @@ def type_of(given: object) -> Type:
 
 
 def dtype_of(given: Any) -> np.dtype[np.generic]:
-    """The NumPy dtype of a number or of the elements of an array, of a list or of a tuple of numbers."""
+    """Return the NumPy dtype of a number or of the elements of an array, of a list or of a tuple of numbers."""
     if isinstance(given, types.BaseTuple):
         return common_dtype(components_of(given))
     return np.dtype(str(types.unliteral(given))) if is_number(given) else dtype_of(given.dtype)
 
 
 def common_dtype(parts: Iterable[Any]) -> np.dtype[np.generic]:
-    """The dtype that these arrays or numbers have in common."""
+    """Return the dtype that these arrays or numbers have in common."""
     return np.result_type(*map(dtype_of, parts))
 
 
 def layout_of_all(arrays: Iterable[types.Array]) -> str:
-    """The layout of what several arrays are joined into: Fortran's if all have it."""
+    """Return the layout of what several arrays are joined into: Fortran's if all have it."""
     return "F" if all(array.layout == "F" for array in arrays) else "C"
 
 
 def lengths_of(name: str, shape: Any) -> list[str]:
-    """The texts of the lengths in a shape that is an integer or a tuple, and is called `name`."""
+    """Return the texts of the lengths in a shape that is an integer or a tuple, and is called `name`."""
     return [f"{name}[{axis}]" for axis in range(len(shape))] if isinstance(shape, types.BaseTuple) else [name]
 
 
@@ -161,19 +161,19 @@ def lengths_of(name: str, shape: Any) -> list[str]:
 
 
 def is_row(given: Any) -> bool:
-    """Whether the elements of an argument can be put in a row: of a number, an array, a tuple or a list."""
+    """Return whether the elements of an argument can be put in a row: of a number, an array, a tuple or a list."""
     if isinstance(given, types.BaseTuple):
         return len(given) > 0 and _is_nested(given)
     return is_number(given) or isinstance(given, types.Array) or (is_list(given) and is_number(given.dtype))
 
 
 def is_sequence(given: Any) -> bool:
-    """The same, but for a number."""
+    """Return whether `is_row` holds and the argument is not a number."""
     return is_row(given) and not is_number(given)
 
 
 def is_index_row(given: Any) -> bool:
-    """Whether an argument is an array, a list or a tuple of integers."""
+    """Return whether an argument is an array, a list or a tuple of integers."""
     is_known = isinstance(given, types.Array | types.Sequence) and is_row(given)
     return is_known and dtype_of(given).kind in "iu"
 
@@ -183,14 +183,14 @@ def _is_nested(given: Any) -> bool:
 
 
 def flattened(given: Any) -> Callable[[Any], Any]:
-    """The function that gives the elements of what `is_row` as an array of one axis."""
+    """Return the function that puts the elements of an argument for which `is_row` holds into a vector."""
     if isinstance(given, types.Array):
         return in_c_order
     return _of_list(dtype_of(given)) if is_list(given) else _of_numbers
 
 
 def in_c_order(a: Any) -> Any:
-    """The elements of an array as an array of one axis, in C order: a view if there can be one."""
+    """Return the elements of an array as an array of one axis, in C order: a view if there can be one."""
     return np.ravel(a)
 
 
@@ -209,14 +209,14 @@ def _of_list(dtype: np.dtype[np.generic]) -> Callable[[Any], Any]:
 
 
 def in_memory_order(a: types.Array) -> Callable[[Any], Any]:
-    """The function that gives the elements of such an array as an array of one axis, in the order of `np.nditer`."""
+    """Return the function that puts the elements of such an array into a vector, in the order of `np.nditer`."""
     if a.ndim == 1:
         return itself
     return {"C": _as_view, "F": _as_transposed_view}.get(a.layout, _as_copy)
 
 
 def itself(a: Any) -> Any:
-    """Give the argument."""
+    """Return the argument."""
     return a
 
 

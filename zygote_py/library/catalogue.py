@@ -1,4 +1,4 @@
-"""What becomes of each callable that Numba supports: differentiated, without derivative by nature, or refused.
+"""The outcome for each callable that Numba supports: differentiated, without derivative by nature, or refused.
 
     outcome("np.var(x)")          # Kind.DIFFERENTIABLE
     outcome("np.argsort(x)")      # Kind.FLAT
@@ -32,7 +32,7 @@ from zygote_py.library.samples import PARAMETERS, SAMPLES
 
 
 class Kind(enum.Enum):
-    """What becomes of a callable."""
+    """The outcome for a callable."""
 
     DIFFERENTIABLE = "differentiable"
     FLAT = "no derivative by nature"
@@ -48,11 +48,11 @@ class Entry:
 
     @property
     def call(self) -> str:
-        """The sample that stands for it."""
+        """Return the sample that stands for it."""
         return next(SAMPLES[name] for name in self.names if name in SAMPLES)
 
     def note(self, kind: Kind) -> str:
-        """Under which condition it is differentiable, or why it is not."""
+        """Return the condition under which it is differentiable, or why it is not."""
         if self.names[0] in _NOTES:
             return _NOTES[self.names[0]]
         if kind is Kind.REFUSED and self.op in REFUSED:
@@ -70,7 +70,7 @@ MEMBERS = "Methods and attributes of arrays"
 
 
 def entries() -> Iterator[tuple[str, list[Entry]]]:
-    """What Numba supports, by module and of arrays."""
+    """Return what Numba supports, by module and of arrays."""
     for module, callables in numba_adapter.supported_callables().items():
         names: dict[object, list[str]] = {}
         for name, op in callables.items():
@@ -80,7 +80,7 @@ def entries() -> Iterator[tuple[str, list[Entry]]]:
 
 
 def outcome(call: str) -> Kind:
-    """What becomes of a call, after the statements that are before it."""
+    """Return the outcome for a call, after the statements that precede it."""
     *before, result = call.split("; ")
     lines = [f"def f({', '.join(PARAMETERS)}):", *(f"    {line}" for line in before), f"    return {result}"]
     try:

@@ -24,7 +24,7 @@ def _is_number_or_default(given: object) -> bool:
 
 @implements(np.linspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
 def linspace(start: object, stop: object, num: object = 50) -> Implementation:
-    """Give numbers at equal distances, the first and the last included."""
+    """Return numbers at equal distances, the first and the last included."""
     dtype = _dtype(start, stop)
 
     def implementation(start: Any, stop: Any, num: Any = 50) -> Any:
@@ -50,7 +50,7 @@ def linspace(start: object, stop: object, num: object = 50) -> Implementation:
     dtype=optional(lambda dtype: isinstance(dtype, types.DTypeSpec)),
 )
 def arange(start: object, stop: object = None, step: object = None, dtype: Any = None) -> Implementation:
-    """Give numbers from a first one on, by a step, until before another."""
+    """Return numbers from a first one up to, but excluding, another, in equal steps."""
     given = [type_of(each) for each in (start, stop, step) if not is_none(each)]
     is_complex = any(isinstance(each, types.Complex) for each in given)
     if not is_none(dtype):
@@ -80,20 +80,20 @@ def _ceil(x: Any) -> Any:
 
 @replaces(np.logspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
 def logspace(start: Any, stop: Any, num: Any = 50) -> Any:
-    """Give the powers of ten of numbers at equal distances."""
+    """Return the powers of ten of numbers at equal distances."""
     return np.power(10.0, np.linspace(start, stop, num))
 
 
 @implements(np.geomspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
 def geomspace(start: object, stop: object, num: object = 50) -> Implementation:
-    """Give numbers at equal ratios, the first and the last included."""
+    """Return numbers at equal ratios, the first and the last included."""
     types_ = type_of(start), type_of(stop)
     captured: dict[str, object] = {}
     if any(isinstance(each, types.Complex) for each in types_):
         captured["convert"] = np.result_type(*map(dtype_of, types_)).type
         lines = [
             "first, last = convert(start), convert(stop)",
-            "sign = first / abs(first)",  # what np.sign gives, and has its derivative
+            "sign = first / abs(first)",  # equal to np.sign, with its derivative
             "first, last = first / sign, last / sign",
         ]
     else:

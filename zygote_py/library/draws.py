@@ -46,7 +46,7 @@ def _shuffle(x: Any, draw: Callable[[int], int]) -> Implementation:
 
 @replaces(np.random.permutation, x=is_array)
 def permutation(x: Any) -> Any:
-    """Give the elements of an array, or its rows, in a random order."""
+    """Return the elements of an array, or its rows, in a random order."""
     result = x.copy()
     np.random.shuffle(result)
     return result
@@ -54,7 +54,7 @@ def permutation(x: Any) -> Any:
 
 @implements(np.random.choice, a=array(1), size=optional(is_shape))
 def choice(a: Any, size: Any = None, replace: object = True) -> Implementation:
-    """Give one or several elements of a vector at random, more than once each unless not `replace`."""
+    """Return one or several elements of a vector at random, more than once each unless not `replace`."""
     if is_none(size):
         return lambda a, size=None, replace=True: a[np.random.randint(0, len(a))]
     lengths = lengths_of("size", size)

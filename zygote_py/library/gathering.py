@@ -1,4 +1,4 @@
-"""Elements by their number: `take`, in its form without an axis and along one, and `select`.
+"""Elements by index: `take`, without an axis and along one, and `select`.
 
 np.take(x, k)                 x.reshape(x.size)[k]
 np.take(x, indices, axis=1)   result[:, i] = x[:, indices[i]]
@@ -29,7 +29,7 @@ from zygote_py.library.registry import Implementation, by_axis, implements, text
 
 @implements(np.take, a=is_array, indices=either(is_integer, is_row), axis=optional(is_integer))
 def take(a: Any, indices: Any, axis: Any = None) -> Implementation:
-    """The elements with these numbers; along an axis, the slices."""
+    """Return the elements with these numbers; along an axis, the slices."""
     if not is_none(axis):
         return _along_axis(a, indices, axis)
     if is_integer(indices):
@@ -89,7 +89,7 @@ def _slices_of(ndim: int, axis: int) -> list[str]:
 
 
 def element_at(a: types.Array) -> Callable[[Any, int], Any]:
-    """The function that gives the k-th element of such an array in C order."""
+    """Return the function that reads the k-th element of such an array in C order."""
     if a.ndim == 1:
         return _element
     if a.layout == "C":
@@ -115,7 +115,7 @@ def _is_list_or_tuple(given: object) -> bool:
 
 @implements(np.select, condlist=_is_list_or_tuple, choicelist=_is_list_or_tuple)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Implementation:
-    """From each array what its condition chooses, the first that holds; elsewhere `default`."""
+    """Select the elements of the array whose condition holds first; elsewhere `default`."""
     dtype = dtype_of(choicelist.dtype)
     if isinstance(condlist, types.List) or isinstance(choicelist, types.List):
         lines = [

@@ -1,4 +1,4 @@
-"""Arrays put together: `concatenate`, `stack` and their like, `append`.
+"""Joining arrays: `concatenate`, `stack` and their like, `append`.
 
     np.concatenate((a, b))      result = np.empty((n0 + n1,) + ..., dtype); result[:n0] = a; result[n0:] = b
 
@@ -19,12 +19,12 @@ from zygote_py.library.registry import Implementation, by_axis, implements, text
 
 
 def _are_columns(given: Any) -> bool:
-    """Whether an argument is a tuple of vectors and matrices."""
+    """Return whether an argument is a tuple of vectors and matrices."""
     return isinstance(given, types.BaseTuple) and len(given) > 0 and all(map(array(1, 2), components_of(given)))
 
 
 def _are_alike(given: Any) -> bool:
-    """Whether an argument is a tuple of arrays of one number of axes."""
+    """Return whether an argument is a tuple of arrays of one number of axes."""
     if not isinstance(given, types.BaseTuple) or not len(given):
         return False
     first, *_ = parts = components_of(given)
@@ -101,12 +101,12 @@ def append(arr: Any, values: Any, axis: object = None) -> Implementation:
 
 
 def _text(name: str, arrays: Any, body: list[str]) -> Implementation:
-    """The implementation with these lines, for which the tuple is taken apart."""
+    """Return the implementation with these lines, for which the tuple is unpacked."""
     return text([f"{', '.join(f'a{j}' for j in range(len(arrays)))}, = {name}", *body], dtype=common_dtype(arrays))
 
 
 def _concatenated(arrays: Any, axis: int, ndim: int = 0) -> list[str]:
-    """Lines that join `a0, a1, ...` along `axis`; vectors are taken as columns where `ndim` is 2."""
+    """Return lines that join `a0, a1, ...` along `axis`; vectors are taken as columns where `ndim` is 2."""
     ndim = ndim or arrays[0].ndim
     lengths = [f"a{j}.shape[{axis}]" if axis < part.ndim else "1" for j, part in enumerate(arrays)]
     lines = []
@@ -126,14 +126,14 @@ def _concatenated(arrays: Any, axis: int, ndim: int = 0) -> list[str]:
 
 
 def _stacked(arrays: Any, axis: int) -> list[str]:
-    """Lines that join `a0, a1, ...`, all of one shape, along a new axis."""
+    """Return lines that join `a0, a1, ...`, all of one shape, along a new axis."""
     dims: list[object] = [f"a0.shape[{dim}]" for dim in range(arrays[0].ndim)]
     dims.insert(axis, len(arrays))
     return _placed(arrays, dims, ":, " * axis + "{}")
 
 
 def _placed(arrays: Any, dims: list[object], index: str) -> list[str]:
-    """Lines that store each of `a0, a1, ...` at an index with its number in it."""
+    """Return lines that store each of `a0, a1, ...` at an index with its number in it."""
     lines = []
     others = [f"a{j}.shape[{dim}] != a0.shape[{dim}]" for j in range(1, len(arrays)) for dim in range(arrays[0].ndim)]
     if others:

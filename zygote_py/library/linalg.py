@@ -1,4 +1,4 @@
-"""What of linear algebra is loops and products: norms, condition numbers, powers of matrices, products with `out`.
+"""Linear algebra by loops and products: norms, condition numbers, powers of matrices, products with `out`.
 
     np.linalg.norm(x, 1)             abs(x[0]) + abs(x[1]) + ...
     np.linalg.cond(x, 1)             np.linalg.norm(x, 1) * np.linalg.norm(np.linalg.inv(x), 1)
@@ -18,13 +18,13 @@ from zygote_py.library.registry import Implementation, implements, replaces, tex
 
 
 def _is_order(given: object) -> bool:
-    """Whether an argument is a number, and not one whose norm stays a call: the root of the sum of squares is one."""
+    """Return whether an argument is a number other than 2, for which the norm stays a call."""
     return (is_number(given) or isinstance(known(given), int | float)) and known(given) != 2
 
 
 @implements(np.linalg.norm, x=array(1, 2, of=INEXACT), ord=_is_order)
 def norm(x: Any, ord: object = None) -> Implementation:
-    """The norms of vectors and matrices but the root of the sum of squares and singular values, which stay calls."""
+    """Return a norm, except the root of the sum of squares and those from singular values, which stay calls."""
     if x.ndim == 1:
         return text(_VECTOR_NORM)
     if known(ord) == -2:
@@ -92,7 +92,7 @@ _VECTOR_NORM = [
 
 @replaces(np.linalg.cond, x=array(2, of=INEXACT), p=lambda p: _is_order(p) and known(p) != -2)
 def cond(x: Any, p: Any = None) -> Any:
-    """The norm of a matrix times that of its inverse; the quotient of singular values stays a call."""
+    """Return the norm of a matrix times that of its inverse; the quotient of singular values stays a call."""
     if p == 2:
         return np.linalg.cond(x, 2)
     if p == -2:
@@ -103,7 +103,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 @implements(np.linalg.matrix_power, a=array(2, of=INEXACT), n=is_integer)
 def matrix_power(a: Any, n: Any) -> Implementation:
-    """A power of a matrix, by squaring in the order of Numba."""
+    """Return a power of a matrix, by squaring in the order of Numba."""
     power = known_int(n)
     dtype = dtype_of(a)
     return _any_power(dtype) if power is None else text(_known_power(power), dtype=dtype)
@@ -174,7 +174,7 @@ def _any_power(dtype: np.dtype[Any]) -> Implementation:
 
 @replaces(np.dot, out=is_array)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """A product that is stored into an array; one without `out` stays a call."""
+    """Return a product that is stored into an array; one without `out` stays a call."""
     product = np.dot(a, b)
     if product.shape != out.shape:
         raise ValueError("incompatible output array size for np.dot(a, b)")

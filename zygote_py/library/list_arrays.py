@@ -3,7 +3,7 @@
     np.array(s)         a new array of len(s) numbers, filled in a loop
 
 The items of a list may be numbers, or lists or tuples of them, to any depth. Lists and tuples that are written out in
-the call are not here: they are never made (`zygote_py.frontend.displays`).
+the call are not here: they are never created (`zygote_py.frontend.displays`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zygote_py.library.registry import Implementation, implements, indented, tex
 
 
 def _has_list(given: Any) -> bool:
-    """Whether an argument is a list, or a tuple with one in it."""
+    """Return whether an argument is a list, or a tuple with one in it."""
     return is_list(given) or (isinstance(given, types.BaseTuple) and any(map(_has_list, components_of(given))))
 
 
@@ -53,7 +53,7 @@ def _of_list(given: Any, dtype: Any, name: str) -> Implementation:
 
 
 def _numbers_in(given: Any) -> Iterator[Any]:
-    """The types of the numbers in a list or a tuple, or of what else is in it."""
+    """Return the types of the numbers in a list or a tuple, or of what else is in it."""
     if is_list(given):
         yield from _numbers_in(given.dtype)
     elif isinstance(given, types.BaseTuple):
@@ -64,7 +64,7 @@ def _numbers_in(given: Any) -> Iterator[Any]:
 
 
 def _lengths(given: Any, item: str) -> Iterator[str]:
-    """The length of each axis, as that of the first item of the one before it."""
+    """Return the length of each axis, as that of the first item of the one before it."""
     axis = 0
     empty: list[str] = []
     while not is_number(given):
@@ -81,7 +81,7 @@ def _lengths(given: Any, item: str) -> Iterator[str]:
 
 
 def _filled(given: Any, item: str, place: list[str], ndim: int) -> list[str]:
-    """The statements that store what is in a list or a tuple."""
+    """Return the statements that store what is in a list or a tuple."""
     axis = len(place)
     if is_number(given):
         if axis != ndim:

@@ -1,11 +1,11 @@
-"""What compares the elements of lists: searching, the order of lists, sorting.
+"""Comparisons of the elements of lists: searching, the order of lists, sorting.
 
     x in s              for v in s: if v == x: return True
-    s.sort()            the places of the elements in order, by comparing; then the elements are moved to theirs
+    s.sort()            the order of the elements, by comparisons; then the elements are moved
     sorted(x)           a new list, sorted
 
-Comparing has no derivative. Numbers are put in order by a helper (`zygote_py.library.ordering`), of which the emitted
-module has the source; anything else by the same function, put in the place of the call.
+Comparing has no derivative. Numbers are sorted by a helper (`zygote_py.library.ordering`), whose source is in the
+emitted module; anything else by the same function, inlined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST = types.intp.maxval
 
 
 def _searches(s: Any, value: Any, *_: Any) -> bool:
-    """Whether a value can be looked for in a list; Numba's typed lists look for an integer in the place of a float."""
+    """Return whether a list can be searched for a value; typed lists search for an integer in place of a float."""
     if not is_list(s):
         return False
     return not (isinstance(s, types.ListType) and isinstance(s.dtype, types.Integer) and isinstance(value, types.Float))
@@ -83,7 +83,7 @@ def remove(s: Any, value: Any) -> Any:
 
 
 def _are_comparable(s: Any, t: Any) -> bool:
-    """Whether both are lists, or both lists of `numba.typed`."""
+    """Return whether both are lists, or both lists of `numba.typed`."""
     return any(isinstance(s, kind) and isinstance(t, kind) for kind in (types.List, types.ListType))
 
 
@@ -128,7 +128,7 @@ for _function, _sign in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, 
 
 
 def _order_of_typed(s: Any, t: Any) -> Any:
-    """Give -1, 0 or 1; the shorter list comes first."""
+    """Return -1, 0 or 1; the shorter list comes first."""
     if len(s) != len(t):
         return -1 if len(s) < len(t) else 1
     for number in range(len(s)):
@@ -162,7 +162,7 @@ def _move(s: Any, order: Any) -> Any:
 
 
 def _order_of(s: Any) -> Callable[..., Any]:
-    """The function that gives the places of the elements of such a list in order."""
+    """Return the function that computes the sorted order of the indices of such a list."""
     if not isinstance(s.dtype, types.Float | types.Integer | types.Boolean):
         return in_order_of_any
     kind = np.dtype(str(s.dtype))

@@ -1,11 +1,11 @@
 """Slices of lists: read, written to and deleted.
 
     s[1:]               a new list, to which the elements are appended
-    s[1:3] = t          what is behind the slice is moved, then the elements of t are stored one by one
-    del s[1:3]          what is behind the slice is moved, then the last ones are taken away
+    s[1:3] = t          what follows the slice is moved, then the elements of t are stored one by one
+    del s[1:3]          what follows the slice is moved, then the last ones are taken away
 
 They do what Numba's do: for lists of `numba.typed`, and for others. Assigning a list to a slice of itself is an error
-where Numba gives something else than Python.
+where Numba's result differs from Python's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zygote_py.library.registry import Implementation, implements, replaces
 
 
 def places(n: int, index: Any) -> Any:
-    """Give the range of the places of a slice in a list of `n` elements: its start, its stop and its step."""
+    """Return the range of the positions of a slice in a list of `n` elements: its start, its stop and its step."""
     start, stop, step = index.start, index.stop, index.step
     if step == 0:
         raise ValueError("slice step cannot be zero")

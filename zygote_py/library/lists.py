@@ -23,7 +23,7 @@ _ITERABLE = (types.Array, types.UniTuple, types.NamedUniTuple, types.RangeType, 
 
 
 def is_iterable(given: object) -> bool:
-    """Whether a loop can go over an argument: a list, an array, a range, or a tuple of values of one type."""
+    """Return whether a loop can go over an argument: a list, an array, a range, or a tuple of values of one type."""
     return is_list(given) or isinstance(types.unliteral(given), (*_ITERABLE, types.EnumerateType, types.ZipType))
 
 

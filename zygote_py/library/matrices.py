@@ -103,7 +103,7 @@ def _triangle(m: Any, edge: str, part: str) -> Implementation:
 
 @implements(np.vander, x=either(array(1), lambda x: is_sequence(x) and not is_array(x)), N=optional(is_integer))
 def vander(x: Any, N: object = None, increasing: object = False) -> Implementation:
-    """Give the powers of a vector's elements as columns, the highest first unless `increasing`."""
+    """Return the powers of a vector's elements as columns, the highest first unless `increasing`."""
     dtype = np.promote_types(dtype_of(x), np.int64) if isinstance(x, types.Array) else dtype_of(x)
     lines = [
         "row = flat(x)",

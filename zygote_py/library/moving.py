@@ -1,4 +1,4 @@
-"""Elements in another order: flips, rotations, axes exchanged, rolls, repetitions, axes put in.
+"""Rearranged elements: flips, rotations, exchanged axes, rolls, repetitions, inserted axes.
 
     np.flip(m)            m[::-1, ::-1], a view
     np.swapaxes(a, 0, 2)  np.transpose(a, (2, 1, 0)), a view
@@ -115,7 +115,7 @@ def moveaxis(a: Any, source: object, destination: object) -> Implementation:
         return text([f"return np.transpose(a, {tuple_text(order)})"])
     if not is_integer(source) or not is_integer(destination):
         return None
-    # What stands at k: the axis moved there, else the axis that is k without the moved one and the place kept for it.
+    # The axis at k: the one moved there, else number k among the axes without the moved one and its destination.
     lines = [
         *_checked(a.ndim, "np.moveaxis", "source"),
         *_checked(a.ndim, "np.moveaxis", "destination"),
@@ -126,7 +126,7 @@ def moveaxis(a: Any, source: object, destination: object) -> Implementation:
 
 
 def _places(given: object) -> tuple[int, ...] | None:
-    """The integers of an argument that is an integer or a tuple, if they are known when compiling."""
+    """Return the integers of an argument that is an integer or a tuple, if they are known when compiling."""
     one = known_int(given)
     if one is not None:
         return (one,)
@@ -148,19 +148,19 @@ def _are_arrays(*arys: object) -> bool:
 
 @implements(np.atleast_1d, where=_are_arrays)
 def atleast_1d(*arys: Any) -> Implementation:
-    """Give arrays at least one axis."""
+    """Return arrays with at least one axis."""
     return _at_least(arys, 1)
 
 
 @implements(np.atleast_2d, where=_are_arrays)
 def atleast_2d(*arys: Any) -> Implementation:
-    """Give arrays at least two axes: a vector becomes a row."""
+    """Return arrays with at least two axes: a vector becomes a row."""
     return _at_least(arys, 2)
 
 
 @implements(np.atleast_3d, where=_are_arrays)
 def atleast_3d(*arys: Any) -> Implementation:
-    """Give arrays at least three axes: a vector becomes the middle one, a matrix the first two."""
+    """Return arrays with at least three axes: a vector becomes the middle one, a matrix the first two."""
     return _at_least(arys, 3)
 
 
@@ -186,7 +186,7 @@ def _with_axes(name: str, array: types.Array, ndim: int) -> str:
 
 @implements(np.broadcast_arrays, where=lambda *args: all(map(is_row, args)))
 def broadcast_arrays(*args: Any) -> Implementation:
-    """Give views of all arrays in their common shape, in a list."""
+    """Return views of all arrays in their common shape, in a list."""
     names = [f"a{j}" for j in range(len(args))]
     rows = {name: flattened(arg) for name, arg in zip(names, args, strict=True) if not is_array(arg)}
     ndims = [arg.ndim if isinstance(arg, types.Array) else 1 for arg in args]
@@ -239,7 +239,7 @@ def _are_counts(given: Any) -> bool:
 
 @implements(np.repeat, a=is_row, repeats=_are_counts)
 def repeat(a: Any, repeats: Any) -> Implementation:
-    """Give each element several times in a row."""
+    """Return each element several times in a row."""
     flat, dtype = flattened(a), dtype_of(a)
     if is_integer(repeats):
 
@@ -280,7 +280,7 @@ def repeat(a: Any, repeats: Any) -> Implementation:
 
 @implements(np.resize, a=is_row, new_shape=is_shape)
 def resize(a: Any, new_shape: Any) -> Implementation:
-    """Give the elements in a row, again from the start where there are too few, in another shape."""
+    """Return the elements in another shape, repeated from the start where there are too few."""
     lengths = lengths_of("new_shape", new_shape)
     shape = "new_shape" if is_integer(new_shape) else tuple_text(lengths)
     lines = [

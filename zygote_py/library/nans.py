@@ -1,4 +1,4 @@
-"""Reductions that leave out what is not a number: `nansum nanprod nanmean nanvar nanstd nanmax nanmin`; `nan_to_num`.
+"""Reductions that ignore NaN: `nansum nanprod nanmean nanvar nanstd nanmax nanmin`; `nan_to_num`.
 
 np.nansum(x)    ->    for v in x: if not np.isnan(v): total += v
 """
@@ -31,13 +31,13 @@ from zygote_py.library.registry import Implementation, implements, nested, repla
 
 @implements(np.nansum, a=is_array)
 def nansum(a: Any) -> Implementation:
-    """The sum of what is a number."""
+    """Return the sum of the elements that are not NaN."""
     return _over_numbers(a, "+", 0)
 
 
 @implements(np.nanprod, a=is_array)
 def nanprod(a: Any) -> Implementation:
-    """The product of what is a number."""
+    """Return the product of the elements that are not NaN."""
     return _over_numbers(a, "*", 1)
 
 
@@ -55,7 +55,7 @@ def _over_numbers(a: types.Array, sign: str, start: int) -> Implementation:
 
 @implements(np.nanmean, a=is_array)
 def nanmean(a: Any) -> Implementation:
-    """The mean of what is a number, summed up in double precision; of none it is NaN."""
+    """Return the mean of the elements that are not NaN, summed in double precision; NaN if there are none."""
     flat = in_memory_order(a)
 
     def implementation(a: Any) -> Any:
@@ -73,7 +73,7 @@ def nanmean(a: Any) -> Implementation:
 
 @implements(np.nanvar, a=is_array, axis=is_none, dtype=is_none, out=is_none, ddof=is_integer)
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Implementation:
-    """The variance of what is a number."""
+    """Return the variance of the elements that are not NaN."""
     flat = in_memory_order(a)
 
     def implementation(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Any:
@@ -95,19 +95,19 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
 
 @replaces(np.nanstd, a=is_array, axis=is_none, dtype=is_none, out=is_none, ddof=is_integer)
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Any:
-    """The root of the variance of what is a number."""
+    """Return the standard deviation of the elements that are not NaN."""
     return np.nanvar(a, ddof=ddof) ** 0.5
 
 
 @implements(np.nanmax, a=either(is_number, array(of=INEXACT)))
 def nanmax(a: Any) -> Implementation:
-    """The first of the greatest that are numbers."""
+    """Return the first of the greatest elements that are not NaN."""
     return _extreme(a, nan_greatest, complex_nan_greatest)
 
 
 @implements(np.nanmin, a=either(is_number, array(of=INEXACT)))
 def nanmin(a: Any) -> Implementation:
-    """The first of the least that are numbers."""
+    """Return the first of the least elements that are not NaN."""
     return _extreme(a, nan_least, complex_nan_least)
 
 
@@ -129,7 +129,7 @@ def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[An
 
 @implements(np.nan_to_num, x=array(of=INEXACT), copy=lambda copy: isinstance(known(copy), bool))
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Implementation:
-    """Numbers in the place of NaN and the infinities, which pass no derivative."""
+    """Replace NaN and the infinities by numbers, through which no derivative flows."""
     result = f"result = {'np.copy(x)' if known(copy) else 'x'}"
     if isinstance(x.dtype, types.Complex):
         given = "copy=False, nan=nan, posinf=posinf, neginf=neginf"

@@ -101,7 +101,7 @@ def _is_vectors(given: Any) -> bool:
 
 @implements(np.cross, a=_is_vectors, b=_is_vectors)
 def cross(a: Any, b: Any) -> Implementation:
-    """Give the vector that is perpendicular to two others; a third component that is missing is zero."""
+    """Return the vector that is perpendicular to two others; a third component that is missing is zero."""
     ndim = max(_ndim(a), _ndim(b))
     of_a, of_b = _component("a", a), _component("b", b)
     place = "result[{}]" if ndim == 1 else "result[..., {}]"
@@ -138,7 +138,7 @@ def cross(a: Any, b: Any) -> Implementation:
 
 @implements(numba_adapter.cross2d, a=_is_vectors, b=_is_vectors)
 def cross2d(a: Any, b: Any) -> Implementation:
-    """Give the third component of the vector that is perpendicular to two others, both in a plane."""
+    """Return the third component of the vector that is perpendicular to two others, both in a plane."""
     of_a, of_b = _component("a", a), _component("b", b)
     lines = [
         "a, b = one(a), two(b)",

@@ -42,7 +42,7 @@ def _is_inexact(a: object) -> bool:
 
 @implements(np.mean, a=either(_is_inexact, array(of=INEXACT)))
 def mean(a: Any) -> Implementation:
-    """The sum by the count; of none it is NaN."""
+    """Return the sum divided by the count; NaN for no elements."""
     number: Any = dtype_of(a).type
     if is_number(a):
         return _plus(number(0))
@@ -65,7 +65,7 @@ def _plus(zero: Any) -> Callable[[Any], Any]:
 
 @implements(np.var, a=is_array)
 def var(a: Any) -> Implementation:
-    """The mean of the squared distances from the mean, summed up in double precision as Numba does it."""
+    """Return the mean of the squared distances from the mean, summed up in double precision as Numba does it."""
     if a.ndim == 0:
 
         def of_number(a: Any) -> Any:
@@ -97,7 +97,7 @@ def var(a: Any) -> Implementation:
 
 @implements(np.std, a=either(_is_inexact, is_array))
 def std(a: Any) -> Implementation:
-    """The root of the variance; of a number it is 0, or NaN."""
+    """Return the root of the variance; 0 or NaN for a number."""
     if isinstance(a, types.Array):
         return lambda a: np.var(a) ** 0.5
     number = dtype_of(getattr(a, "underlying_float", a)).type
@@ -107,7 +107,7 @@ def std(a: Any) -> Implementation:
 
 @implements(np.average, a=is_array, axis=is_none, weights=optional(is_array))
 def average(a: Any, axis: Any = None, weights: Any = None) -> Implementation:
-    """The mean, or the mean with weights. Numba has no axis here."""
+    """Return the mean, or the mean with weights. Numba does not support `axis` here."""
     if is_none(weights):
         return lambda a, axis=None, weights=None: np.mean(a)
     may_differ = weights.ndim == 1
@@ -128,18 +128,18 @@ def average(a: Any, axis: Any = None, weights: Any = None) -> Implementation:
 
 @implements(np.max, np.amax, a=either(is_number, is_array))
 def maximum(a: Any) -> Implementation:
-    """The first of the greatest elements, or the first NaN."""
+    """Return the first of the greatest elements, or the first NaN."""
     return _extreme(a, np.argmax, complex_greatest, "maximum")
 
 
 @implements(np.min, np.amin, a=either(is_number, is_array))
 def minimum(a: Any) -> Implementation:
-    """The first of the least elements, or the first NaN."""
+    """Return the first of the least elements, or the first NaN."""
     return _extreme(a, np.argmin, complex_least, "minimum")
 
 
 def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[Any], int], name: str) -> Implementation:
-    """The element at a place, which a function of NumPy or a helper finds."""
+    """Return the element at a place, which a function of NumPy or a helper finds."""
     if is_number(a):
         return itself
     error = f"zero-size array to reduction operation {name} which has no identity"
@@ -165,7 +165,7 @@ def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[An
 
 @implements(np.ptp, a=is_row)
 def ptp(a: Any) -> Implementation:
-    """The greatest less the least."""
+    """Return the greatest element minus the least."""
     flat = flattened(a)
     if dtype_of(a).kind == "c":
         return _ptp_of_complex(flat)

@@ -20,8 +20,8 @@
 The parameters have NumPy's names and defaults, in all of these functions. Where a condition does not hold, the call
 stays as it is. What is known while compiling comes as `types.Literal`, what was not given as the default itself
 (`arguments.py` reads both). An implementation is typed by Numba, so it uses what Numba has: operators, loops, other
-functions, of NumPy or of its own module. What it captures is constant. It is not compiled for itself: the front end
-puts it into the function that is being differentiated.
+functions, of NumPy or of its own module. Its captured variables are constant. It is not compiled by itself: the front
+end inlines it into the function that is being differentiated.
 
 Numba has no loop over arrays of several types, nor an index of as many places as an array has axes; a function whose
 lines are made for the case at hand has neither need. NumPy is there as `np`; everything else has to be given, and is
@@ -50,7 +50,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The body of an implementation as lines, and what it captures."""
+    """The lines of the body of an implementation, and its captured variables."""
 
     lines: list[str]
     captured: dict[str, object]
@@ -110,14 +110,14 @@ def replaces(*functions: Callable[..., object], **accepts: Any) -> Callable[[Fun
 
 
 def implemented() -> Mapping[Callable[..., object], Template]:
-    """All functions that have a template."""
+    """Return all functions that have a template."""
     return MappingProxyType(_TEMPLATES)
 
 
 def implementation_of(
     function: Callable[..., object], arguments: Sequence[Type], keywords: Mapping[str, Type]
 ) -> Callable[..., object] | None:
-    """The function to put in the place of a call with arguments of these types; None if the call is to stay."""
+    """Return the function that replaces a call with arguments of these types; None if the call stays."""
     template: Any = _TEMPLATES.get(function)
     if template is None:
         return None
@@ -128,12 +128,12 @@ def implementation_of(
 
 
 def _given(type: Type) -> object:
-    """A default that a function of the user's hands on comes as what it is."""
+    """Return the value of a default that a user's function passes on."""
     return type.value if isinstance(type, types.Omitted) else type
 
 
 def is_differentiable(type: object) -> bool:
-    """Whether a value of this type may carry a derivative: a real or complex number, or something with one in it."""
+    """Return whether a value of this type may carry a derivative: a real or complex number, or a container of such."""
     match type:
         case types.Float() | types.Complex():
             return True
@@ -152,7 +152,7 @@ def is_differentiable(type: object) -> bool:
 
 
 def text(lines: Iterable[str], **captured: object) -> Text:
-    """The implementation of the template's own header with these lines; `captured` are names that they use."""
+    """Return the implementation of the template's own header with these lines; `captured` are names that they use."""
     return Text(list(lines), captured)
 
 
@@ -162,7 +162,7 @@ def _with_header(name: str, signature: inspect.Signature, body: Text) -> Callabl
 
 
 def written(lines: Iterable[str], **captured: object) -> Callable[..., Any]:
-    """The function that these lines define; `captured` are the names in them that it does not define itself.
+    """Return the function that these lines define; `captured` are the names in them that it does not define itself.
 
     The lines are put where tracebacks find them.
     """
@@ -172,7 +172,7 @@ def written(lines: Iterable[str], **captured: object) -> Callable[..., Any]:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Lines one level further in."""
+    """Return lines indented by one more level."""
     return [f"    {line}" for line in lines]
 
 
@@ -185,9 +185,9 @@ def nested(loops: Iterable[tuple[str, str]], body: Iterable[str]) -> list[str]:
 
 
 def by_axis(axis: object, ndim: int, error: str, case: Callable[[int], list[str]]) -> list[str]:
-    """The lines for one of the axes: those for `axis`, if it is known, else a choice at run time.
+    """Return the lines for one of the axes: those for `axis`, if it is known, else a choice at run time.
 
-    The lines for each axis end in a `return`. An axis that is not there raises `error`.
+    The lines for each axis end in a `return`. An axis out of range raises `error`.
     """
     constant = known_int(axis)
     if constant is not None and -ndim <= constant < ndim:
@@ -199,7 +199,7 @@ def by_axis(axis: object, ndim: int, error: str, case: Callable[[int], list[str]
 
 
 def checked_axis(variable: str, ndim: int, error: str) -> list[str]:
-    """Count a negative axis from the end, and raise `error` for one that is not there."""
+    """Count a negative axis from the end, and raise `error` for one out of range."""
     return [
         f"if {variable} < 0:",
         f"    {variable} = {variable} + {ndim}",
@@ -209,6 +209,6 @@ def checked_axis(variable: str, ndim: int, error: str) -> list[str]:
 
 
 def tuple_text(items: Iterable[object]) -> str:
-    """The text of a tuple of these texts."""
+    """Return the text of a tuple of these texts."""
     parts = [str(item) for item in items]
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"

@@ -1,4 +1,4 @@
-"""One call of each callable that Numba knows, by which docs/numpy.md finds out what becomes of it.
+"""One call of each callable that Numba knows, from which docs/numpy.md determines its outcome.
 
 The arguments are the parameters in `PARAMETERS`; statements before the result are separated by semicolons. An array
 that is there to be written to is written to. A draw has constant parameters: those that have a derivative are refused.

@@ -78,7 +78,7 @@ def _of_scipy() -> Iterator[str]:
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     groups: dict[Rule, list[str]] = {}
     for op, rule in _rules():
         if op not in HELPERS.values() and op not in ops.OWN:

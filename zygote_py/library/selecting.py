@@ -1,4 +1,4 @@
-"""Some of the elements of an array, and others put between them: `delete`, `insert`, `extract`, ...
+"""Selecting elements of an array and inserting others: `delete`, `insert`, `extract`, ...
 
     np.delete(x, 2)                the elements but one, copied
     np.extract(c, x)               the elements where c holds, copied
@@ -36,7 +36,7 @@ from zygote_py.library.registry import Implementation, implements, nested, repla
 
 @implements(np.delete, arr=is_sequence, obj=either(is_integer, is_slice, is_index_row))
 def delete(arr: Any, obj: Any) -> Implementation:
-    """Give the elements in a row without some of them."""
+    """Return the elements in a row without some of them."""
     flat = flattened(arr)
     if is_integer(obj):
 
@@ -62,7 +62,7 @@ def delete(arr: Any, obj: Any) -> Implementation:
 
 @implements(np.insert, arr=is_sequence, obj=either(is_integer, is_index_row), values=is_row, axis=is_none)
 def insert(arr: Any, obj: Any, values: Any, axis: object = None) -> Implementation:
-    """Give the elements in a row with others put in before the places `obj`."""
+    """Return the elements in a row with others put in before the places `obj`."""
     flat, given = flattened(arr), flattened(values)
     dtype = dtype_of(arr)
 
@@ -117,7 +117,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: object = None) -> Implementati
 
 @implements(np.extract, condition=is_row, arr=is_row)
 def extract(condition: Any, arr: Any) -> Implementation:
-    """Give the elements where a condition holds, in a row."""
+    """Return the elements where a condition holds, in a row."""
     holds, flat = flattened(condition), flattened(arr)
     dtype = dtype_of(arr)
 
@@ -173,7 +173,7 @@ def take_along_axis(arr: Any, indices: Any, axis: object) -> Implementation:
 
 @implements(np.trim_zeros, filt=array(1), trim=lambda trim: isinstance(known(trim), str))
 def trim_zeros(filt: Any, trim: object = "fb") -> Implementation:
-    """Give a view of a vector without the zeros at its start and at its end."""
+    """Return a view of a vector without the zeros at its start and at its end."""
     sides = str(known(trim)).lower()
     front, back = "f" in sides, "b" in sides
 
@@ -196,7 +196,7 @@ def _is_row_of_numbers(given: Any) -> bool:
 
 @implements(np.ediff1d, ary=_is_row_of_numbers, to_end=optional(is_row), to_begin=optional(is_row))
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Implementation:
-    """Give the differences of neighbours in a row, with others before and after them."""
+    """Return the differences of neighbours in a row, with others before and after them."""
     captured: dict[str, object] = {"flat": flattened(ary), "dtype": dtype_of(ary)}
     lines = ["row = flat(ary)", "between = max(row.size - 1, 0)"]
     for name, parts in (("to_begin", to_begin), ("to_end", to_end)):
@@ -218,7 +218,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Implementatio
 
 @replaces(np.asarray_chkfinite, a=is_array, dtype=is_none)
 def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
-    """Give an array itself, if all of its elements are finite."""
+    """Return the array itself if all of its elements are finite."""
     for value in np.ravel(a):
         if not np.isfinite(value):
             raise ValueError("array must not contain infs or NaNs")

@@ -20,7 +20,7 @@ from zygote_py.library.registry import Implementation, implements
 
 @implements(np.unique, ar=is_row)
 def unique(ar: Any) -> Implementation:
-    """Give the sorted elements, each once."""
+    """Return the sorted elements, each once."""
     flat = flattened(ar)
 
     def implementation(ar: Any) -> Any:
@@ -36,14 +36,14 @@ def unique(ar: Any) -> Implementation:
 
 @implements(np.union1d, ar1=is_row, ar2=is_row)
 def union1d(ar1: Any, ar2: Any) -> Implementation:
-    """Give the sorted elements of two arrays, each once."""
+    """Return the sorted elements of two arrays, each once."""
     first, second = flattened(ar1), flattened(ar2)
     return lambda ar1, ar2: np.unique(np.concatenate((first(ar1), second(ar2))))
 
 
 @implements(np.setdiff1d, ar1=is_row, ar2=is_row)
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementation:
-    """Give the elements of one array that another does not have."""
+    """Return the elements of one array that another does not have."""
     first, second = flattened(ar1), flattened(ar2)
 
     def implementation(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
@@ -57,7 +57,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementati
 
 @implements(np.setxor1d, ar1=is_row, ar2=is_row)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementation:
-    """Give the sorted elements that only one of two arrays has."""
+    """Return the sorted elements that only one of two arrays has."""
     first, second = flattened(ar1), flattened(ar2)
 
     def implementation(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:

@@ -31,7 +31,7 @@ from zygote_py.library.registry import Implementation, implements, nested, text
 
 @implements(np.interp, x=is_row, xp=is_row, fp=is_row)
 def interp(x: Any, xp: Any, fp: Any) -> Implementation:
-    """What is linear between the points `(xp, fp)`, of which `xp` increases."""
+    """Return the values at `x` of the piecewise linear function through `(xp, fp)`, with increasing `xp`."""
     flat_x, flat_xp, flat_fp = map(flattened, (x, xp, fp))
     if dtype_of(fp).kind == "c":
         return _interp_of_complex(x, flat_x, flat_xp, flat_fp)
@@ -66,7 +66,7 @@ def _check_points(points: Any, values: Any) -> None:
 
 
 def _interval(x: Any, points: Any) -> Any:
-    """Give the number of the last point that is not greater than `x`; -1 if there is none."""
+    """Return the number of the last point that is not greater than `x`; -1 if there is none."""
     return np.searchsorted(points, x, side="right") - 1
 
 
@@ -97,7 +97,7 @@ def _between(x: Any, points: Any, values: Any, j: int) -> Any:
 
 
 def _interp_of_complex(x: Any, flat_x: Any, flat_xp: Any, flat_fp: Any) -> Implementation:
-    """The same with complex values, whose parts are computed each for itself."""
+    """Interpolate complex values, whose parts are computed separately."""
 
     def of_array(x: Any, xp: Any, fp: Any) -> Any:
         numbers, points, values = flat_x(x), flat_xp(xp), flat_fp(fp)
@@ -149,13 +149,13 @@ def _complex_between(x: Any, points: Any, values: Any, j: int) -> Any:
 
 @implements(np.correlate, a=array(1), v=array(1), mode=one_of("valid", "same", "full"))
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Implementation:
-    """The products of one array with the other, shifted along it."""
+    """Return the products of one array with the other, shifted along it."""
     return _slid(a, v, mode, "slide(np.conj(v), a, how)[::-1].copy()", "slide(a, np.conj(v), how)")
 
 
 @implements(np.convolve, a=array(1), v=array(1), mode=one_of("valid", "same", "full"))
 def convolve(a: Any, v: Any, mode: Any = "full") -> Implementation:
-    """The products of one array with the other turned round, shifted along it."""
+    """Return the products of one array with the other reversed, shifted along it."""
     return _slid(a, v, mode, "slide(v, a[::-1], how)", "slide(a, v[::-1], how)")
 
 
@@ -201,7 +201,7 @@ def _sliding(a: types.Array, v: types.Array) -> Callable[[Any, Any, Any], Any]:
 
 @implements(np.unwrap, p=array(least=1, of=types.Float), axis=one_of(-1))
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, period: Any = 6.283185307179586) -> Implementation:
-    """Angles without the jumps by whole periods, along the last axis."""
+    """Return angles without the jumps by whole periods, along the last axis."""
     dtype = np.result_type(dtype_of(p), dtype_of(type_of(period)))
     variables = [f"i{k}" for k in range(p.ndim)]
     place, last = ", ".join(variables), variables[-1]

@@ -1,4 +1,4 @@
-"""What orders the elements of arrays: `sort partition median percentile quantile` and those that leave out NaN.
+"""Sorting and order statistics: `sort partition median percentile quantile` and those that leave out NaN.
 
     np.sort(x)        ->    x[np.argsort(x)]
     np.median(x)      ->    k, l = middle_places(x); (x[k] + x[l]) / 2.0
@@ -20,20 +20,20 @@ from zygote_py.library.registry import Implementation, implements, indented, nes
 
 @implements(np.sort, a=array(least=1, of=INEXACT))
 def sort(a: Any) -> Implementation:
-    """A copy, sorted along its last axis."""
+    """Return a copy, sorted along its last axis."""
     return text(["result = a.copy()", *_ordered_rows("result", a.ndim, "np.argsort(row)"), "return result"])
 
 
 @implements(np.ndarray.sort, a=array(least=1, of=INEXACT), kind=one_of("quicksort", "mergesort", "stable"))
 def sort_in_place(a: Any, kind: Any = "quicksort") -> Implementation:
-    """The method, which sorts the array itself along its last axis."""
+    """Sort an array in place along its last axis."""
     how = "" if known(kind) == "quicksort" else ", kind='mergesort'"
     return text(_ordered_rows("a", a.ndim, f"np.argsort(row{how})"))
 
 
 @implements(np.partition, a=array(least=1, of=types.Float))
 def partition(a: Any, kth: Any) -> Implementation:
-    """A copy, in whose last axis the elements before the `kth` are not greater, those behind it not less."""
+    """Return a copy, in whose last axis the elements before the `kth` are not greater, those after it not less."""
     rows = _ordered_rows("result", a.ndim, "np.argpartition(row, kth)")
     return text(["result = a.copy()", "if a.size:", *indented(rows), "return result"])
 
@@ -52,7 +52,7 @@ def _ordered_rows(array: str, ndim: int, places: str) -> list[str]:
 
 @replaces(np.median, a=array(of=types.Float))
 def median(a: Any) -> Any:
-    """The middle element, or the mean of the two in the middle."""
+    """Return the middle element, or the mean of the two in the middle."""
     values = np.ravel(a)
     if values.size == 0:
         return np.nan
@@ -64,7 +64,7 @@ def median(a: Any) -> Any:
 
 @implements(np.nanmedian, a=array(of=types.Float))
 def nanmedian(a: Any) -> Implementation:
-    """The median of what is a number."""
+    """Return the median of the elements that are not NaN."""
     flat = in_memory_order(a)
 
     def implementation(a: Any) -> Any:
@@ -90,25 +90,25 @@ def _is_row_of_reals(given: Any) -> bool:
 
 @implements(np.percentile, a=_is_row_of_reals, q=is_row)
 def percentile(a: Any, q: Any) -> Implementation:
-    """The value below which `q` percent of the elements are, linear between two of them; NaN if one is."""
+    """Return the value below which `q` percent of the elements are, linear between two of them; NaN if one is."""
     return _percentiles(a, q, 1.0, skip=False)
 
 
 @implements(np.nanpercentile, a=_is_row_of_reals, q=is_row)
 def nanpercentile(a: Any, q: Any) -> Implementation:
-    """The percentiles of what is a number."""
+    """Return the percentiles of the elements that are not NaN."""
     return _percentiles(a, q, 1.0, skip=True)
 
 
 @implements(np.quantile, a=_is_row_of_reals, q=is_row)
 def quantile(a: Any, q: Any) -> Implementation:
-    """The same as `percentile`, for fractions of one."""
+    """Return percentiles for `q` given as fractions of one."""
     return _percentiles(a, q, 100.0, skip=False)
 
 
 @implements(np.nanquantile, a=_is_row_of_reals, q=is_row)
 def nanquantile(a: Any, q: Any) -> Implementation:
-    """The quantiles of what is a number."""
+    """Return the quantiles of the elements that are not NaN."""
     return _percentiles(a, q, 100.0, skip=True)
 
 
@@ -141,13 +141,13 @@ def _percentiles(a: Any, q: Any, factor: float, skip: bool) -> Implementation:
 
 
 def _count(values: Any, skip: bool) -> Any:
-    """Give the number of elements that count, which `argsort` has put first; 0 if NaN is the answer."""
+    """Return the number of elements that count, which `argsort` has put first; 0 if NaN is the answer."""
     nans = np.sum(np.isnan(values))
     return 0 if nans and not skip else values.size - nans
 
 
 def _percentile(values: Any, order: Any, count: int, percentile: float) -> Any:
-    """Give one percentile of the elements `values[order[:count]]`, which are sorted."""
+    """Return one percentile of the elements `values[order[:count]]`, which are sorted."""
     if count == 0:
         return np.nan
     least = np.float64(values[order[0]])

@@ -1,4 +1,4 @@
-"""Arrays taken apart: `split`, `array_split` and their like give views of the parts, in a list.
+"""Splitting arrays: `split`, `array_split` and the like return views of the parts, in a list.
 
     np.split(x, 3)[1]                  x[n // 3 : 2 * (n // 3)]
     np.array_split(x, (2, 5))          [x[0:2], x[2:5], x[5:]]
@@ -28,12 +28,12 @@ from zygote_py.library.registry import Implementation, by_axis, implements, text
 
 
 def _are_sections(given: Any) -> bool:
-    """Whether an argument is a number of parts or the indices between them."""
+    """Return whether an argument is a number of parts or the indices between them."""
     return is_shape(given) or ((is_array(given) or is_list(given)) and is_integer(given.dtype))
 
 
 def _is_split(ary: Any, sections: Any, axis: Any = 0) -> bool:
-    """Whether an argument is an array with axes, or what becomes one of one axis, which is then split by itself."""
+    """Return whether an argument is an array with axes, or a sequence that becomes a vector, which is then split."""
     return array(least=1)(ary) and _are_sections(sections) if is_array(ary) else is_sequence(ary)
 
 
@@ -76,7 +76,7 @@ def _along(function: Callable[..., Any], ary: Any, where: Any, axis: object, exa
 
 
 def _parts(ndim: int, axis: int, where: Any, exactly: bool) -> list[str]:
-    """Lines that split `ary` along an axis."""
+    """Return lines that split `ary` along an axis."""
 
     def part(start: str, stop: str = "") -> str:
         index = [":"] * ndim

@@ -28,7 +28,7 @@ from zygote_py.library.registry import Implementation, implements, replaces, tex
 
 @implements(np.cov, m=array(1, 2), y=optional(array(1, 2)), rowvar=one_of(True, False))
 def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None) -> Implementation:
-    """The covariances of the rows, or of the columns, of one or two arrays."""
+    """Return the covariances of the rows, or of the columns, of one or two arrays."""
     dtype = np.result_type(dtype_of(m), np.float64 if is_none(y) else dtype_of(y), np.float64)
     lines = _table(m, y, bool(known(rowvar)))
     if is_none(ddof):
@@ -98,7 +98,7 @@ def _is_real_table(given: Any) -> bool:
 
 @implements(np.corrcoef, x=_is_real_table, y=optional(_is_real_table), rowvar=one_of(True, False))
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Implementation:
-    """The covariances by the standard deviations."""
+    """Return the covariances divided by the standard deviations."""
     by_rows = bool(known(rowvar))
     if x.ndim == 1 and is_none(y):
         return text(["covariance = np.cov(x, y, by_rows)", "return covariance / covariance"], by_rows=by_rows)
@@ -122,7 +122,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Implementation:
 
 @implements(np.histogram, a=array(of=types.Float), bins=either(is_array, is_integer))
 def histogram(a: Any, bins: Any = 10, range: Any = None) -> Implementation:
-    """The counts, which have no derivative, and the edges of the bins, which follow the extreme elements."""
+    """Return the counts, which have no derivative, and the edges of the bins, which follow the extreme elements."""
     flat = in_memory_order(a)
     if isinstance(bins, types.Array):
         return lambda a, bins=10, range=None: (counts_between(flat(a), bins), bins)
@@ -142,7 +142,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None) -> Implementation:
 
 @replaces(np.bincount, a=is_array, weights=is_array)
 def bincount(a: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    """The sums of the weights of what is in each bin."""
+    """Return the sum of the weights in each bin."""
     if len(a) != len(weights):
         raise ValueError("bincount(): weights and list don't have the same length")
     if minlength < 0:

@@ -52,7 +52,7 @@ def _is_dtype(given: Any) -> bool:
 
 @implements(np.sum, a=either(is_number, is_array), dtype=optional(_is_dtype))
 def sum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
-    """The sums that are not the compiler's own: with a dtype, or over axes that are no constant."""
+    """Return the sums that the compiler does not know: with a dtype, or over axes that are not constant."""
     if not isinstance(a, types.Array):
         return _number_sum(dtype)
     constant = known_int(axis)
@@ -77,7 +77,7 @@ def _number_sum(dtype: Any) -> Implementation:
 
 
 def _sum_over_axes(a: types.Array, count: int, error: str) -> list[str]:
-    """Lines for the sum over the axes in a tuple, which may be known at run time only."""
+    """Return lines for the sum over the axes in a tuple, which may be known at run time only."""
     if count == 0:
         return ["return a.copy()"]
     lines = ["mask = 0"]
@@ -112,7 +112,7 @@ def _loops_over(a: types.Array, axes: Sequence[int]) -> list[str]:
 
 @implements(np.cumsum, a=either(is_number, is_array), dtype=optional(_is_dtype))
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
-    """The sums of all elements up to each, in a row or along an axis."""
+    """Return the sums of all elements up to each, in a row or along an axis."""
     if not isinstance(a, types.Array):
         return _number_sum(dtype)
     if not is_none(axis) and not is_integer(axis):
@@ -126,7 +126,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
 
 
 def _along_axis(ndim: int, axis: int) -> list[str]:
-    """Element by element along one axis, whose loop is the innermost."""
+    """Return lines that sum up along one axis, element by element; the loop over this axis is the innermost."""
     place = ", ".join(f"i{k}" for k in range(ndim))
     total = [f"total += number(a[{place}])", f"result[{place}] = total"]
     line = ["total = number(0)", *nested([(f"i{axis}", f"a.shape[{axis}]")], total)]
@@ -136,26 +136,26 @@ def _along_axis(ndim: int, axis: int) -> list[str]:
 
 @implements(np.cumprod, a=is_array)
 def cumprod(a: Any) -> Implementation:
-    """The products of all elements up to each, in a row."""
+    """Return the products of all elements up to each, in a row."""
     return _running(dtype_of(a).type, "*", "values[i]")
 
 
 @implements(np.nancumprod, a=is_array)
 def nancumprod(a: Any) -> Implementation:
-    """The products of all elements up to each that are not NaN."""
+    """Return the products of all elements up to each that are not NaN."""
     return _running(dtype_of(a).type, "*", "values[i]", skip=True)
 
 
 @implements(np.nancumsum, a=is_array)
 def nancumsum(a: Any) -> Implementation:
-    """The sums of all elements up to each that are not NaN, in a row."""
+    """Return the sums of all elements up to each that are not NaN, in a row."""
     return _running(dtype_of(a).type, "+", "values[i]", skip=True)
 
 
 def _running(
     kind: Any, sign: str, value: str, *, skip: bool = False, check: Sequence[str] = (), **captured: object
 ) -> Implementation:
-    """The sums or products of all elements up to each, in a row; a NaN may be skipped."""
+    """Return the sums or products of all elements up to each, in a row; a NaN may be skipped."""
     step = [f"total {sign}= {value}"]
     lines = [
         *check,
@@ -176,7 +176,7 @@ def _running(
 
 @implements(np.diff, a=array(least=1))
 def diff(a: Any, n: Any = 1) -> Implementation:
-    """The differences of neighbours along the last axis, n times over."""
+    """Return the differences of neighbours along the last axis, n times over."""
     start = "np.ascontiguousarray(a)" if a.layout == "F" and a.ndim > 1 else "a"
     step = "[..., 1:] - {0}[..., :-1]"
     match known_int(n):
@@ -200,7 +200,7 @@ def diff(a: Any, n: Any = 1) -> Implementation:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0) -> Implementation:
-    """The integral along the last axis of what is linear between the points."""
+    """Return the integral along the last axis of what is linear between the points."""
     ndim = max(y.ndim, getattr(dx if is_none(x) else x, "ndim", 0))
     between = "dx" if is_none(x) else "np.diff(x)"
     axis = "" if ndim == 1 else f", {ndim - 1}"
