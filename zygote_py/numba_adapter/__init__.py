@@ -44,15 +44,15 @@ from zygote_py.numba_adapter.entries import entry_of
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
-    from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+    from zygote_py.numba_adapter.callables import is_transform
     from zygote_py.numba_adapter.callees import default_of
     from zygote_py.numba_adapter.captures import OURS
     from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, constructor_of, receiver_of
-    from zygote_py.numba_adapter.derived import DerivedCall, Form, is_deriver
+    from zygote_py.numba_adapter.derived import DerivedCall, Form
     from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
     from zygote_py.numba_adapter.given import (
         GivenType,
@@ -116,11 +116,9 @@ __all__ = [
     "function_of",
     "has_source",
     "holds_functions",
-    "is_checkpoint",
     "is_choice",
     "is_closure",
     "is_compile_time",
-    "is_deriver",
     "is_dispatcher",
     "is_extended",
     "is_from_cache",
@@ -130,6 +128,7 @@ __all__ = [
     "is_plain_dispatcher",
     "is_python",
     "is_sealed",
+    "is_transform",
     "item_type",
     "jit_is_disabled",
     "link_along",
@@ -197,8 +196,7 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.records.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
-    "is_deriver": "zygote_py.numba_adapter.derived.is_deriver",
-    "is_checkpoint": "zygote_py.numba_adapter.again.is_checkpoint",
+    "is_transform": "zygote_py.numba_adapter.callables.is_transform",
     "is_choice": "zygote_py.numba_adapter.choices.is_choice",
     "is_closure": "zygote_py.numba_adapter.closures.is_closure",
     "is_object": "zygote_py.numba_adapter.jitclasses.is_object",

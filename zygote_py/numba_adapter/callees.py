@@ -20,27 +20,24 @@ from types import FunctionType, MappingProxyType
 from typing import Any
 
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.callables import HandleType, Same, StandIn, bound_arguments
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
-from zygote_py.numba_adapter.internals import cpu_target, errors, models, signature
+from zygote_py.numba_adapter.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.messages import definition_of, note_calls
 from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
-from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.sources import (
     Found,
     find,
     has_source,
     python_source,
-    remembered,
     signature_of_source,
     takes_as_given,
 )
@@ -72,20 +69,21 @@ class Session(Same):
         self.frozen = frozen
         self.numbers_vary = numbers_vary
         self.number = next(_numbers)
-        self.types: dict[object, CalleeType] = {}
-        self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
-        self.derived: dict[object, st.TypedFunction] = {}  # derivatives (see `derived`)
-        self.deriving: set[object] = set()  # those being made
-        self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
+        self.deriving: set[object] = set()  # the derivatives that are being made
         self.noted: dict[object, st.Capture] = {}  # what functions and classes are made of, which may be assigned to
-        self.written: dict[object, Any] = {}  # functions that are written around the user's, by what they are for
         self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
+        self._made: dict[object, Any] = {}
         self._typed: dict[_Key, st.TypedFunction] = {}
-        self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
         self._active: list[_Key] = []  # those being typed right now
         self._assumed: dict[_Key, Type] = {}
         self._asked: set[_Key] = set()  # those whose result is being looked for
         self._failed: list[DifferentiationError] = []  # of arguments that are `None`, and may yet not be
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return what `make` makes for a key, the same object at each call."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def decoration(self, how: Decoration | None) -> Decoration | None:
         """How a function is compiled; None if that is what is compiled for the session anyway."""
@@ -149,11 +147,12 @@ class Session(Same):
     def typed_again(
         self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None
     ) -> st.TypedFunction:
-        """A function with a checkpoint for these argument types."""
+        """Return a function with a checkpoint for these argument types."""
         key = func, argument_types, self.decoration(how)
-        if key not in self._again:
-            self._again[key] = dataclasses.replace(self.typed(*key), runs_again=True)
-        return self._again[key]
+        made: st.TypedFunction = self.once(
+            ("again", key), lambda: dataclasses.replace(self.typed(*key), runs_again=True)
+        )
+        return made
 
     def result_type(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> Type:
         """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
@@ -243,36 +242,36 @@ def current_session() -> Session | None:
     return _sessions[-1] if _sessions else None
 
 
-class Callee(Same):
-    """What stands in a function that is being typed for another function, which it may call.
+class CalleeType(HandleType, types.Opaque):
+    """The type of a function that may be called: each function has its own, so that it is known what is called.
 
     `source` is what it is if not that function itself: a decorated function, or what else has a source (see `sources`).
-    Of a function that is not decorated, `how` says how it is compiled.
+    Of a function that is not decorated, `how` says how it is compiled. With `again` it has a checkpoint (see
+    `zygote_py.checkpoints`): its calls are to be told from others.
     """
 
-    def __init__(self, func: Any, session: Session, source: Any = None, how: Decoration | None = None) -> None:
+    def __init__(
+        self, func: Any, session: Session, source: Any = None, how: Decoration | None = None, again: bool = False
+    ) -> None:
         self.func = func
-        self.session = session
         self.source = source
-        self.how = how
+        self.how = session.decoration(how)
+        self.again = again
+        self._session = session
+        identity = id(func if source is None else source)
+        shown = "" if self.how is None else f" {self.how}"
+        what = "checkpoint of " if again else ""
+        super().__init__(f"{what}function {func.__qualname__} at {identity}{shown} in {session.number}")
 
-
-class CalleeType(Same, types.Callable, types.Opaque):
-    """The type of a `Callee`: each function has its own, so that it is known what is called."""
-
-    def __init__(self, callee: Callee, what: str = "") -> None:
-        self.func = callee.func
-        self.source = callee.source
-        self.how = callee.session.decoration(callee.how)
-        self._session = callee.session
-        identity = id(callee.func if self.source is None else self.source)
-        how = "" if self.how is None else f" {self.how}"
-        super().__init__(f"{what}function {callee.func.__qualname__} at {identity}{how} in {callee.session.number}")
+    def checkpointed(self) -> CalleeType:
+        """Return the type of the function with a checkpoint."""
+        return CalleeType(self.func, self._session, self.source, self.how, again=True)
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
         found = self.found(argument_types)
-        return self._session.typed(found.func, found.types, found.how)
+        typed = self._session.typed_again if self.again else self._session.typed
+        return typed(found.func, found.types, found.how)
 
     def found(self, given: tuple[Type, ...]) -> Found:
         """The Python function that arguments of these types come to, and the types that it takes them as."""
@@ -285,7 +284,7 @@ class CalleeType(Same, types.Callable, types.Opaque):
         """A Python function that calls it, where it takes its arguments in ways of its own; else the function."""
         if self.source is None or takes_as_given(self.source):
             return self.func
-        return remembered(self._session, self.source, lambda: calling(self.source, self.func))
+        return self._session.once(self.source, lambda: calling(self.source, self.func))
 
     def signature(self) -> inspect.Signature | None:
         """The parameters; None if arguments are taken by their places only."""
@@ -305,35 +304,6 @@ class CalleeType(Same, types.Callable, types.Opaque):
         found = self.found(folded)
         result = self._session.result_type(found.func, found.types, found.how)
         return signature(result, *(found.asked or found.types)).replace(pysig=pysig)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that, as nothing is compiled of what we type."""
-        raise InternalError(f"the call of `{self.func.__name__}` is to be compiled before it is inlined")
-
-
-class AgainCallee(Callee):
-    """What stands in a function that is being typed for one with a checkpoint (see `zygote_py.checkpoints`)."""
-
-
-class AgainType(CalleeType):
-    """The type of an `AgainCallee`: that of the function, whose calls are to be told from others."""
-
-    def __init__(self, callee: AgainCallee) -> None:
-        super().__init__(callee, "checkpoint of ")
-
-    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
-        """The function for these argument types, as one that runs again."""
-        found = self.found(argument_types)
-        return self._session.typed_again(found.func, found.types, found.how)
-
-
-@typeof_impl.register(AgainCallee)
-def _typeof_again(value: AgainCallee, context: object) -> Type:
-    return AgainType(value)
 
 
 def fold(
@@ -358,10 +328,7 @@ def fold_signature(
 
     With `literals`, it is told of a constant that it is one.
     """
-    try:
-        bound = pysig.bind(*args, **dict(kws)).arguments
-    except TypeError as error:
-        raise errors.TypingError(f"wrong arguments for `{func.__name__}`: {error}") from None
+    bound = bound_arguments(pysig, func.__name__, args, kws)
     folded: list[Type] = []
     for name, parameter in pysig.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -383,37 +350,29 @@ def default_of(parameter: str) -> str:
     return f"default_of_{parameter}"
 
 
-register_model(CalleeType)(models.OpaqueModel)
-
-
-@typeof_impl.register(Callee)
-def _typeof_callee(value: Callee, context: object) -> Type:
-    return CalleeType(value)
-
-
 def callee_type(function: Any, session: Session) -> CalleeType:
     """The type of a function, decorated or not, that is called without being held by a variable: a method."""
-    if function not in session.types:
-        made = Callee(python_source(function), session, function) if has_source(function) else Callee(function, session)
-        session.types[function] = CalleeType(made)
-    return session.types[function]
+    if has_source(function):
+        return CalleeType(python_source(function), session, function)
+    return CalleeType(function, session)
 
 
-def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> Callee | None:
-    """The `Callee` to put in the place of a captured function; None for what Numba should see itself.
+def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> StandIn | None:
+    """What to put in the place of a captured function; None for what Numba should see itself.
 
     A function that is not decorated is compiled as that which captures it: `how` says how that is.
     """
-    kind, source = Callee, None
-    if isinstance(value, Checkpointed):
-        kind, value = AgainCallee, value.func
+    source = None
+    again = isinstance(value, Checkpointed)
+    if again:
+        value = value.func
     overloaded = None if session.frozen else overloaded_function(value)
     if overloaded is not None:
-        source = remembered(session, value, lambda: overloaded)
+        source = session.once(("overload", value), lambda: overloaded)
     elif has_source(value):
         source, value = value, python_source(value)
     elif not isinstance(value, FunctionType) or is_known_to_numba(value):
-        if kind is Callee:
+        if not again:
             return None
         raise refuse("a checkpoint is for a Python function", loc, "write a function that calls it", "checkpoint")
     if (value.__module__ or "").startswith("_pytest."):
@@ -423,7 +382,17 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
             "put the function into a module that is not a test",
             "assert",
         )
-    return kind(value, session, source, how)
+    return StandIn(CalleeType(value, session, source, how, again))
+
+
+def checkpoint_type(function: Any, session: Session) -> Type:
+    """Return the type of a function of this type with a checkpoint. Raises numba's TypingError if it can have none."""
+    if isinstance(function, types.Dispatcher) and is_from_source(function.dispatcher):
+        function = callee_type(function.dispatcher, session)
+    if not hasattr(function, "checkpointed"):
+        raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
+    made: Type = function.checkpointed()
+    return made
 
 
 def is_known_to_numba(value: object) -> bool:
@@ -441,7 +410,7 @@ def overloaded_type(type: Type, name: str, session: Session, accessor: bool = Fa
     found = overloaded_member(type, name, accessor)
     if found is None or session.frozen:
         return None
-    return callee_type(remembered(session, found.templates, lambda: found), session)
+    return callee_type(session.once(found.templates, lambda: found), session)
 
 
 def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:

@@ -15,6 +15,7 @@ import functools
 import operator
 import types as python_types
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.text.identifiers import identifier
-from zygote_py.numba_adapter.again import Checkpointer
-from zygote_py.numba_adapter.callees import Session, callee_for, is_known_to_numba
+from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
+from zygote_py.numba_adapter.callees import Session, callee_for, checkpoint_type, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.decorations import is_from_source
@@ -39,8 +40,6 @@ from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, ir, register_pass
 from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.pointers import as_pointer
-from zygote_py.numba_adapter.same import Same
-from zygote_py.numba_adapter.sources import remembered
 from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
@@ -104,12 +103,12 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
             return None
         case ir.Global() if value.name in func.__globals__:
             name, namespace = value.name, func.__globals__
-            read = functools.partial(operator.getitem, namespace, name)
+            read = partial(operator.getitem, namespace, name)
             capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
         case ir.FreeVar():
             cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
             cell = cells.get(value.name) or python_types.CellType(value.value)
-            read = functools.partial(getattr, cell, "cell_contents")
+            read = partial(getattr, cell, "cell_contents")
             capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
         case ir.Expr(op="getattr") if value.value.name in modules:
             module, path = modules[value.value.name]
@@ -118,7 +117,7 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
                 return None
             path = f"{path}_{name}"
             held = getattr(module, name)
-            read = functools.partial(getattr, module, name)
+            read = partial(getattr, module, name)
             capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
         case _:
             return None
@@ -150,7 +149,8 @@ def _check_builtin(value: Any) -> None:
 def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     if capture.value is checkpoint:
-        assign.value = ir.Global("checkpoint", Checkpointer(state.session), assign.value.loc)
+        transform = TransformType("checkpoint", state.session.number, partial(checkpoint_type, session=state.session))
+        assign.value = ir.Global("checkpoint", StandIn(transform), assign.value.loc)
         return
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
@@ -165,7 +165,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
         callee = callee or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
         if callee is None and (pointer := as_pointer(value)) is not value:
-            callee = remembered(state.session, ("pointer", id(value)), lambda: pointer)
+            callee = state.session.once(("pointer", id(value)), lambda: pointer)
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
         elif not is_known_to_numba(capture.value):

@@ -18,18 +18,19 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.extending import register_model
 
 from zygote_py.base.python_text import define
 from zygote_py.ir.core import Loc, Type
+from zygote_py.numba_adapter.callables import CallableType
 from zygote_py.numba_adapter.callees import CalleeType
 from zygote_py.numba_adapter.closures import ClosureType
 from zygote_py.numba_adapter.internals import models
-from zygote_py.numba_adapter.same import Same
 
 
-class ChoiceType(Same, types.Callable, types.NamedTuple):
+class ChoiceType(CallableType, types.NamedTuple):
     """The type of a value that is one of several inner functions; its first component is the number of the one."""
+
+    model = models.TupleModel
 
     def __init__(self, functions: tuple[Any, ...]) -> None:
         self.functions = functions
@@ -51,17 +52,6 @@ class ChoiceType(Same, types.Callable, types.NamedTuple):
     def get_call_type(self, context: object, args: object, kws: object) -> Any:
         """Numba asks for the signature of a call, which there is none of in a rule."""
         return None
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return None
-
-
-register_model(ChoiceType)(models.TupleModel)
 
 
 def choice(*made: Any) -> ChoiceType | None:

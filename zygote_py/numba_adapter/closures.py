@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import MADE, Callee, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callables import CallableType, Same, StandIn, function_of
+from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.decorations import Decoration
 from zygote_py.numba_adapter.internals import (
     FunctionPass,
@@ -43,7 +42,6 @@ from zygote_py.numba_adapter.internals import (
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
-from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.stores import dropped_after
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
@@ -63,7 +61,7 @@ class Undefined:
 
 
 class Maker(Same):
-    """What stands in a function for an inner one: called with what that captures, it gives the closure.
+    """An inner function, of which a closure is made.
 
     `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured;
     `how` says how the function is compiled.
@@ -88,8 +86,8 @@ class Maker(Same):
         self.how = how
 
 
-class MakerType(Same, types.Callable, types.Opaque):
-    """The type of a `Maker`."""
+class MakerType(CallableType, types.Opaque):
+    """The type of a function that makes a closure of what the inner function captures."""
 
     def __init__(self, maker: Maker) -> None:
         self.maker = maker
@@ -98,14 +96,6 @@ class MakerType(Same, types.Callable, types.Opaque):
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
         return signature(ClosureType(self.maker, tuple(map(_held_as, args))), *args)
-
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError("a closure is to be compiled before it is inlined")
 
 
 def _with_none(one: Type, other: Type) -> Type | None:
@@ -121,21 +111,29 @@ def _held_as(type_: Type) -> Type:
     return held
 
 
-class ClosureType(Same, types.Callable, types.NamedTuple):
-    """The type of an inner function with what it captures, which has the form of a named tuple."""
+class ClosureType(CallableType, types.NamedTuple):
+    """The type of an inner function with what it captures, which has the form of a named tuple.
 
-    def __init__(self, maker: Maker, held: tuple[Type, ...]) -> None:
+    With `again` it has a checkpoint (see `zygote_py.checkpoints`).
+    """
+
+    model = models.TupleModel
+
+    def __init__(self, maker: Maker, held: tuple[Type, ...], again: bool = False) -> None:
         self.maker = maker
+        self.again = again
         self.types = held
         self.count = len(held)
         self.fields = maker.fields
         self.instance_class = maker
-        types.Type.__init__(self, f"function {maker.func.__qualname__} at {id(maker)} in {maker.session.number}{held}")
+        what = "checkpoint of " if again else ""
+        name = f"{what}function {maker.func.__qualname__} at {id(maker)} in {maker.session.number}{held}"
+        types.Type.__init__(self, name)
 
     @property
     def key(self) -> object:
         """What tells closures apart."""
-        return self.maker, self.types
+        return self.maker, self.types, self.again
 
     def unify(self, context: object, other: Type) -> Type | None:
         """Numba asks for a type that holds values of both; what is captured may be found out to be no mere `None`."""
@@ -143,16 +141,23 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
             held = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
             known = tuple(each for each in held if each is not None)
             if len(known) == len(held):
-                return ClosureType(self.maker, known)
+                return ClosureType(self.maker, known, self.again and other.again)
         return self.maker.session.united(self, other)
 
+    def checkpointed(self) -> ClosureType:
+        """Return the type of the inner function with a checkpoint."""
+        return ClosureType(self.maker, self.types, again=True)
+
     def held(self) -> ClosureType:
-        """The type as that the function itself gets the closure."""
-        return self
+        """The type as that the function itself gets the closure: if it calls itself, that is no checkpoint."""
+        return ClosureType(self.maker, self.types) if self.again else self
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, the closure's behind them."""
-        return self.maker.session.typed(self.maker.func, argument_types, self.maker.how)
+        session = self.maker.session
+        if self.again:
+            return session.typed_again(self.maker.func, (*argument_types[:-1], self.held()), self.maker.how)
+        return session.typed(self.maker.func, argument_types, self.maker.how)
 
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
@@ -166,23 +171,6 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
         pysig, folded = fold(func, args, kws, dict(zip(self.fields, self.types, strict=True)))
         found = self.maker.session.result_type(func, (*folded, self.held()), self.maker.how)
         return signature(found, *folded).replace(pysig=pysig)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError("a closure is to be compiled before it is inlined")
-
-
-register_model(MakerType)(models.OpaqueModel)
-register_model(ClosureType)(models.TupleModel)
-
-
-@typeof_impl.register(Maker)
-def _typeof_maker(value: Maker, context: object) -> Type:
-    return MakerType(value)
 
 
 def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
@@ -333,8 +321,7 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
             itself = name
             cells.append(python_types.CellType(Captured(name)))
         elif isinstance(value, ir.Const | ir.Global | ir.FreeVar) and _is_fixed(value.value):
-            held = value.value.func if isinstance(value.value, Callee) else value.value
-            cells.append(python_types.CellType(held))
+            cells.append(python_types.CellType(function_of(value.value)))
         else:
             cells.append(python_types.CellType(Captured(name)))
             names.append(name)
@@ -358,23 +345,23 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         tuple(names),
         state.decoration,
     )
-    makers: dict[object, Maker] = state.session.makers
-    if key not in makers:
-        func: Any = python_types.FunctionType(
-            code, state.func_id.func.__globals__, code.co_name, tuple(defaults) or None, tuple(cells)
-        )
+
+    def make() -> Maker:
+        namespace = state.func_id.func.__globals__
+        func: Any = python_types.FunctionType(code, namespace, code.co_name, tuple(defaults) or None, tuple(cells))
         vars(func)[MADE] = True
-        variables = [name for name in code.co_freevars if name != itself]
-        makers[key] = Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
         if names or itself:
             vars(func)[SELF] = True
-    maker = makers[key]
+        variables = [name for name in code.co_freevars if name != itself]
+        return Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
+
+    maker = state.session.once(key, make)
     if not names and not itself:
-        callee = Callee(maker.func, state.session, how=state.decoration)
+        callee = StandIn(CalleeType(maker.func, state.session, how=state.decoration))
         yield ir.Assign(ir.Global(code.co_name, callee, loc), statement.target, loc)
         return
     holder = ir.Var(scope, f"{statement.target.name}.maker", loc)
-    yield ir.Assign(ir.Global(code.co_name, maker, loc), holder, loc)
+    yield ir.Assign(ir.Global(code.co_name, StandIn(MakerType(maker)), loc), holder, loc)
     yield ir.Assign(ir.Expr.call(holder, tuple(fields), (), loc), statement.target, loc)
 
 
@@ -391,7 +378,7 @@ def _is_fixed(value: object) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_fixed, value))
     simple = isinstance(value, int | str | np.integer) or value is None
-    return simple or callable(value) or isinstance(value, Callee | python_types.ModuleType)
+    return simple or callable(function_of(value)) or isinstance(value, python_types.ModuleType)
 
 
 def _key(held: object) -> object:

@@ -21,6 +21,7 @@ from numba.extending import NativeValue, box, infer_getattr, register_model, typ
 from zygote_py import structures
 from zygote_py.capture import member_of_class
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.callables import CallableType, CompiledCallableType, StandIn, bound_arguments
 from zygote_py.numba_adapter.callees import Session, callee_type, current_session
 from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.internals import (
@@ -54,7 +55,7 @@ class DataclassType(types.NamedTuple):
         return DataclassType(field_types, self.instance_class)
 
 
-class ConstructorType(types.Callable, types.Opaque):
+class ConstructorType(CompiledCallableType, types.Opaque):
     """The type of a dataclass itself, or of a NamedTuple class with defaults: what is called to make an object."""
 
     def __init__(self, cls: type) -> None:
@@ -69,23 +70,12 @@ class ConstructorType(types.Callable, types.Opaque):
         if reason:
             raise errors.TypingError(f"`{cls.__name__}` cannot be made in a compiled function because of {reason}")
         pysig = inspect.signature(cls) if is_tuple else structures.constructor_signature(cls)
-        try:
-            bound = pysig.bind(*args, **dict(kws)).arguments
-        except TypeError as error:
-            raise errors.TypingError(f"wrong arguments for `{cls.__name__}`: {error}") from None
+        bound = bound_arguments(pysig, cls.__name__, args, kws)
         parameters = [each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in pysig.parameters.values()]
         given = tuple(bound.get(each.name, types.Omitted(each.default)) for each in parameters)
         held = tuple(numba.typeof(t.value) if isinstance(t, types.Omitted) else types.unliteral(t) for t in given)
         made = types.BaseTuple.from_types(held, cls) if is_tuple else DataclassType(held, cls)
         return signature(made, *given).replace(pysig=inspect.Signature(parameters))
-
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return ConstructorType
 
 
 class BareConstructorType(ConstructorType):
@@ -104,7 +94,7 @@ class BareConstructorType(ConstructorType):
         return signature(made, *args).replace(pysig=inspect.Signature(parameters))
 
 
-class MethodType(types.Callable):
+class MethodType(CallableType):
     """A method of a dataclass that was looked up: its value is the object, its type says what is called."""
 
     def __init__(self, this: DataclassType, function: Any) -> None:
@@ -115,10 +105,6 @@ class MethodType(types.Callable):
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
         return self.function.get_call_type(context, (self.this, *args), kws).as_method()
-
-    def get_call_signatures(self) -> tuple[Any, bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
 
     def get_impl_key(self, sig: object) -> object:
         """Numba asks for what to compile."""
@@ -227,32 +213,18 @@ def _typeof_class(value: Any, context: object) -> Type | None:
     return found
 
 
-class Constructor:
-    """What stands in a function that is being typed for a NamedTuple class with defaults."""
-
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-
-
-def stand_in(value: Any) -> Constructor | None:
-    """What to put in the place of a class that Numba has not the whole meaning of."""
+def stand_in(value: Any) -> StandIn | None:
+    """What to put in the place of a class that Numba has not the whole meaning of: a NamedTuple class with defaults."""
     defaults = isinstance(value, type) and issubclass(value, tuple) and getattr(value, "_field_defaults", None)
-    return Constructor(value) if defaults else None
-
-
-class BareConstructor(Constructor):
-    """What stands in a function that is being typed for what makes an object of a dataclass from its fields."""
+    return StandIn(ConstructorType(value)) if defaults else None
 
 
 @functools.cache
 def constructor_of(cls: type) -> Any:
     """What makes an object of a class of structures in functions that are compiled, whatever its constructor does."""
-    return BareConstructor(cls) if structures.is_structure(cls) and not structures.only_assigns(cls) else cls
-
-
-@typeof_impl.register(Constructor)
-def _typeof_constructor(value: Constructor, context: object) -> Type:
-    return (BareConstructorType if isinstance(value, BareConstructor) else ConstructorType)(value.cls)
+    if structures.is_structure(cls) and not structures.only_assigns(cls):
+        return StandIn(BareConstructorType(cls))
+    return cls
 
 
 @infer_getattr
@@ -281,7 +253,6 @@ class _Attributes(AttributeTemplate):
 
 
 register_model(DataclassType)(models.TupleModel)
-register_model(ConstructorType)(models.OpaqueModel)
 
 
 @register_model(MethodType)
@@ -316,6 +287,7 @@ def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @lower_builtin(ConstructorType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
+@lower_builtin(BareConstructorType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
 def _lower_constructor(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     made = sig.return_type
     fields = [
@@ -334,11 +306,6 @@ def _lower_constant(context: Any, builder: Any, typ: Any, value: Any) -> Any:
         for name, held in zip(typ.fields, typ.types, strict=True)
     ]
     return impl_ret_borrowed(context, builder, typ, cgutils.pack_struct(builder, fields))
-
-
-@lower_constant(ConstructorType)  # type: ignore[untyped-decorator]
-def _lower_class(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
 
 
 @type_callable(structures.new)

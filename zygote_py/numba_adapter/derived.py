@@ -13,27 +13,26 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import define
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.text.identifiers import identifier
+from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
 from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature
 from zygote_py.numba_adapter.closures import SELF, ClosureType
 from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.dispatch import is_made, made_for
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.given import GivenType
-from zygote_py.numba_adapter.internals import ir, models, signature
+from zygote_py.numba_adapter.internals import ir, signature
 from zygote_py.numba_adapter.messages import definition_of
-from zygote_py.numba_adapter.same import Same
 
 
 class Form(Protocol):
@@ -117,44 +116,6 @@ class DerivedCall:
         return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
 
 
-class Deriver(Same):
-    """What stands in a function that is being typed for `gradient` and the like."""
-
-    def __init__(self, name: str, form: Form, session: Session, loc: Loc) -> None:
-        self.name = name
-        self.form = form
-        self.session = session
-        self.loc = loc
-
-
-class DeriverType(Same, types.Callable, types.Opaque):
-    """The type of a `Deriver`."""
-
-    def __init__(self, deriver: Deriver) -> None:
-        self.deriver = deriver
-        super().__init__(f"{deriver.form!r} in {deriver.session.number}")
-
-    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        (function,) = args
-        return signature(derived_type(self.deriver.form, function, self.deriver.session, self.deriver.loc), function)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError("a derivative is to be compiled before it is lowered")
-
-
-class DerivedCallee(Same):
-    """What stands in a function that is being typed for a derivative that was made before."""
-
-    def __init__(self, type_: DerivedType) -> None:
-        self.type = type_
-
-
 class _Plain(Same):
     """What makes closures that capture nothing."""
 
@@ -193,8 +154,8 @@ class DerivedType(ClosureType):
         """What is made for these argument types, its own behind them."""
         session = self.session
         key = self.form, self.inner, argument_types[:-1]
-        made: dict[object, st.TypedFunction] = session.derived
-        if key not in made:
+
+        def make() -> st.TypedFunction:
             if key in session.deriving or session.is_active(self.func):
                 raise refuse(
                     f"`{self.func.__name__}` takes a derivative of itself",
@@ -204,10 +165,12 @@ class DerivedType(ClosureType):
                 )
             session.deriving.add(key)
             try:
-                made[key] = self.form.typed(DerivedCall(self, argument_types[:-1]))
+                return self.form.typed(DerivedCall(self, argument_types[:-1]))
             finally:
                 session.deriving.remove(key)
-        return made[key]
+
+        made: st.TypedFunction = session.once(key, make)
+        return made
 
     def signature(self) -> inspect.Signature:
         """The parameters, and that for the closure."""
@@ -226,20 +189,6 @@ class DerivedType(ClosureType):
         pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, defaults)
         found = self.typed((*folded, self)).return_type
         return signature(found, *folded).replace(pysig=pysig)
-
-
-register_model(DeriverType)(models.OpaqueModel)
-register_model(DerivedType)(models.TupleModel)
-
-
-@typeof_impl.register(Deriver)
-def _typeof_deriver(value: Deriver, context: object) -> Type:
-    return DeriverType(value)
-
-
-@typeof_impl.register(DerivedCallee)
-def _typeof_derived(value: DerivedCallee, context: object) -> Type:
-    return value.type
 
 
 def _name(inner: Any) -> str:
@@ -304,9 +253,9 @@ def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> 
     return derived_type(form, as_callees(typeof(wrapped), session), session, loc)
 
 
-def derived_callee(value: Any, session: Session, loc: Loc | None) -> DerivedCallee | None:
+def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | None:
     """What to put in the place of a derivative that is captured; None for anything else."""
-    return DerivedCallee(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
+    return StandIn(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
 
 
 def take_derivers(state: Any) -> None:
@@ -333,14 +282,12 @@ def _with_deriver(state: Any, scope: Any, statement: Any, found: Embedded) -> Se
         )
     args, vararg, words, options = call.taken(found)
     loc = statement.loc
-    deriver = call.new(ir.Global(found.name, Deriver(found.name, found.form(options), state.session, call.loc), loc))
+    form = found.form(options)
+    apply = partial(derived_type, form, session=state.session, loc=call.loc)
+    transform = StandIn(TransformType(repr(form), state.session.number, apply))
+    deriver = call.new(ir.Global(found.name, transform, loc))
     made = ir.Expr.call(deriver, (args[0],), (), loc)
     if found.applied:
         made = ir.Expr.call(call.new(made), args[1:], tuple(words.items()), loc, vararg)
     call.define(statement, made)
     return call.body
-
-
-def is_deriver(type: Type) -> bool:
-    """Whether this is the type of what makes a derivative of a function."""
-    return isinstance(type, DeriverType)

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
+from zygote_py.numba_adapter.callables import CompiledCallableType, StandIn
 from zygote_py.numba_adapter.dispatch import is_dispatcher, is_made, made_for
 from zygote_py.numba_adapter.internals import (
     Rewrite,
@@ -32,13 +32,10 @@ from zygote_py.numba_adapter.internals import (
     guard,
     ir,
     lower_builtin,
-    lower_constant,
-    models,
     register_rewrite,
     signature,
 )
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
-from zygote_py.numba_adapter.same import Same
 
 Make = Callable[[Any, Mapping[str, Any]], Any]
 
@@ -168,8 +165,9 @@ def _is_made(func_ir: Any, value: Any) -> bool:
     """Whether an expression calls what stands in the place of a call already."""
     from zygote_py.numba_adapter.partials import Partial
 
-    called = isinstance(value, ir.Expr) and value.op == "call"
-    return called and any(isinstance(each, Chosen | Partial) for each in held_by(func_ir, value.func))
+    if not isinstance(value, ir.Expr) or value.op != "call":
+        return False
+    return any(isinstance(getattr(each, "type", each), ChosenType | Partial) for each in held_by(func_ir, value.func))
 
 
 def _leading(func_ir: Any, vararg: Any) -> list[Any]:
@@ -326,7 +324,7 @@ class Call:
                     f"call `{found.name}` in each branch",
                     found.name,
                 )
-            chosen = self.new(ir.Global(found.name, Chosen(found, options, self.loc), loc))
+            chosen = self.new(ir.Global(found.name, StandIn(ChosenType(found, options, self.loc)), loc))
             return ir.Expr.call(chosen, (function,), (), loc)
         lifted = lifting.lift(self.func_ir, made, self.func.__globals__, self.loc)
         lifting.check_dropped(self.func_ir, self.func.__code__, lifted)
@@ -375,35 +373,20 @@ def _made_of(found: Embedded, held: Any, options: Mapping[str, Any], loc: Loc) -
 # ------------------------------------------------------------------------------------- functions that are arguments
 
 
-class Chosen(Same):
-    """What is called with a function to give what is made of it: the function is known when types are."""
+class ChosenType(CompiledCallableType, types.Opaque):
+    """The type of a function of a function, which is known when types are."""
 
     def __init__(self, found: Embedded, options: Mapping[str, Any], loc: Loc) -> None:
         self.found = found
         self.options = options
         self.loc = loc
-
-
-class ChosenType(Same, types.Callable, types.Opaque):
-    """The type of a `Chosen`."""
-
-    def __init__(self, chosen: Chosen) -> None:
-        self.chosen = chosen
-        super().__init__(f"{chosen.found.name} at {id(chosen)}")
+        super().__init__(f"{found.name} with {dict(options)} at {id(found)} in {loc}")
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        found, loc = self.chosen.found, self.chosen.loc
-        made = numba_typeof(_made_of(found, _function_of(args[0], found, loc), self.chosen.options, loc))
+        """Return the signature of a call."""
+        function = _function_of(args[0], self.found, self.loc)
+        made = numba_typeof(_made_of(self.found, function, self.options, self.loc))
         return signature(made, *args)
-
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return ChosenType
 
 
 def _function_of(type_: Type, found: Embedded, loc: Loc) -> Any:
@@ -421,19 +404,6 @@ def _function_of(type_: Type, found: Embedded, loc: Loc) -> Any:
         "pass a function decorated with `numba.njit`, which is the same at each call",
         found.name,
     )
-
-
-@typeof_impl.register(Chosen)
-def _typeof_chosen(value: Chosen, context: object) -> Type:
-    return ChosenType(value)
-
-
-register_model(ChosenType)(models.OpaqueModel)
-
-
-@lower_constant(ChosenType)  # type: ignore[untyped-decorator]
-def _lower_chosen(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
 
 
 @lower_builtin(ChosenType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]

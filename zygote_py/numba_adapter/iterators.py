@@ -20,7 +20,8 @@ from typing import Any
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
 from zygote_py.library import iterating
-from zygote_py.numba_adapter.callees import Callee
+from zygote_py.numba_adapter.callables import StandIn
+from zygote_py.numba_adapter.callees import CalleeType
 from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, get_definition, guard, ir, register_pass
 
 _LAZY = (map, filter)
@@ -46,7 +47,7 @@ class ReduceToLoop(FunctionPass):
                     function = iterating.REDUCES.get(len(call.args))
                     if function is not None and not call.kws and call.vararg is None:
                         holder = ir.Var(block.scope, f"{statement.target.name}.reduce", statement.loc)
-                        made = ir.Global("reduce", Callee(function, state.session), statement.loc)
+                        made = ir.Global("reduce", StandIn(CalleeType(function, state.session)), statement.loc)
                         block.body[place] = ir.Assign(
                             ir.Expr.call(holder, call.args, (), call.loc), statement.target, statement.loc
                         )
@@ -243,7 +244,7 @@ class _Work:
                 if known is None or call.kws or call.vararg is not None:
                     raise _refuse(function, statement.loc, "write a loop")
                 holder = self._fresh("as_list", statement.loc)
-                made = ir.Global(known.__name__, Callee(known, self._session), statement.loc)
+                made = ir.Global(known.__name__, StandIn(CalleeType(known, self._session)), statement.loc)
                 block.body.insert(block.body.index(statement), ir.Assign(made, holder, statement.loc))
                 statement.value = ir.Expr.call(holder, call.args, (), statement.loc)
 

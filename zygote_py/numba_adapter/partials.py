@@ -16,17 +16,16 @@ from numba import types
 from numba.extending import box, register_model, typeof_impl
 
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.callables import CompiledCallableType, Same
 from zygote_py.numba_adapter.internals import (
     cgutils,
     impl_ret_borrowed,
     impl_ret_new_ref,
     lower_builtin,
-    lower_constant,
     models,
     signature,
 )
 from zygote_py.numba_adapter.records import seal_as, sealed_type
-from zygote_py.numba_adapter.same import Same
 
 Check = Callable[[tuple[Type, ...], Mapping[str, Type]], None]
 
@@ -53,7 +52,7 @@ class Partial(Same):
         self.sealed = sealed
 
 
-class PartialMakerType(Same, types.Callable, types.Opaque):
+class PartialMakerType(CompiledCallableType, types.Opaque):
     """The type of a `Partial`."""
 
     def __init__(self, partial: Partial) -> None:
@@ -65,16 +64,8 @@ class PartialMakerType(Same, types.Callable, types.Opaque):
         held = tuple(types.unliteral(arg) for arg in args)
         return signature(PartialType(self.partial, held), *held)
 
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
 
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return PartialMakerType
-
-
-class PartialType(Same, types.Callable):
+class PartialType(CompiledCallableType):
     """The type of a compiled function with its first arguments."""
 
     def __init__(self, partial: Partial, held: tuple[Type, ...]) -> None:
@@ -98,21 +89,10 @@ class PartialType(Same, types.Callable):
         pysig = found.pysig.replace(parameters=list(found.pysig.parameters.values())[count:])
         return signature(found.return_type, *found.args[count:], recvr=self).replace(pysig=pysig)
 
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return PartialType
-
 
 @typeof_impl.register(Partial)
 def _typeof_partial(value: Partial, context: object) -> Type:
     return PartialMakerType(value)
-
-
-register_model(PartialMakerType)(models.OpaqueModel)
 
 
 @register_model(PartialType)
@@ -121,11 +101,6 @@ class _PartialModel(models.StructModel):
 
     def __init__(self, manager: Any, fe_type: PartialType) -> None:
         super().__init__(manager, fe_type, [(f"f{n}", held) for n, held in enumerate(fe_type.held)])  # type: ignore[no-untyped-call]
-
-
-@lower_constant(PartialMakerType)  # type: ignore[untyped-decorator]
-def _lower_maker(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
 
 
 @lower_builtin(PartialMakerType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]

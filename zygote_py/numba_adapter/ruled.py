@@ -52,17 +52,15 @@ _NOWHERE = Loc("<unknown>", 1)
 def function_of_given(type_: Type, argument_types: Sequence[Type], session: Session) -> st.TypedFunction | None:
     """The function that a call of this type calls; None if it is no such type, or there is nothing to be called."""
     if isinstance(type_, types.Dispatcher) and (callee := given_callee(type_.dispatcher, session)) is not None:
-        type_ = GivenType(callee)
+        type_ = callee.type
     if not isinstance(type_, GivenType) or type_.given.kind == "stop":
         return None
-    key = type_.given, tuple(argument_types)
-    held: dict[object, st.TypedFunction] = type_.session.given
-    if key not in held:
-        try:
-            held[key] = _make(type_.given, tuple(argument_types), type_.session)
-        except errors.NumbaError as error:
-            raise refuse(f"{type_.given} cannot be called: {error}", type_.given.loc) from None
-    return held[key]
+    given, session, taken = type_.given, type_.session, tuple(argument_types)
+    try:
+        found: st.TypedFunction = session.once((given, taken), lambda: _make(given, taken, session))
+    except errors.NumbaError as error:
+        raise refuse(f"{given} cannot be called: {error}", given.loc) from None
+    return found
 
 
 def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFunction:

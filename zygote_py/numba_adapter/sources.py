@@ -11,7 +11,6 @@ that call a `Kernel`; they stand at the place of the user's function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,11 +148,11 @@ def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
 
 
 def _of_overload(value: Overloaded, given: tuple[Type, ...], session: Any) -> Found:
-    key = value, given
-    if key not in session.written:
+    def find() -> tuple[Any, Decoration, tuple[Type, ...]]:
         func, how, asked = find_overload(value, given)
-        session.written[key] = func if value.signature is not None else _by_place(func, len(given)), how, asked
-    func, how, asked = session.written[key]
+        return func if value.signature is not None else _by_place(func, len(given)), how, asked
+
+    func, how, asked = session.once((value, given), find)
     return Found(func, tuple(map(types.unliteral, given)), how, asked)
 
 
@@ -185,11 +184,3 @@ def fresh(name: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name)
     return name
-
-
-def remembered(session: Any, key: object, make: Callable[[], Any]) -> Any:
-    """A function that is written once in a session."""
-    held: dict[object, Any] = session.written
-    if key not in held:
-        held[key] = make()
-    return held[key]

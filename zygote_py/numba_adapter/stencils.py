@@ -27,7 +27,7 @@ from zygote_py.base.python_text import define
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.decorations import Decoration
 from zygote_py.numba_adapter.internals import errors, get_definition, guard, ir, ir_utils, numpy_support
-from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
+from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source
 
 _RELATIVE = "relative_indices_"  # the attribute of a kernel that names its arrays and its counters
 
@@ -58,7 +58,7 @@ def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> Foun
     def make() -> FunctionType:
         return _loops(stencil, taken, result.dtype, size, relative, is_given)
 
-    func = remembered(session, (stencil, taken, is_given), make)
+    func = session.once((stencil, taken, is_given), make)
     return Found(func, (*taken, given[count]) if is_given else taken)
 
 
