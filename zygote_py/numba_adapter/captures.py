@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import operator
 import types as python_types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
 from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.core import Type
 from zygote_py.ir.text.identifiers import identifier
 from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
 from zygote_py.numba_adapter.callees import Session, callee_for, checkpoint_type, is_known_to_numba
@@ -37,8 +37,9 @@ from zygote_py.numba_adapter.derived import derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
-from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, ir, register_pass
+from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.messages import refuse_with
+from zygote_py.numba_adapter.numba_ir import IRPass, keys, loc_of
 from zygote_py.numba_adapter.pointers import as_pointer
 from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
@@ -55,19 +56,13 @@ class Captures:
         self.frozen: dict[object, st.Capture] = {}
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class CapturesToArguments(FunctionPass):
+class CapturesToArguments(IRPass):
     """Runs twice: once before Numba inlines closures, once after, for what these capture."""
 
-    _name = "zygote_py_captures_to_arguments"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
+    def change(self, state: Any) -> bool:
+        """Put arguments and callees in the place of captured values."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
-        keys = set(_keys(state.func_ir))
+        left = keys(state.func_ir)
         make_absolute(state)
         take_given(state)
         take_derivers(state)
@@ -79,16 +74,8 @@ class CapturesToArguments(FunctionPass):
                 if isinstance(statement, ir.Assign):
                     capture = _captured(state.func_id.func, statement, modules)
                     if capture is not None:
-                        _take(state, statement, capture, statement.target.name in keys)
-        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+                        _take(state, statement, capture, statement.target.name in left)
         return True
-
-
-def _keys(func_ir: Any) -> Iterator[str]:
-    """The variables that are passed as `key` of a sorting function, which Numba wants as a function of its own."""
-    for block in func_ir.blocks.values():
-        for call in block.find_exprs(op="call"):
-            yield from (arg.name for word, arg in call.kws if word == "key")
 
 
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
@@ -258,11 +245,3 @@ def _refuse_statement(statement: Any) -> None:
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:
             pass
-
-
-def loc_of(loc: Any) -> Loc:
-    """A location of Numba as one of ours."""
-    return Loc(loc.filename, loc.line)
-
-
-Reader = Callable[[], object]

@@ -33,6 +33,7 @@ from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.given import GivenType
 from zygote_py.numba_adapter.internals import ir, signature
 from zygote_py.numba_adapter.messages import definition_of
+from zygote_py.numba_adapter.numba_ir import rewrite
 
 
 class Form(Protocol):
@@ -260,15 +261,12 @@ def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | N
 
 def take_derivers(state: Any) -> None:
     """Put in derivers where a function of ours is called that makes something of a function."""
-    func_ir = state.func_ir
-    for block in func_ir.blocks.values():
-        body: list[Any] = []
-        for statement in block.body:
-            found = embedded_call(func_ir, statement.value) if isinstance(statement, ir.Assign) else None
-            if found is not None:
-                body += _with_deriver(state, block.scope, statement, found)
-            body.append(statement)
-        block.body = body
+
+    def derived(block: Any, statement: Any) -> Sequence[Any] | None:
+        found = embedded_call(state.func_ir, statement.value) if isinstance(statement, ir.Assign) else None
+        return None if found is None else [*_with_deriver(state, block.scope, statement, found), statement]
+
+    rewrite(state.func_ir, derived)
 
 
 def _with_deriver(state: Any, scope: Any, statement: Any, found: Embedded) -> Sequence[Any]:

@@ -13,64 +13,47 @@ from __future__ import annotations
 import functools
 import types as python_types
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir.core import Loc
 from zygote_py.library import iterating
 from zygote_py.numba_adapter.callables import StandIn
 from zygote_py.numba_adapter.callees import CalleeType
-from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, get_definition, guard, ir, register_pass
+from zygote_py.numba_adapter.internals import ir
+from zygote_py.numba_adapter.numba_ir import IRPass, assigned, definition, loc_of, rewrite
 
 _LAZY = (map, filter)
 _CONSUMERS = (sum, list, min, max, sorted)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class ReduceToLoop(FunctionPass):
+class ReduceToLoop(IRPass):
     """Stands before Numba's own inlining of `reduce`, which knows few functions."""
 
-    _name = "zygote_py_reduce_to_loop"
+    def change(self, state: Any) -> bool:
+        """Call functions with loops."""
 
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
+        def reduced(block: Any, statement: Any) -> Iterable[Any] | None:
+            if _called(state.func_ir, statement) is not functools.reduce:
+                return None
+            call, loc = statement.value, statement.loc
+            function = iterating.REDUCES.get(len(call.args))
+            if function is None or call.kws or call.vararg is not None:
+                return None
+            callee = ir.Global("reduce", StandIn(CalleeType(function, state.session)), loc)
+            holder = assigned(block.scope, f"{statement.target.name}.reduce", callee, loc)
+            result = ir.Expr.call(holder.target, call.args, (), call.loc)
+            return holder, ir.Assign(result, statement.target, loc)
 
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
-        changed = False
-        for block in state.func_ir.blocks.values():
-            for place, statement in enumerate(block.body):
-                if _called(state.func_ir, statement) is functools.reduce:
-                    call = statement.value
-                    function = iterating.REDUCES.get(len(call.args))
-                    if function is not None and not call.kws and call.vararg is None:
-                        holder = ir.Var(block.scope, f"{statement.target.name}.reduce", statement.loc)
-                        made = ir.Global("reduce", StandIn(CalleeType(function, state.session)), statement.loc)
-                        block.body[place] = ir.Assign(
-                            ir.Expr.call(holder, call.args, (), call.loc), statement.target, statement.loc
-                        )
-                        block.body.insert(place, ir.Assign(made, holder, statement.loc))
-                        changed = True
-                        break
-        if changed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-            self.run_pass(state)
-        return changed
+        return rewrite(state.func_ir, reduced)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class IteratorsToLoops(FunctionPass):
+class IteratorsToLoops(IRPass):
     """Stands behind Numba's inlining of closures."""
 
-    _name = "zygote_py_iterators_to_loops"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
+    def change(self, state: Any) -> bool:
+        """Loop over what the iterators go through."""
         func_ir = state.func_ir
         if not any(_called(func_ir, each) in _LAZY for block in func_ir.blocks.values() for each in block.body):
             return False
@@ -78,7 +61,6 @@ class IteratorsToLoops(FunctionPass):
         for label in tuple(func_ir.blocks):
             work.rewrite_loop(label)
         work.rewrite_others()
-        func_ir._definitions = build_definitions(func_ir.blocks)
         return True
 
 
@@ -175,7 +157,7 @@ class _Work:
             self._refuse_filters(items, statement.loc)
         parts = [self._element(item, label) for item in items]
         if function is filter:
-            nothing = guard(get_definition, self._ir, call.args[0])
+            nothing = definition(self._ir, call.args[0])
             is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
             self._replace(statement, kept, call.args[0], items[0])
             return lambda element, made: self._filtered(kept, parts[0](element, made), is_none, made)
@@ -238,7 +220,7 @@ class _Work:
                 call = statement.value
                 known = iterating.MAPS.get(len(call.args))
                 if function is filter:
-                    nothing = guard(get_definition, self._ir, call.args[0])
+                    nothing = definition(self._ir, call.args[0])
                     is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
                     known = iterating.filter_true if is_none else iterating.filter_2
                 if known is None or call.kws or call.vararg is not None:
@@ -286,7 +268,7 @@ class _Work:
         while True:
             if self._uses[var.name] != 1:
                 return False
-            made = guard(get_definition, self._ir, var)
+            made = definition(self._ir, var)
             if not isinstance(self._copied(var), ir.Var):
                 return made is not None
             var = self._copied(var)
@@ -319,7 +301,7 @@ def _called(func_ir: Any, statement: Any) -> object:
     """The object of Python that a statement calls, if it is known."""
     if not _is_expr(statement, "call"):
         return None
-    made = guard(get_definition, func_ir, statement.value.func)
+    made = definition(func_ir, statement.value.func)
     return made.value if isinstance(made, ir.Global | ir.FreeVar) and _is_hashable(made.value) else None
 
 
@@ -330,4 +312,4 @@ def _is_hashable(value: object) -> bool:
 def _refuse(function: Any, loc: Any, hint: str) -> Exception:
     name = function.__name__
     what = f"this use of `{name}` is not supported: its elements are for one loop, where it is made"
-    return refuse(what, Loc(loc.filename, loc.line), hint, name)
+    return refuse(what, loc_of(loc), hint, name)

@@ -9,13 +9,15 @@ Which loops these are only type inference knows, which fails on them; so they ar
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from types import CodeType
 from typing import Any
 
 from numba import literal_unroll
 
-from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, ir, register_pass
+from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.messages import place_of
+from zygote_py.numba_adapter.numba_ir import IRPass, assigned, rewrite
 
 _FAILURE = re.compile(r"Invalid use of getiter with parameters \(Tuple\(")
 
@@ -28,34 +30,21 @@ def line_to_unroll(error: Exception, code: CodeType) -> int | None:
     return None if place is None else place.line
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class UnrollTuples(FunctionPass):
+class UnrollTuples(IRPass):
     """Stands before Numba's own pass for `literal_unroll`; `state.unrolled` are the lines of the loops."""
 
-    _name = "zygote_py_unroll_tuples"
+    def change(self, state: Any) -> bool:
+        """Let the loops go over the result of `literal_unroll`."""
 
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
+        def unrolled(block: Any, statement: Any) -> Iterable[Any] | None:
+            match statement:
+                case ir.Assign(value=ir.Expr(op="getiter") as expr) if statement.loc.line in state.unrolled:
+                    unroll = ir.Global("literal_unroll", literal_unroll, expr.loc)
+                    function = assigned(block.scope, f"{statement.target.name}.unroll", unroll, statement.loc)
+                    call = ir.Expr.call(function.target, (expr.value,), (), expr.loc)
+                    items = assigned(block.scope, f"{statement.target.name}.items", call, statement.loc)
+                    expr.value = items.target
+                    return function, items, statement
+            return None
 
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
-        changed = False
-        for block in state.func_ir.blocks.values():
-            body = []
-            for statement in block.body:
-                match statement:
-                    case ir.Assign(value=ir.Expr(op="getiter") as expr) if statement.loc.line in state.unrolled:
-                        function = ir.Var(block.scope, f"{statement.target.name}.unroll", statement.loc)
-                        items = ir.Var(block.scope, f"{statement.target.name}.items", statement.loc)
-                        body.append(
-                            ir.Assign(ir.Global("literal_unroll", literal_unroll, expr.loc), function, statement.loc)
-                        )
-                        call = ir.Expr.call(function, (expr.value,), (), expr.loc)
-                        body.append(ir.Assign(call, items, statement.loc))
-                        expr.value = items
-                        changed = True
-                body.append(statement)
-            block.body = body
-        if changed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return changed
+        return rewrite(state.func_ir, unrolled)
