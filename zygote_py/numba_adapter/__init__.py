@@ -13,14 +13,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zygote_py.numba_adapter.decorations import locals_of, semantic, signatures_of
+from zygote_py.numba_adapter.decorations import locals_of, py_func_of, semantic, signatures_of
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
     arguments_of_decorator,
     asm_text,
-    called_function,
     decorated,
-    differentiated_function,
     is_compile_time,
     is_dispatcher,
     is_from_cache,
@@ -33,7 +31,6 @@ from zygote_py.numba_adapter.dispatch import (
     make_dispatcher,
     object_of,
     options_of,
-    py_func_of,
     refuse_functions,
     register_as_dispatcher,
     typeof,
@@ -79,7 +76,13 @@ if TYPE_CHECKING:
         sealed,
         taken_out,
     )
-    from zygote_py.numba_adapter.sources import content_of_source, has_source, options_of_source
+    from zygote_py.numba_adapter.sources import (
+        called_function,
+        content_of_source,
+        differentiated_function,
+        has_source,
+        options_of_source,
+    )
     from zygote_py.numba_adapter.supported import array_members, supported_callables
     from zygote_py.numba_adapter.unknown import unsuitable
 
@@ -171,6 +174,8 @@ __all__ = [
 
 # What the compiler needs, and a gradient out of the cache does not: imported when it is asked for.
 _LATER = {
+    "called_function": "zygote_py.numba_adapter.sources.called_function",
+    "differentiated_function": "zygote_py.numba_adapter.sources.differentiated_function",
     "content_of_source": "zygote_py.numba_adapter.sources.content_of_source",
     "has_source": "zygote_py.numba_adapter.sources.has_source",
     "options_of_source": "zygote_py.numba_adapter.sources.options_of_source",

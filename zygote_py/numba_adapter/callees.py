@@ -33,14 +33,9 @@ from zygote_py.numba_adapter.decorations import Decoration, is_from_source, sema
 from zygote_py.numba_adapter.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.messages import definition_of, note_calls
 from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
-from zygote_py.numba_adapter.sources import (
-    Found,
-    find,
-    has_source,
-    python_source,
-    signature_of_source,
-    takes_as_given,
-)
+from zygote_py.numba_adapter.resolution import find, signature_of_source
+from zygote_py.numba_adapter.sources import Found, has_source, python_source, takes_as_given
+from zygote_py.numba_adapter.type_facts import known_type
 
 MADE = "__made_by_zygote_py__"  # an attribute of functions that were made here of others, and nobody else has
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
@@ -371,7 +366,7 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
         source = session.once(("overload", value), lambda: overloaded)
     elif has_source(value):
         source, value = value, python_source(value)
-    elif not isinstance(value, FunctionType) or is_known_to_numba(value):
+    elif not isinstance(value, FunctionType) or known_type(value) is not None:
         if not again:
             return None
         raise refuse("a checkpoint is for a Python function", loc, "write a function that calls it", "checkpoint")
@@ -393,16 +388,6 @@ def checkpoint_type(function: Any, session: Session) -> Type:
         raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
     made: Type = function.checkpointed()
     return made
-
-
-def is_known_to_numba(value: object) -> bool:
-    """Whether Numba has a type for a value: somebody may have told it what a function means, as for those of NumPy."""
-    try:
-        cpu_target.typing_context.refresh()  # for what it was told a moment ago
-        cpu_target.typing_context.resolve_value_type(value)
-    except Exception:  # Numba raises errors of several kinds for what it does not know
-        return False
-    return True
 
 
 def overloaded_type(type: Type, name: str, session: Session, accessor: bool = False) -> CalleeType | None:

@@ -29,19 +29,20 @@ from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Type
 from zygote_py.ir.text.identifiers import identifier
 from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
-from zygote_py.numba_adapter.callees import Session, callee_for, checkpoint_type, is_known_to_numba
+from zygote_py.numba_adapter.callees import Session, callee_for, checkpoint_type
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.decorations import is_from_source
-from zygote_py.numba_adapter.derived import derived_callee, take_derivers
+from zygote_py.numba_adapter.derived import as_callees, derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
-from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
+from zygote_py.numba_adapter.functions import as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.numba_ir import IRPass, keys, loc_of
 from zygote_py.numba_adapter.pointers import as_pointer
 from zygote_py.numba_adapter.stencils import make_absolute
+from zygote_py.numba_adapter.type_facts import known_type
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.
@@ -128,7 +129,7 @@ def _check_builtin(value: Any) -> None:
     loc = loc_of(value.loc)
     if value.value is ir.UNDEFINED:
         raise refuse(f"the name `{value.name}` is not defined", loc, "define it before the first call", value.name)
-    if not is_known_to_numba(value.value):
+    if known_type(value.value) is None:
         hint = _INSTEAD.get(value.name, "write it with what Numba supports")
         raise refuse(f"`{value.name}` is not supported", loc, hint, value.name)
 
@@ -155,7 +156,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             callee = state.session.once(("pointer", id(value)), lambda: pointer)
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
-        elif not is_known_to_numba(capture.value):
+        elif known_type(capture.value) is None:
             what, hint = unknown(capture.value)
             what = f"`{capture.name}`, {what.removesuffix(',')}, is not supported"
             raise refuse(what, loc_of(assign.loc), hint, capture.name)

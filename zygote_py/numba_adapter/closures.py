@@ -35,7 +35,6 @@ from zygote_py.numba_adapter.internals import (
     models,
     signature,
 )
-from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.numba_ir import (
     IRPass,
@@ -50,6 +49,7 @@ from zygote_py.numba_adapter.numba_ir import (
     rewrite,
     statements,
 )
+from zygote_py.numba_adapter.type_facts import runtime_type
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
 SELF = "closure_"
@@ -102,7 +102,7 @@ class MakerType(CallableType, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        return signature(ClosureType(self.maker, tuple(map(_held_as, args))), *args)
+        return signature(ClosureType(self.maker, tuple(map(runtime_type, args))), *args)
 
 
 def _with_none(one: Type, other: Type) -> Type | None:
@@ -111,11 +111,6 @@ def _with_none(one: Type, other: Type) -> Type | None:
         return one
     kinds = {each.type if isinstance(each, types.Optional) else each for each in (one, other)} - {types.none}
     return types.Optional(kinds.pop()) if len(kinds) == 1 else None
-
-
-def _held_as(type_: Type) -> Type:
-    held: Type = numba_typeof(type_.value) if isinstance(type_, types.Omitted) else types.unliteral(type_)
-    return held
 
 
 class ClosureType(CallableType, types.NamedTuple):

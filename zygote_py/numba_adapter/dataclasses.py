@@ -14,7 +14,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import numba
 from numba import types
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
@@ -28,7 +27,6 @@ from zygote_py.numba_adapter.internals import (
     AttributeTemplate,
     CPUDispatcher,
     cgutils,
-    cpu_target,
     errors,
     impl_ret_borrowed,
     lower_builtin,
@@ -37,6 +35,7 @@ from zygote_py.numba_adapter.internals import (
     models,
     signature,
 )
+from zygote_py.numba_adapter.type_facts import known_type, runtime_type
 
 
 class DataclassType(types.NamedTuple):
@@ -73,7 +72,7 @@ class ConstructorType(CompiledCallableType, types.Opaque):
         bound = bound_arguments(pysig, cls.__name__, args, kws)
         parameters = [each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in pysig.parameters.values()]
         given = tuple(bound.get(each.name, types.Omitted(each.default)) for each in parameters)
-        held = tuple(numba.typeof(t.value) if isinstance(t, types.Omitted) else types.unliteral(t) for t in given)
+        held = tuple(map(runtime_type, given))
         made = types.BaseTuple.from_types(held, cls) if is_tuple else DataclassType(held, cls)
         return signature(made, *given).replace(pysig=inspect.Signature(parameters))
 
@@ -192,17 +191,7 @@ def _typeof_object(value: Any, context: object) -> Type | None:
 def _typeof_field(value: Any, context: object) -> Any:
     if inspect.isfunction(value):
         return types.Dispatcher(_dispatcher(value))
-    return typeof_impl(value, context) or (known_function(value) if callable(value) else None)
-
-
-def known_function(value: object) -> Type | None:
-    """The type of a function that Numba knows, of NumPy or of `math`."""
-    cpu_target.typing_context.refresh()
-    try:
-        found: Type | None = cpu_target.typing_context.resolve_value_type(value)
-    except Exception:  # Numba raises errors of several kinds for what it does not know
-        return None
-    return found
+    return typeof_impl(value, context) or (known_type(value) if callable(value) else None)
 
 
 @typeof_impl.register(type)

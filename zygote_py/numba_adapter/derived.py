@@ -14,6 +14,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import FunctionType
 from typing import Any, Protocol
 
 from numba import types
@@ -24,16 +25,21 @@ from zygote_py.base.python_text import define
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.text.identifiers import identifier
+from zygote_py.ir.types import components_of, with_components
 from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
-from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature
+from zygote_py.numba_adapter.callees import CalleeType, Session, callee_type, fold_signature
 from zygote_py.numba_adapter.closures import SELF, ClosureType
 from zygote_py.numba_adapter.decorations import is_from_source
-from zygote_py.numba_adapter.dispatch import is_made, made_for
+from zygote_py.numba_adapter.dispatch import is_made, made_for, typeof
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
-from zygote_py.numba_adapter.given import GivenType
+from zygote_py.numba_adapter.functions import FunctionValueType, with_functions
+from zygote_py.numba_adapter.given import GivenType, given_callee
 from zygote_py.numba_adapter.internals import ir, signature
+from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.numba_ir import rewrite
+from zygote_py.numba_adapter.sources import has_source
+from zygote_py.numba_adapter.type_facts import known_type
 
 
 class Form(Protocol):
@@ -247,11 +253,26 @@ def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> 
     """The type of what a form makes of a Python function, or of a derivative that was made before."""
     if is_made(primal):
         return derived_type(form, type_of_made(primal, session, loc), session, loc)
-    from zygote_py.numba_adapter.dispatch import typeof
-    from zygote_py.numba_adapter.functions import as_callees, with_functions
-
     (wrapped,) = with_functions((primal,))
     return derived_type(form, as_callees(typeof(wrapped), session), session, loc)
+
+
+def as_callees(type_: Any, session: Session) -> Any:
+    """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
+    if isinstance(type_, types.BaseTuple):
+        parts = components_of(type_)
+        made = tuple(as_callees(part, session) for part in parts)
+        return type_ if made == parts else with_components(type_, made)
+    if not isinstance(type_, FunctionValueType | types.Dispatcher):
+        return type_
+    func = type_.typing_key if isinstance(type_, FunctionValueType) else type_.dispatcher
+    if (callee := given_callee(func, session)) is not None:
+        return callee.type
+    if (owner := made_for(func)) is not None and hasattr(owner, "form"):
+        return type_of_made(owner, session, None)
+    if isinstance(func, FunctionType) or has_source(func):
+        return callee_type(func, session)
+    return type_ if isinstance(type_, types.Dispatcher) else known_type(func) or numba_typeof(func)
 
 
 def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | None:

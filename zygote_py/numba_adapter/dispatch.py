@@ -21,7 +21,6 @@ from numba import types
 from numba.extending import typeof_impl
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.given import calling
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter import late  # noqa: F401 (makes dataclasses known)
 from zygote_py.numba_adapter.decorations import is_from_source, is_plainly_decorated, locals_of, signatures_of
@@ -217,30 +216,6 @@ def is_dispatcher(value: object) -> bool:
 def is_plain_dispatcher(value: Any) -> bool:
     """Whether a decorated function is compiled from its Python function, and from nothing else."""
     return type(value) is CPUDispatcher and is_from_source(value)
-
-
-def py_func_of(value: Any) -> Callable[..., object]:
-    """The Python function behind a dispatcher; a plain function is its own."""
-    return value.py_func if isinstance(value, Dispatcher) else value  # type: ignore[no-any-return]
-
-
-def called_function(value: Any) -> Any:
-    """What to call for the source of a function: the Python function, or what takes arguments in a way of its own."""
-    from zygote_py.numba_adapter.sources import has_source, takes_as_given
-
-    return value if has_source(value) and not takes_as_given(value) else py_func_of(value)
-
-
-def differentiated_function(value: Any) -> Callable[..., object]:
-    """The Python function to differentiate for a callable: its source, or a function that calls it."""
-    from zygote_py.numba_adapter.sources import has_source, python_source
-
-    called = called_function(value)
-    if called is not value or not has_source(value):
-        return called  # type: ignore[no-any-return]
-    made: Any = calling(value, python_source(value))
-    made.called_directly = value
-    return made  # type: ignore[no-any-return]
 
 
 def arguments_of_decorator(value: Any) -> dict[str, object]:

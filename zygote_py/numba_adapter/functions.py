@@ -28,15 +28,10 @@ from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callables import CallableType
-from zygote_py.numba_adapter.callees import Session, callee_type, constant_key
-from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
+from zygote_py.numba_adapter.callees import constant_key
 from zygote_py.numba_adapter.decorations import is_as_undecorated, is_from_source
-from zygote_py.numba_adapter.derived import type_of_made
-from zygote_py.numba_adapter.dispatch import made_for
-from zygote_py.numba_adapter.given import given_callee
 from zygote_py.numba_adapter.internals import Dispatcher
-from zygote_py.numba_adapter.internals import typeof as numba_typeof
-from zygote_py.numba_adapter.sources import WITH_SOURCE, has_source
+from zygote_py.numba_adapter.sources import WITH_SOURCE
 
 _FUNCTIONS = (
     python_types.FunctionType,
@@ -225,35 +220,6 @@ def _typeof_function_value(value: FunctionValue, context: object) -> Type:
 @unbox(FunctionValueType)  # type: ignore[untyped-decorator]
 def _unbox(typ: Any, obj: Any, c: Any) -> Any:
     return NativeValue(c.context.get_dummy_value())
-
-
-def as_callees(type_: Any, session: Session) -> Any:
-    """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
-    if isinstance(type_, FunctionValueType):
-        func = type_.typing_key
-        callee = given_callee(func, session)
-        if callee is not None:
-            return numba_typeof(callee)
-        if isinstance(func, python_types.FunctionType) or has_source(func):
-            return callee_type(func, session)
-        return known_function(func) or numba_typeof(func)
-    if isinstance(type_, types.Dispatcher):
-        callee = given_callee(type_.dispatcher, session)
-        if callee is not None:
-            return numba_typeof(callee)
-        made = made_for(type_.dispatcher)
-        if made is not None and hasattr(made, "form"):
-            return type_of_made(made, session, None)
-        return callee_type(type_.dispatcher, session) if is_from_source(type_.dispatcher) else type_
-    if not isinstance(type_, types.BaseTuple):
-        return type_
-    parts = components_of(type_)
-    made = tuple(as_callees(part, session) for part in parts)
-    if made == parts:
-        return type_
-    if isinstance(type_, DataclassType):
-        return type_.with_components(made)
-    return types.BaseTuple.from_types(made, getattr(type_, "instance_class", tuple))
 
 
 def takes_functions(argument_types: tuple[Type, ...]) -> bool:

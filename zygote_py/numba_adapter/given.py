@@ -30,6 +30,7 @@ from zygote_py.numba_adapter.callees import Session, fold
 from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
 from zygote_py.numba_adapter.dispatch import is_dispatcher, jit_enabled, refresh
 from zygote_py.numba_adapter.internals import _Intrinsic, cpu_target, errors, ir, signature
+from zygote_py.numba_adapter.type_facts import known_type
 
 
 class GivenType(HandleType, types.Opaque):
@@ -154,16 +155,7 @@ def is_python(target: Any) -> bool:
     """Whether a callable is a Python function, decorated or not, of which Numba does not know something else."""
     if is_dispatcher(target):
         return inspect.isfunction(python_function(target))
-    return inspect.isfunction(target) and not is_known(target)
-
-
-def is_known(target: object) -> bool:
-    """Whether Numba has a type for a callable: somebody may have told it what a Python function means."""
-    try:
-        cpu_target.typing_context.resolve_value_type(target)
-    except Exception:  # Numba raises errors of several kinds for what it does not know
-        return False
-    return True
+    return inspect.isfunction(target) and known_type(target) is None
 
 
 def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[Type, tuple[Type, ...]]:
@@ -194,7 +186,7 @@ def compiled_by_numba(given: Given) -> Any:
     code = getattr(given.target, "__code__", None)
     if given not in _compiled or _compiled[given][0] is not code:
         target: Any = given.target
-        if inspect.isfunction(target) and not is_known(target):
+        if inspect.isfunction(target) and known_type(target) is None:
             decorate: Any = numba.njit
             with jit_enabled():
                 target = decorate(target)

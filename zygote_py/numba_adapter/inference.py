@@ -25,9 +25,8 @@ from zygote_py.numba_adapter.captures import OURS, Captures, CapturesToArguments
 from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.decorations import SEMANTIC_OPTIONS, Decoration, is_ambiguous, options_within
-from zygote_py.numba_adapter.derived import Form, type_of_form
+from zygote_py.numba_adapter.derived import Form, as_callees, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
-from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.inferred import typed_only
 from zygote_py.numba_adapter.internals import (
     DeadBranchPrune,

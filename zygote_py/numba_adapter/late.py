@@ -10,7 +10,6 @@ What is known of them is said there.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from numba.extending import typeof_impl
@@ -21,11 +20,11 @@ from zygote_py.numba_adapter.internals import cpu_target
 
 _typeof_others = typeof_impl.dispatch(object)
 _typeof_classes = typeof_impl.dispatch(type)
-_MODULE = "zygote_py.numba_adapter.dataclasses"
 
 
 def _typeof_after_import(value: Any, context: object) -> Type | None:
-    importlib.import_module(_MODULE)
+    from zygote_py.numba_adapter import dataclasses  # noqa: F401 (registers itself)
+
     cpu_target.target_context.refresh()  # it may be asked while something is compiled
     found: Type | None = typeof_impl(value, context)
     return found

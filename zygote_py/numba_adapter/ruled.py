@@ -32,7 +32,7 @@ from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, typed_cal
 from zygote_py.numba_adapter.choices import calling_one_of, is_choice
 from zygote_py.numba_adapter.closures import is_closure
 from zygote_py.numba_adapter.decorations import is_from_source
-from zygote_py.numba_adapter.dispatch import object_of, typeof
+from zygote_py.numba_adapter.dispatch import object_of
 from zygote_py.numba_adapter.given import (
     GivenType,
     compiled_by_numba,
@@ -45,6 +45,7 @@ from zygote_py.numba_adapter.given import (
     taken_by,
 )
 from zygote_py.numba_adapter.internals import errors
+from zygote_py.numba_adapter.type_facts import runtime_type
 
 _NOWHERE = Loc("<unknown>", 1)
 
@@ -74,9 +75,9 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
             typed = session.typed(python_function(given.target), *taken_by(given.target, taken))
     if typed is None:
         names = tuple(signature_of_given(given, len(taken)).parameters)
-        accepted = (*accepted, *map(_held, taken[len(accepted) :]))
+        accepted = (*accepted, *map(runtime_type, taken[len(accepted) :]))
         typed = _shell(given, names, accepted, result, session)
-    kinds = tuple(map(_held, typed.parameter_types[: typed.argument_count]))
+    kinds = tuple(map(runtime_type, typed.parameter_types[: typed.argument_count]))
     parts = st.GivenParts(given, foreign, is_foreign=not typed.types)
     if given.kind == "rule":
         rule = _typed_rule(given, _kinds_of_rule(given, kinds), session)
@@ -293,11 +294,6 @@ def _calling(known: object) -> FunctionType:
     return made
 
 
-def _held(type_: Type) -> Type:
-    held: Type = typeof(type_.value) if isinstance(type_, types.Omitted) else types.unliteral(type_)
-    return held
-
-
 def _shell(
     given: Given, names: tuple[str, ...], kinds: tuple[Type, ...], result: Type, session: Session
 ) -> st.TypedFunction:
@@ -308,7 +304,7 @@ def _shell(
         loc=loc,
         parameters=names,
         argument_count=len(names),
-        parameter_types=tuple(map(_held, kinds)),
+        parameter_types=tuple(map(runtime_type, kinds)),
         blocks={0: st.TypedBlock((), st.Fail(NotImplementedError, (), loc), loc)},
         types={},
         names={},
