@@ -40,9 +40,8 @@ from zygote_py.numba_adapter.given import given_callee, take_given
 from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.numba_ir import IRPass, keys, loc_of
-from zygote_py.numba_adapter.pointers import as_pointer
 from zygote_py.numba_adapter.stencils import make_absolute
-from zygote_py.numba_adapter.type_facts import known_type
+from zygote_py.numba_adapter.type_facts import as_pointer, known_type
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.

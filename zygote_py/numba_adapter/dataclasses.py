@@ -3,8 +3,9 @@
     Dense(W, b)                 DataclassType: fields W and b, represented like the tuple (W, b)
     model.forward(x)            the method, compiled; or, while a function is being typed for us, a `Callee`
 
-Importing this module makes all of `numba.njit` know them. Dataclasses that are not frozen stay unknown. Of a class's
-members there are fields, methods (`__call__` too), properties and static methods.
+The module is imported when the first object of one is met (see `dispatch`), and makes all of `numba.njit` know them.
+Dataclasses that are not frozen stay unknown. Of a class's members there are fields, methods (`__call__` too),
+properties and static methods. Of a `jitclass` there are the fields, the methods and the getters of properties.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from zygote_py.numba_adapter.internals import (
     AttributeTemplate,
     CPUDispatcher,
     cgutils,
+    cpu_target,
     errors,
     impl_ret_borrowed,
     lower_builtin,
@@ -174,16 +176,9 @@ def _dispatcher(function: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ types of values
 
 
-_typeof_others = typeof_impl.dispatch(object)
-_typeof_classes = typeof_impl.dispatch(type)
-
-
-@typeof_impl.register(object)
-def _typeof_object(value: Any, context: object) -> Type | None:
+def typeof_structure(value: Any, context: object) -> Type | None:
+    """Return the type of an object of a class of structures; None if Numba knows no type for a field."""
     cls = type(value)
-    if not structures.is_structure(cls):
-        found: Type | None = _typeof_others(value, context)
-        return found
     held = [_typeof_field(getattr(value, name), context) for name in structures.field_names(cls)]
     return None if None in held else DataclassType(tuple(held), cls)
 
@@ -192,14 +187,6 @@ def _typeof_field(value: Any, context: object) -> Any:
     if inspect.isfunction(value):
         return types.Dispatcher(_dispatcher(value))
     return typeof_impl(value, context) or (known_type(value) if callable(value) else None)
-
-
-@typeof_impl.register(type)
-def _typeof_class(value: Any, context: object) -> Type | None:
-    if structures.is_structure(value):
-        return ConstructorType(value)
-    found: Type | None = _typeof_classes(value, context)
-    return found
 
 
 def stand_in(value: Any) -> StandIn | None:
@@ -236,6 +223,34 @@ class _Attributes(AttributeTemplate):
         if accessor is not None:
             return accessor.get_call_type(self.context, (this,), {}).return_type
         return method_type(this, name, session)
+
+
+# ---------------------------------------------------------------------------------------------- objects of a jitclass
+
+
+def is_object(type: Type) -> bool:
+    """Whether values of this type are objects of a jitclass."""
+    return isinstance(type, types.ClassInstanceType)
+
+
+def fields_of_object(type: Any) -> Mapping[str, Type]:
+    """The types of the fields of an object, by name."""
+    found: Mapping[str, Type] = type.class_type.struct
+    return found
+
+
+def made_by(type: Type) -> Type | None:
+    """The type of the objects that a call of a value of this type makes; None if it is no jitclass."""
+    return type.instance_type if isinstance(type, types.ClassType) else None
+
+
+def object_member(type: Any, name: str, session: Session, accessor: bool = False) -> Type | None:
+    """The type of the function behind a method of an object, or of an accessor behind a property."""
+    if not is_object(type):
+        return None
+    cls = type.class_type
+    found = cls.jit_props.get(name, {}).get("get") if accessor else cls.jit_methods.get(name)
+    return None if found is None else callee_type(found.py_func, session)
 
 
 # --------------------------------------------------------------------------------------------------- compiled code
@@ -375,3 +390,6 @@ def _fixed_object(value: Any, c: Any) -> Any:
     found = c.builder.bitcast(address, c.pyapi.pyobj)
     c.pyapi.incref(found)
     return found
+
+
+cpu_target.target_context.refresh()  # Numba may have asked for the type while it compiles something

@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numba
 from numba import types
 from numba.extending import overload, typeof_impl
 
@@ -28,7 +27,7 @@ from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callables import HandleType, StandIn, bound_arguments
 from zygote_py.numba_adapter.callees import Session, fold
 from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
-from zygote_py.numba_adapter.dispatch import is_dispatcher, jit_enabled, refresh
+from zygote_py.numba_adapter.dispatch import decorated, is_dispatcher, jit_enabled, refresh
 from zygote_py.numba_adapter.internals import _Intrinsic, cpu_target, errors, ir, signature
 from zygote_py.numba_adapter.type_facts import known_type
 
@@ -187,9 +186,8 @@ def compiled_by_numba(given: Given) -> Any:
     if given not in _compiled or _compiled[given][0] is not code:
         target: Any = given.target
         if inspect.isfunction(target) and known_type(target) is None:
-            decorate: Any = numba.njit
             with jit_enabled():
-                target = decorate(target)
+                target = decorated(target, {})
         _compiled[given] = code, target
     return _compiled[given][1]
 

@@ -44,11 +44,10 @@ from zygote_py.numba_adapter.internals import (
     global_compiler_lock,
     ir,
 )
-from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
+from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop, UnrollTuples, line_to_unroll
 from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.numba_ir import IRPass, definition, is_constant
 from zygote_py.numba_adapter.translation import Translation
-from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
 
 Options = Mapping[str, object]
 

@@ -21,10 +21,9 @@ from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callables import function_of
 from zygote_py.numba_adapter.callees import Session, overloaded_type, signature_of, typed_callee
 from zygote_py.numba_adapter.captures import Captures
-from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
+from zygote_py.numba_adapter.dataclasses import accessor_type, called_of, object_member
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.internals import eh, ir
-from zygote_py.numba_adapter.jitclasses import object_member
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.numba_ir import loc_of
 from zygote_py.numba_adapter.ruled import function_of_given

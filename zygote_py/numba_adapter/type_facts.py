@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from numba import types
 
 from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.internals import cpu_target
+from zygote_py.numba_adapter.internals import cpu_target, to_ctypes
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
 
 
@@ -24,3 +25,20 @@ def runtime_type(type: Type) -> Type:
     """Return the type of an argument in the running program: of a default that was not given, and of a constant."""
     found: Type = numba_typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)
     return found
+
+
+def as_pointer(value: Any) -> Any:
+    """Return the pointer of `ctypes` that a value stands for; the value itself if there is none.
+
+    Numba knows some functions by an address and a signature alone, which an object with `__wrapper_address__` gives.
+    What is known of pointers then holds for them too: rules for the functions of SciPy, no source for any other.
+    """
+    if not isinstance(value, types.WrapperAddressProtocol):
+        return value
+    own: Any = value
+    signature = own.signature()
+    try:
+        kinds = [to_ctypes(each) for each in (signature.return_type, *signature.args)]
+    except TypeError:  # arrays and other structures have no C type
+        return value
+    return ctypes.CFUNCTYPE(*kinds)(own.__wrapper_address__())
