@@ -42,12 +42,10 @@ from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_fol
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
-    from zygote_py.numba_adapter.callables import is_transform
+    from zygote_py.numba_adapter.callables import is_closure, is_transform
     from zygote_py.numba_adapter.callees import default_of
     from zygote_py.numba_adapter.captures import OURS
-    from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
-    from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import (
         DataclassType,
         constructed_by,
@@ -82,6 +80,7 @@ if TYPE_CHECKING:
         sealed,
         taken_out,
     )
+    from zygote_py.numba_adapter.ruled import is_choice, number_in
     from zygote_py.numba_adapter.sources import (
         called_function,
         content_of_source,
@@ -209,15 +208,15 @@ _LATER = {
     "function_of": "zygote_py.numba_adapter.partials.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
     "is_transform": "zygote_py.numba_adapter.callables.is_transform",
-    "is_choice": "zygote_py.numba_adapter.choices.is_choice",
-    "is_closure": "zygote_py.numba_adapter.closures.is_closure",
+    "is_choice": "zygote_py.numba_adapter.ruled.is_choice",
+    "is_closure": "zygote_py.numba_adapter.callables.is_closure",
     "is_object": "zygote_py.numba_adapter.dataclasses.is_object",
     "is_python": "zygote_py.numba_adapter.given.is_python",
     "item_type": "zygote_py.numba_adapter.arrays.item_type",
     "made_by": "zygote_py.numba_adapter.dataclasses.made_by",
     "make_identities": "zygote_py.numba_adapter.given.make_identities",
     "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
-    "number_in": "zygote_py.numba_adapter.choices.number_in",
+    "number_in": "zygote_py.numba_adapter.ruled.number_in",
     "opened": "zygote_py.numba_adapter.partials.opened",
     "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
     "put_back": "zygote_py.numba_adapter.partials.put_back",

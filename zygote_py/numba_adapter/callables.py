@@ -69,7 +69,13 @@ class HandleType(CallableType):
 
 def function_of(value: Any) -> Any:
     """Return the Python function that a value in Numba's IR stands for; any other value as it is."""
-    return value.type.func if isinstance(value, StandIn) and isinstance(value.type, HandleType) else value
+    is_function = isinstance(value, StandIn) and isinstance(value.type, HandleType) and not is_closure(value.type)
+    return value.type.func if is_function else value
+
+
+def is_closure(type: Type) -> bool:
+    """Return whether values of this type are inner functions with what they capture, which are named tuples of that."""
+    return isinstance(type, HandleType) and isinstance(type, types.BaseTuple)
 
 
 class CompiledCallableType(CallableType):

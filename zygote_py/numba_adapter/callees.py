@@ -32,9 +32,15 @@ from zygote_py.numba_adapter.callables import HandleType, Same, StandIn, bound_a
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.messages import definition_of, note_calls
-from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
 from zygote_py.numba_adapter.resolution import find, signature_of_source
-from zygote_py.numba_adapter.sources import Found, has_source, python_source, takes_as_given
+from zygote_py.numba_adapter.sources import (
+    Found,
+    has_source,
+    overloaded_function,
+    overloaded_member,
+    python_source,
+    takes_as_given,
+)
 from zygote_py.numba_adapter.type_facts import known_type
 
 MADE = "__made_by_zygote_py__"  # an attribute of functions that were made here of others, and nobody else has
@@ -86,8 +92,13 @@ class Session(Same):
             return None
         return how
 
-    def typed(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> st.TypedFunction:
-        """A function for these argument types, and the way it is decorated. Raises DifferentiationError."""
+    def typed(
+        self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None, again: bool = False
+    ) -> st.TypedFunction:
+        """Return a function for these argument types, and the way it is decorated; with `again` it has a checkpoint.
+
+        Raises DifferentiationError.
+        """
         key = func, argument_types, self.decoration(how)
         attempts = 0
         while key not in self._typed:
@@ -123,7 +134,10 @@ class Session(Same):
                 self._typed = before  # what has been typed since may rest on the assumption
                 _forget_failures()
                 self._assumed[key] = typed.return_type
-        return self._typed[key]
+        found = self._typed[key]
+        if again:
+            found = self.once(("again", key), lambda: dataclasses.replace(found, runs_again=True))
+        return found
 
     def note(self, captures: Iterable[st.Capture]) -> None:
         """Take down what has to be as it is for what is typed to hold."""
@@ -138,16 +152,6 @@ class Session(Same):
         """The type of a value that is one of several functions in what is being typed; None if there may be none."""
         unite = self.choosing.get(self._active[-1][0]) if self._active else None
         return None if unite is None else unite(*functions)
-
-    def typed_again(
-        self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None
-    ) -> st.TypedFunction:
-        """Return a function with a checkpoint for these argument types."""
-        key = func, argument_types, self.decoration(how)
-        made: st.TypedFunction = self.once(
-            ("again", key), lambda: dataclasses.replace(self.typed(*key), runs_again=True)
-        )
-        return made
 
     def result_type(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> Type:
         """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
@@ -265,8 +269,7 @@ class CalleeType(HandleType, types.Opaque):
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
         found = self.found(argument_types)
-        typed = self._session.typed_again if self.again else self._session.typed
-        return typed(found.func, found.types, found.how)
+        return self._session.typed(found.func, found.types, found.how, self.again)
 
     def found(self, given: tuple[Type, ...]) -> Found:
         """The Python function that arguments of these types come to, and the types that it takes them as."""
@@ -293,7 +296,7 @@ class CalleeType(HandleType, types.Opaque):
         """Numba asks for the signature of a call."""
         pysig, folded = self.signature(), tuple(args)
         if pysig is not None:
-            pysig, folded = fold_signature(pysig, self.func, args, kws, {}, literals=True)
+            folded = fold(pysig, self.func, args, kws, literals=True)
         elif kws:
             raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places, without names")
         found = self.found(folded)
@@ -302,42 +305,36 @@ class CalleeType(HandleType, types.Opaque):
 
 
 def fold(
-    func: Any, args: Sequence[Type], kws: Mapping[str, Type], defaults: Mapping[str, Type]
-) -> tuple[inspect.Signature, tuple[Type, ...]]:
-    """The parameters of a function and the types of the arguments for them; `defaults` are those that are no constants.
-
-    Raises numba's TypingError for arguments that the function does not take.
-    """
-    return fold_signature(inspect.signature(func), func, args, kws, defaults)
-
-
-def fold_signature(
     pysig: inspect.Signature,
     func: Any,
     args: Sequence[Type],
     kws: Mapping[str, Type],
-    defaults: Mapping[str, Type],
+    defaults: Mapping[str, Type] = MappingProxyType({}),
+    *,
     literals: bool = False,
-) -> tuple[inspect.Signature, tuple[Type, ...]]:
-    """The same for what has the parameters `pysig`, and comes of `func`.
+    name: str = "",
+    note: str = "",
+) -> tuple[Type, ...]:
+    """Return the types of the arguments for the parameters `pysig` of a function, or of what is made of it.
 
-    With `literals`, it is told of a constant that it is one.
+    `defaults` are those that are not constants. With `literals`, it is told of a constant that it is one. Raises
+    numba's TypingError, with the `name` of the function and a `note`, for arguments that it does not take.
     """
-    bound = bound_arguments(pysig, func.__name__, args, kws)
+    bound = bound_arguments(pysig, name or func.__name__, args, kws, note)
     folded: list[Type] = []
-    for name, parameter in pysig.parameters.items():
+    for each, parameter in pysig.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            folded.append(types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())]))
+            folded.append(types.BaseTuple.from_types([*map(types.unliteral, bound.get(each, ()))]))
         elif parameter.kind is parameter.VAR_KEYWORD:
             raise refuse(
                 "`**kwargs` is not supported", definition_of(func.__code__), "give every parameter a name", "**"
             )
-        elif name in bound:
-            folded.append(bound[name] if literals else types.unliteral(bound[name]))
+        elif each in bound:
+            folded.append(bound[each] if literals else types.unliteral(bound[each]))
         else:
-            held = defaults.get(default_of(name))
+            held = defaults.get(default_of(each))
             folded.append(types.Omitted(parameter.default) if held is None else held)
-    return pysig, tuple(folded)
+    return tuple(folded)
 
 
 def default_of(parameter: str) -> str:
@@ -382,11 +379,10 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
 
 def checkpoint_type(function: Any, session: Session) -> Type:
     """Return the type of a function of this type with a checkpoint. Raises numba's TypingError if it can have none."""
-    if isinstance(function, types.Dispatcher) and is_from_source(function.dispatcher):
-        function = callee_type(function.dispatcher, session)
-    if not hasattr(function, "checkpointed"):
+    handle = handle_of(function, session)
+    if handle is None:
         raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
-    made: Type = function.checkpointed()
+    made: Type = handle.checkpointed()
     return made
 
 
@@ -398,19 +394,21 @@ def overloaded_type(type: Type, name: str, session: Session, accessor: bool = Fa
     return callee_type(session.once(found.templates, lambda: found), session)
 
 
+def handle_of(type: Type, session: Session) -> Any:
+    """Return the type of a function that is to be inlined; None for what Numba calls."""
+    if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
+        return callee_type(type.dispatcher, session)
+    return type if isinstance(type, HandleType) and hasattr(type, "typed") else None
+
+
 def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:
     """The body of a function that a variable of this type holds, if it is to be inlined; a helper is called."""
-    if isinstance(type, CalleeType):
-        return None if is_helper(type.func) else type.typed(argument_types)
-    if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
-        found = find(type.dispatcher, argument_types, session)
-        return session.typed(found.func, found.types, found.how)
-    closure: Any = type
-    return closure.typed(argument_types) if hasattr(type, "maker") and isinstance(type, types.BaseTuple) else None
+    handle = handle_of(type, session)
+    return None if handle is None or is_helper(handle.func) else handle.typed(argument_types)
 
 
 def signature_of(type: Any) -> inspect.Signature | None:
-    """The parameters of a function that is to be inlined; None if its arguments are taken by their places only."""
+    """Return the parameters of a function that is to be inlined; None if arguments are taken by their places only."""
     if isinstance(type, types.Dispatcher):
         return inspect.signature(type.dispatcher.py_func)
     found: inspect.Signature | None = type.signature()

@@ -10,6 +10,7 @@ def f(x, n):
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from numba import types
@@ -37,7 +38,8 @@ class _OfCheckpointed(AbstractTemplate):
 
     def generic(self, args: Any, kws: Any) -> Any:
         """The signature of a call."""
-        pysig, folded = fold(checkpointed, args, kws, {})
+        pysig = inspect.signature(checkpointed)
+        folded = fold(pysig, checkpointed, args, kws)
         return Signature(folded[0], folded, None, pysig)
 
 

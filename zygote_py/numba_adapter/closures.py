@@ -26,8 +26,7 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.assignments import dropped_after, is_reached
-from zygote_py.numba_adapter.callables import CallableType, Same, StandIn, function_of
+from zygote_py.numba_adapter.callables import CallableType, HandleType, Same, StandIn, function_of
 from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.decorations import Decoration
 from zygote_py.numba_adapter.internals import (
@@ -43,7 +42,9 @@ from zygote_py.numba_adapter.numba_ir import (
     captured,
     copies,
     defaults,
+    dropped_after,
     is_constant,
+    is_reached,
     keys,
     loc_of,
     rewrite,
@@ -113,7 +114,7 @@ def _with_none(one: Type, other: Type) -> Type | None:
     return types.Optional(kinds.pop()) if len(kinds) == 1 else None
 
 
-class ClosureType(CallableType, types.NamedTuple):
+class ClosureType(HandleType, types.NamedTuple):
     """The type of an inner function with what it captures, which has the form of a named tuple.
 
     With `again` it has a checkpoint (see `zygote_py.checkpoints`).
@@ -123,6 +124,7 @@ class ClosureType(CallableType, types.NamedTuple):
 
     def __init__(self, maker: Maker, held: tuple[Type, ...], again: bool = False) -> None:
         self.maker = maker
+        self.func = maker.func
         self.again = again
         self.types = held
         self.count = len(held)
@@ -156,23 +158,28 @@ class ClosureType(CallableType, types.NamedTuple):
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, the closure's behind them."""
-        session = self.maker.session
-        if self.again:
-            return session.typed_again(self.maker.func, (*argument_types[:-1], self.held()), self.maker.how)
-        return session.typed(self.maker.func, argument_types, self.maker.how)
+        types_ = (*argument_types[:-1], self.held()) if self.again else argument_types
+        return self.maker.session.typed(self.func, types_, self.maker.how, self.again)
 
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
-        pysig = inspect.signature(self.maker.func)
+        pysig = self.own_signature()
         self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
         return pysig.replace(parameters=[*pysig.parameters.values(), self_])
 
+    def own_signature(self) -> inspect.Signature:
+        """Return the parameters without that for the closure."""
+        return inspect.signature(self.func)
+
+    def result_type(self, argument_types: tuple[Type, ...]) -> Type:
+        """Return the type of what a call gives."""
+        return self.maker.session.result_type(self.func, (*argument_types, self.held()), self.maker.how)
+
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        func = self.maker.func
-        pysig, folded = fold(func, args, kws, dict(zip(self.fields, self.types, strict=True)))
-        found = self.maker.session.result_type(func, (*folded, self.held()), self.maker.how)
-        return signature(found, *folded).replace(pysig=pysig)
+        """Return the signature of a call."""
+        pysig, defaults = self.own_signature(), dict(zip(self.fields, self.types, strict=True))
+        folded = fold(pysig, self.func, args, kws, defaults)
+        return signature(self.result_type(folded), *folded).replace(pysig=pysig)
 
 
 def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
@@ -398,8 +405,3 @@ def _holds(type_: Type, maker: Maker) -> bool:
     if isinstance(type_, ClosureType) and type_.maker is maker:
         return True
     return isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))
-
-
-def is_closure(type: Type) -> bool:
-    """Whether values of this type are inner functions with what they capture."""
-    return isinstance(type, ClosureType)

@@ -26,15 +26,15 @@ from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, with_components
-from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
-from zygote_py.numba_adapter.callees import CalleeType, Session, callee_type, fold_signature
-from zygote_py.numba_adapter.closures import SELF, ClosureType
+from zygote_py.numba_adapter.callables import StandIn, TransformType
+from zygote_py.numba_adapter.callees import CalleeType, Session, callee_type
+from zygote_py.numba_adapter.closures import ClosureType, Maker
 from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.dispatch import is_made, made_for, typeof
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.functions import FunctionValueType, with_functions
 from zygote_py.numba_adapter.given import GivenType, given_callee
-from zygote_py.numba_adapter.internals import ir, signature
+from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.numba_ir import rewrite
@@ -123,18 +123,6 @@ class DerivedCall:
         return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
 
 
-class _Plain(Same):
-    """What makes closures that capture nothing."""
-
-    def __init__(self, func: Any, session: Session) -> None:
-        self.func = func
-        self.session = session
-        self.fields: tuple[str, ...] = ()
-        self.variables: frozenset[str] = frozenset()
-        self.loc = definition_of(func.__code__)
-        self.how = None
-
-
 class DerivedType(ClosureType):
     """The type of what is made of a function of type `inner`: it holds what that holds."""
 
@@ -146,7 +134,7 @@ class DerivedType(ClosureType):
         if isinstance(inner, ClosureType):
             super().__init__(inner.maker, inner.types)
         else:
-            super().__init__(_Plain(self.func, session), ())  # type: ignore[arg-type]
+            super().__init__(Maker(self.func, (), "", (), session, definition_of(self.func.__code__)), ())
         self.name = f"{form!r} of {inner.name}"
 
     def __bool__(self) -> bool:
@@ -179,23 +167,14 @@ class DerivedType(ClosureType):
         made: st.TypedFunction = session.once(key, make)
         return made
 
-    def signature(self) -> inspect.Signature:
-        """The parameters, and that for the closure."""
-        pysig = self.own_signature()
-        self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
-        return pysig.replace(parameters=[*pysig.parameters.values(), self_])
-
     def own_signature(self) -> inspect.Signature:
         """The parameters without that for the closure."""
         inner = self.inner.own_signature() if isinstance(self.inner, DerivedType) else inspect.signature(self.func)
         return self.form.signature(inner)
 
-    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        defaults = dict(zip(self.fields, self.types, strict=True))
-        pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, defaults)
-        found = self.typed((*folded, self)).return_type
-        return signature(found, *folded).replace(pysig=pysig)
+    def result_type(self, argument_types: tuple[Type, ...]) -> Type:
+        """Return the type of what a call gives."""
+        return self.typed((*argument_types, self)).return_type
 
 
 def _name(inner: Any) -> str:
@@ -216,10 +195,8 @@ def _with_signature(func: Any, pysig: inspect.Signature) -> Any:
 def _func_of(inner: Any) -> Any:
     """The Python function in a function of this type."""
     match inner:
-        case DerivedType() | CalleeType():
+        case CalleeType() | ClosureType():
             return inner.func
-        case ClosureType():
-            return inner.maker.func
         case GivenType():
             return getattr(inner.given.target, "py_func", inner.given.target)
         case _:

@@ -24,7 +24,7 @@ from zygote_py.capture import parts_of_function
 from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callables import HandleType, StandIn, bound_arguments
+from zygote_py.numba_adapter.callables import HandleType, StandIn
 from zygote_py.numba_adapter.callees import Session, fold
 from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
 from zygote_py.numba_adapter.dispatch import decorated, is_dispatcher, jit_enabled, refresh
@@ -43,22 +43,17 @@ class GivenType(HandleType, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        if self.given.kind in ("stop", "hook"):
-            pysig, folded = fold(self.func, args, kws, {})
-            return signature(folded[0], *folded).replace(pysig=pysig)
-        pysig = signature_of_given(self.given, len(args))
-        bound = bound_arguments(pysig, self.given.name, args, kws, ", as its rule has them")
-        star = star_of(self.given)
-        taken = tuple(
-            types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())])
-            if place == star
-            else types.unliteral(bound[name])
-            if name in bound
-            else types.Omitted(parameter.default)
-            for place, (name, parameter) in enumerate(pysig.parameters.items())
-        )
-        found, _ = result_of(self.given, taken, self.session)
-        return signature(found, *taken).replace(pysig=pysig)
+        given = self.given
+        if given.kind in ("stop", "hook"):
+            pysig = inspect.signature(self.func)
+            taken = fold(pysig, self.func, args, kws)
+            result = taken[0]
+        else:
+            pysig = signature_of_given(given, len(args))
+            target = python_function(given.target)
+            taken = fold(pysig, target, args, kws, name=given.name, note=", as its rule has them")
+            result, _ = result_of(given, taken, self.session)
+        return signature(result, *taken).replace(pysig=pysig)
 
 
 def given_callee(value: Any, session: Session) -> StandIn | None:

@@ -22,7 +22,6 @@ from zygote_py.ir.types import components_of, names_of
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import MADE, Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import OURS, Captures, CapturesToArguments, check_modules
-from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.decorations import SEMANTIC_OPTIONS, Decoration, is_ambiguous, options_within
 from zygote_py.numba_adapter.derived import Form, as_callees, type_of_form
@@ -47,6 +46,7 @@ from zygote_py.numba_adapter.internals import (
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop, UnrollTuples, line_to_unroll
 from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.numba_ir import IRPass, definition, is_constant
+from zygote_py.numba_adapter.ruled import choice
 from zygote_py.numba_adapter.translation import Translation
 
 Options = Mapping[str, object]

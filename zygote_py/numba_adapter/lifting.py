@@ -21,16 +21,17 @@ from typing import Any
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.numba_adapter.assignments import dropped_after, is_reached
 from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.numba_ir import (
     assignments,
     captured,
     copies,
     defaults,
+    dropped_after,
     fresh,
     held_by,
     is_constant,
+    is_reached,
     rewrite,
     statements,
 )

@@ -19,8 +19,7 @@ from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import Decoration, chosen, misfit_text, semantic
 from zygote_py.numba_adapter.elementwise import find_in_gufunc, find_in_ufunc
 from zygote_py.numba_adapter.internals import CFunc, DUFunc, GUFunc, StencilFunc, cpu_target, errors
-from zygote_py.numba_adapter.overloads import Overloaded, find_overload
-from zygote_py.numba_adapter.sources import Found, Kernel, python_source
+from zygote_py.numba_adapter.sources import Found, Kernel, Overloaded, find_overload, python_source
 from zygote_py.numba_adapter.stencils import find_in_stencil, signature_of_stencil
 
 
