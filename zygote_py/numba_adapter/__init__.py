@@ -13,14 +13,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zygote_py.numba_adapter.decorations import locals_of, semantic, signatures_of
+from zygote_py.numba_adapter.decorations import locals_of, py_func_of, semantic, signatures_of
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
     arguments_of_decorator,
     asm_text,
-    called_function,
     decorated,
-    differentiated_function,
+    entry_of,
     is_compile_time,
     is_dispatcher,
     is_from_cache,
@@ -33,26 +32,30 @@ from zygote_py.numba_adapter.dispatch import (
     make_dispatcher,
     object_of,
     options_of,
-    py_func_of,
     refuse_functions,
     register_as_dispatcher,
     typeof,
     warn,
 )
 from zygote_py.numba_adapter.embedded import embed
-from zygote_py.numba_adapter.entries import entry_of
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
-    from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+    from zygote_py.numba_adapter.callables import is_closure, is_transform
     from zygote_py.numba_adapter.callees import default_of
     from zygote_py.numba_adapter.captures import OURS
-    from zygote_py.numba_adapter.choices import is_choice, number_in
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
-    from zygote_py.numba_adapter.closures import is_closure
-    from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, constructor_of, receiver_of
-    from zygote_py.numba_adapter.derived import DerivedCall, Form, is_deriver
+    from zygote_py.numba_adapter.dataclasses import (
+        DataclassType,
+        constructed_by,
+        constructor_of,
+        fields_of_object,
+        is_object,
+        made_by,
+        receiver_of,
+    )
+    from zygote_py.numba_adapter.derived import DerivedCall, Form
     from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
     from zygote_py.numba_adapter.given import (
         GivenType,
@@ -66,11 +69,9 @@ if TYPE_CHECKING:
     )
     from zygote_py.numba_adapter.inference import typed_derivative, typed_function, typed_implementation
     from zygote_py.numba_adapter.internals import cross2d
-    from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
     from zygote_py.numba_adapter.messages import check_parameters, definition_line
-    from zygote_py.numba_adapter.partials import Partial
-    from zygote_py.numba_adapter.pointers import as_pointer
-    from zygote_py.numba_adapter.records import (
+    from zygote_py.numba_adapter.partials import (
+        Partial,
         entry_of_seed,
         function_of,
         is_sealed,
@@ -79,8 +80,16 @@ if TYPE_CHECKING:
         sealed,
         taken_out,
     )
-    from zygote_py.numba_adapter.sources import content_of_source, has_source, options_of_source
+    from zygote_py.numba_adapter.ruled import is_choice, number_in
+    from zygote_py.numba_adapter.sources import (
+        called_function,
+        content_of_source,
+        differentiated_function,
+        has_source,
+        options_of_source,
+    )
     from zygote_py.numba_adapter.supported import array_members, supported_callables
+    from zygote_py.numba_adapter.type_facts import as_pointer
     from zygote_py.numba_adapter.unknown import unsuitable
 
 __all__ = [
@@ -116,11 +125,9 @@ __all__ = [
     "function_of",
     "has_source",
     "holds_functions",
-    "is_checkpoint",
     "is_choice",
     "is_closure",
     "is_compile_time",
-    "is_deriver",
     "is_dispatcher",
     "is_extended",
     "is_from_cache",
@@ -130,6 +137,7 @@ __all__ = [
     "is_plain_dispatcher",
     "is_python",
     "is_sealed",
+    "is_transform",
     "item_type",
     "jit_is_disabled",
     "link_along",
@@ -172,6 +180,8 @@ __all__ = [
 
 # What the compiler needs, and a gradient out of the cache does not: imported when it is asked for.
 _LATER = {
+    "called_function": "zygote_py.numba_adapter.sources.called_function",
+    "differentiated_function": "zygote_py.numba_adapter.sources.differentiated_function",
     "content_of_source": "zygote_py.numba_adapter.sources.content_of_source",
     "has_source": "zygote_py.numba_adapter.sources.has_source",
     "options_of_source": "zygote_py.numba_adapter.sources.options_of_source",
@@ -190,36 +200,35 @@ _LATER = {
     "constructor_of": "zygote_py.numba_adapter.dataclasses.constructor_of",
     "cross2d": "zygote_py.numba_adapter.internals.cross2d",
     "default_of": "zygote_py.numba_adapter.callees.default_of",
-    "as_pointer": "zygote_py.numba_adapter.pointers.as_pointer",
+    "as_pointer": "zygote_py.numba_adapter.type_facts.as_pointer",
     "check_parameters": "zygote_py.numba_adapter.messages.check_parameters",
     "definition_line": "zygote_py.numba_adapter.messages.definition_line",
-    "entry_of_seed": "zygote_py.numba_adapter.records.entry_of_seed",
-    "fields_of_object": "zygote_py.numba_adapter.jitclasses.fields_of_object",
-    "function_of": "zygote_py.numba_adapter.records.function_of",
+    "entry_of_seed": "zygote_py.numba_adapter.partials.entry_of_seed",
+    "fields_of_object": "zygote_py.numba_adapter.dataclasses.fields_of_object",
+    "function_of": "zygote_py.numba_adapter.partials.function_of",
     "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
-    "is_deriver": "zygote_py.numba_adapter.derived.is_deriver",
-    "is_checkpoint": "zygote_py.numba_adapter.again.is_checkpoint",
-    "is_choice": "zygote_py.numba_adapter.choices.is_choice",
-    "is_closure": "zygote_py.numba_adapter.closures.is_closure",
-    "is_object": "zygote_py.numba_adapter.jitclasses.is_object",
+    "is_transform": "zygote_py.numba_adapter.callables.is_transform",
+    "is_choice": "zygote_py.numba_adapter.ruled.is_choice",
+    "is_closure": "zygote_py.numba_adapter.callables.is_closure",
+    "is_object": "zygote_py.numba_adapter.dataclasses.is_object",
     "is_python": "zygote_py.numba_adapter.given.is_python",
     "item_type": "zygote_py.numba_adapter.arrays.item_type",
-    "made_by": "zygote_py.numba_adapter.jitclasses.made_by",
+    "made_by": "zygote_py.numba_adapter.dataclasses.made_by",
     "make_identities": "zygote_py.numba_adapter.given.make_identities",
     "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
-    "number_in": "zygote_py.numba_adapter.choices.number_in",
-    "opened": "zygote_py.numba_adapter.records.opened",
+    "number_in": "zygote_py.numba_adapter.ruled.number_in",
+    "opened": "zygote_py.numba_adapter.partials.opened",
     "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
-    "put_back": "zygote_py.numba_adapter.records.put_back",
+    "put_back": "zygote_py.numba_adapter.partials.put_back",
     "receiver_of": "zygote_py.numba_adapter.dataclasses.receiver_of",
     "result_type": "zygote_py.numba_adapter.arrays.result_type",
-    "is_sealed": "zygote_py.numba_adapter.records.is_sealed",
-    "sealed": "zygote_py.numba_adapter.records.sealed",
+    "is_sealed": "zygote_py.numba_adapter.partials.is_sealed",
+    "sealed": "zygote_py.numba_adapter.partials.sealed",
     "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
     "spread": "zygote_py.numba_adapter.given.spread",
     "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
     "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
-    "taken_out": "zygote_py.numba_adapter.records.taken_out",
+    "taken_out": "zygote_py.numba_adapter.partials.taken_out",
     "typed_derivative": "zygote_py.numba_adapter.inference.typed_derivative",
     "typed_function": "zygote_py.numba_adapter.inference.typed_function",
     "typed_implementation": "zygote_py.numba_adapter.inference.typed_implementation",

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from zygote_py.numba_adapter.closures import Undefined
-from zygote_py.numba_adapter.internals import FunctionPass, Interpreter, TraceRunner, ir, register_pass
+from zygote_py.numba_adapter.internals import Interpreter, TraceRunner, ir
+from zygote_py.numba_adapter.numba_ir import IRPass
 
 
 class _Interpreter(Interpreter):
@@ -118,14 +119,8 @@ def _variables(value: Any) -> list[Any]:
     return list(value.list_vars())
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class TranslateInOrder(FunctionPass):
+class TranslateInOrder(IRPass):
     """Stands for Numba's `TranslateByteCode`."""
-
-    _name = "zygote_py_translate_bytecode"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         """Make the IR of `state` out of its bytecode."""

@@ -20,30 +20,28 @@ from types import FunctionType, MappingProxyType
 from typing import Any
 
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.callables import HandleType, Same, StandIn, bound_arguments
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
-from zygote_py.numba_adapter.internals import cpu_target, errors, models, signature
+from zygote_py.numba_adapter.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.messages import definition_of, note_calls
-from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
-from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.resolution import find, signature_of_source
 from zygote_py.numba_adapter.sources import (
     Found,
-    find,
     has_source,
+    overloaded_function,
+    overloaded_member,
     python_source,
-    remembered,
-    signature_of_source,
     takes_as_given,
 )
+from zygote_py.numba_adapter.type_facts import known_type
 
 MADE = "__made_by_zygote_py__"  # an attribute of functions that were made here of others, and nobody else has
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
@@ -72,20 +70,21 @@ class Session(Same):
         self.frozen = frozen
         self.numbers_vary = numbers_vary
         self.number = next(_numbers)
-        self.types: dict[object, CalleeType] = {}
-        self.given: dict[object, st.TypedFunction] = {}  # functions for which something is given
-        self.derived: dict[object, st.TypedFunction] = {}  # derivatives (see `derived`)
-        self.deriving: set[object] = set()  # those being made
-        self.makers: dict[object, Any] = {}  # of the closures that are made, by what they are made of
+        self.deriving: set[object] = set()  # the derivatives that are being made
         self.noted: dict[object, st.Capture] = {}  # what functions and classes are made of, which may be assigned to
-        self.written: dict[object, Any] = {}  # functions that are written around the user's, by what they are for
         self.choosing: dict[object, Callable[..., Any]] = {}  # by the rule, what to make of functions of two paths
+        self._made: dict[object, Any] = {}
         self._typed: dict[_Key, st.TypedFunction] = {}
-        self._again: dict[_Key, st.TypedFunction] = {}  # those with checkpoints
         self._active: list[_Key] = []  # those being typed right now
         self._assumed: dict[_Key, Type] = {}
         self._asked: set[_Key] = set()  # those whose result is being looked for
         self._failed: list[DifferentiationError] = []  # of arguments that are `None`, and may yet not be
+
+    def once(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return what `make` makes for a key, the same object at each call."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def decoration(self, how: Decoration | None) -> Decoration | None:
         """How a function is compiled; None if that is what is compiled for the session anyway."""
@@ -93,8 +92,13 @@ class Session(Same):
             return None
         return how
 
-    def typed(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> st.TypedFunction:
-        """A function for these argument types, and the way it is decorated. Raises DifferentiationError."""
+    def typed(
+        self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None, again: bool = False
+    ) -> st.TypedFunction:
+        """Return a function for these argument types, and the way it is decorated; with `again` it has a checkpoint.
+
+        Raises DifferentiationError.
+        """
         key = func, argument_types, self.decoration(how)
         attempts = 0
         while key not in self._typed:
@@ -130,7 +134,10 @@ class Session(Same):
                 self._typed = before  # what has been typed since may rest on the assumption
                 _forget_failures()
                 self._assumed[key] = typed.return_type
-        return self._typed[key]
+        found = self._typed[key]
+        if again:
+            found = self.once(("again", key), lambda: dataclasses.replace(found, runs_again=True))
+        return found
 
     def note(self, captures: Iterable[st.Capture]) -> None:
         """Take down what has to be as it is for what is typed to hold."""
@@ -145,15 +152,6 @@ class Session(Same):
         """The type of a value that is one of several functions in what is being typed; None if there may be none."""
         unite = self.choosing.get(self._active[-1][0]) if self._active else None
         return None if unite is None else unite(*functions)
-
-    def typed_again(
-        self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None
-    ) -> st.TypedFunction:
-        """A function with a checkpoint for these argument types."""
-        key = func, argument_types, self.decoration(how)
-        if key not in self._again:
-            self._again[key] = dataclasses.replace(self.typed(*key), runs_again=True)
-        return self._again[key]
 
     def result_type(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> Type:
         """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
@@ -243,36 +241,35 @@ def current_session() -> Session | None:
     return _sessions[-1] if _sessions else None
 
 
-class Callee(Same):
-    """What stands in a function that is being typed for another function, which it may call.
+class CalleeType(HandleType, types.Opaque):
+    """The type of a function that may be called: each function has its own, so that it is known what is called.
 
     `source` is what it is if not that function itself: a decorated function, or what else has a source (see `sources`).
-    Of a function that is not decorated, `how` says how it is compiled.
+    Of a function that is not decorated, `how` says how it is compiled. With `again` it has a checkpoint (see
+    `zygote_py.checkpoints`): its calls are to be told from others.
     """
 
-    def __init__(self, func: Any, session: Session, source: Any = None, how: Decoration | None = None) -> None:
+    def __init__(
+        self, func: Any, session: Session, source: Any = None, how: Decoration | None = None, again: bool = False
+    ) -> None:
         self.func = func
-        self.session = session
         self.source = source
-        self.how = how
+        self.how = session.decoration(how)
+        self.again = again
+        self._session = session
+        identity = id(func if source is None else source)
+        shown = "" if self.how is None else f" {self.how}"
+        what = "checkpoint of " if again else ""
+        super().__init__(f"{what}function {func.__qualname__} at {identity}{shown} in {session.number}")
 
-
-class CalleeType(Same, types.Callable, types.Opaque):
-    """The type of a `Callee`: each function has its own, so that it is known what is called."""
-
-    def __init__(self, callee: Callee, what: str = "") -> None:
-        self.func = callee.func
-        self.source = callee.source
-        self.how = callee.session.decoration(callee.how)
-        self._session = callee.session
-        identity = id(callee.func if self.source is None else self.source)
-        how = "" if self.how is None else f" {self.how}"
-        super().__init__(f"{what}function {callee.func.__qualname__} at {identity}{how} in {callee.session.number}")
+    def checkpointed(self) -> CalleeType:
+        """Return the type of the function with a checkpoint."""
+        return CalleeType(self.func, self._session, self.source, self.how, again=True)
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
         found = self.found(argument_types)
-        return self._session.typed(found.func, found.types, found.how)
+        return self._session.typed(found.func, found.types, found.how, self.again)
 
     def found(self, given: tuple[Type, ...]) -> Found:
         """The Python function that arguments of these types come to, and the types that it takes them as."""
@@ -285,7 +282,7 @@ class CalleeType(Same, types.Callable, types.Opaque):
         """A Python function that calls it, where it takes its arguments in ways of its own; else the function."""
         if self.source is None or takes_as_given(self.source):
             return self.func
-        return remembered(self._session, self.source, lambda: calling(self.source, self.func))
+        return self._session.once(self.source, lambda: calling(self.source, self.func))
 
     def signature(self) -> inspect.Signature | None:
         """The parameters; None if arguments are taken by their places only."""
@@ -299,83 +296,45 @@ class CalleeType(Same, types.Callable, types.Opaque):
         """Numba asks for the signature of a call."""
         pysig, folded = self.signature(), tuple(args)
         if pysig is not None:
-            pysig, folded = fold_signature(pysig, self.func, args, kws, {}, literals=True)
+            folded = fold(pysig, self.func, args, kws, literals=True)
         elif kws:
             raise errors.TypingError(f"`{self.func.__name__}` takes its arguments by their places, without names")
         found = self.found(folded)
         result = self._session.result_type(found.func, found.types, found.how)
         return signature(result, *(found.asked or found.types)).replace(pysig=pysig)
 
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that, as nothing is compiled of what we type."""
-        raise InternalError(f"the call of `{self.func.__name__}` is to be compiled before it is inlined")
-
-
-class AgainCallee(Callee):
-    """What stands in a function that is being typed for one with a checkpoint (see `zygote_py.checkpoints`)."""
-
-
-class AgainType(CalleeType):
-    """The type of an `AgainCallee`: that of the function, whose calls are to be told from others."""
-
-    def __init__(self, callee: AgainCallee) -> None:
-        super().__init__(callee, "checkpoint of ")
-
-    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
-        """The function for these argument types, as one that runs again."""
-        found = self.found(argument_types)
-        return self._session.typed_again(found.func, found.types, found.how)
-
-
-@typeof_impl.register(AgainCallee)
-def _typeof_again(value: AgainCallee, context: object) -> Type:
-    return AgainType(value)
-
 
 def fold(
-    func: Any, args: Sequence[Type], kws: Mapping[str, Type], defaults: Mapping[str, Type]
-) -> tuple[inspect.Signature, tuple[Type, ...]]:
-    """The parameters of a function and the types of the arguments for them; `defaults` are those that are no constants.
-
-    Raises numba's TypingError for arguments that the function does not take.
-    """
-    return fold_signature(inspect.signature(func), func, args, kws, defaults)
-
-
-def fold_signature(
     pysig: inspect.Signature,
     func: Any,
     args: Sequence[Type],
     kws: Mapping[str, Type],
-    defaults: Mapping[str, Type],
+    defaults: Mapping[str, Type] = MappingProxyType({}),
+    *,
     literals: bool = False,
-) -> tuple[inspect.Signature, tuple[Type, ...]]:
-    """The same for what has the parameters `pysig`, and comes of `func`.
+    name: str = "",
+    note: str = "",
+) -> tuple[Type, ...]:
+    """Return the types of the arguments for the parameters `pysig` of a function, or of what is made of it.
 
-    With `literals`, it is told of a constant that it is one.
+    `defaults` are those that are not constants. With `literals`, it is told of a constant that it is one. Raises
+    numba's TypingError, with the `name` of the function and a `note`, for arguments that it does not take.
     """
-    try:
-        bound = pysig.bind(*args, **dict(kws)).arguments
-    except TypeError as error:
-        raise errors.TypingError(f"wrong arguments for `{func.__name__}`: {error}") from None
+    bound = bound_arguments(pysig, name or func.__name__, args, kws, note)
     folded: list[Type] = []
-    for name, parameter in pysig.parameters.items():
+    for each, parameter in pysig.parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            folded.append(types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())]))
+            folded.append(types.BaseTuple.from_types([*map(types.unliteral, bound.get(each, ()))]))
         elif parameter.kind is parameter.VAR_KEYWORD:
             raise refuse(
                 "`**kwargs` is not supported", definition_of(func.__code__), "give every parameter a name", "**"
             )
-        elif name in bound:
-            folded.append(bound[name] if literals else types.unliteral(bound[name]))
+        elif each in bound:
+            folded.append(bound[each] if literals else types.unliteral(bound[each]))
         else:
-            held = defaults.get(default_of(name))
+            held = defaults.get(default_of(each))
             folded.append(types.Omitted(parameter.default) if held is None else held)
-    return pysig, tuple(folded)
+    return tuple(folded)
 
 
 def default_of(parameter: str) -> str:
@@ -383,37 +342,29 @@ def default_of(parameter: str) -> str:
     return f"default_of_{parameter}"
 
 
-register_model(CalleeType)(models.OpaqueModel)
-
-
-@typeof_impl.register(Callee)
-def _typeof_callee(value: Callee, context: object) -> Type:
-    return CalleeType(value)
-
-
 def callee_type(function: Any, session: Session) -> CalleeType:
     """The type of a function, decorated or not, that is called without being held by a variable: a method."""
-    if function not in session.types:
-        made = Callee(python_source(function), session, function) if has_source(function) else Callee(function, session)
-        session.types[function] = CalleeType(made)
-    return session.types[function]
+    if has_source(function):
+        return CalleeType(python_source(function), session, function)
+    return CalleeType(function, session)
 
 
-def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> Callee | None:
-    """The `Callee` to put in the place of a captured function; None for what Numba should see itself.
+def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> StandIn | None:
+    """What to put in the place of a captured function; None for what Numba should see itself.
 
     A function that is not decorated is compiled as that which captures it: `how` says how that is.
     """
-    kind, source = Callee, None
-    if isinstance(value, Checkpointed):
-        kind, value = AgainCallee, value.func
+    source = None
+    again = isinstance(value, Checkpointed)
+    if again:
+        value = value.func
     overloaded = None if session.frozen else overloaded_function(value)
     if overloaded is not None:
-        source = remembered(session, value, lambda: overloaded)
+        source = session.once(("overload", value), lambda: overloaded)
     elif has_source(value):
         source, value = value, python_source(value)
-    elif not isinstance(value, FunctionType) or is_known_to_numba(value):
-        if kind is Callee:
+    elif not isinstance(value, FunctionType) or known_type(value) is not None:
+        if not again:
             return None
         raise refuse("a checkpoint is for a Python function", loc, "write a function that calls it", "checkpoint")
     if (value.__module__ or "").startswith("_pytest."):
@@ -423,17 +374,16 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
             "put the function into a module that is not a test",
             "assert",
         )
-    return kind(value, session, source, how)
+    return StandIn(CalleeType(value, session, source, how, again))
 
 
-def is_known_to_numba(value: object) -> bool:
-    """Whether Numba has a type for a value: somebody may have told it what a function means, as for those of NumPy."""
-    try:
-        cpu_target.typing_context.refresh()  # for what it was told a moment ago
-        cpu_target.typing_context.resolve_value_type(value)
-    except Exception:  # Numba raises errors of several kinds for what it does not know
-        return False
-    return True
+def checkpoint_type(function: Any, session: Session) -> Type:
+    """Return the type of a function of this type with a checkpoint. Raises numba's TypingError if it can have none."""
+    handle = handle_of(function, session)
+    if handle is None:
+        raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
+    made: Type = handle.checkpointed()
+    return made
 
 
 def overloaded_type(type: Type, name: str, session: Session, accessor: bool = False) -> CalleeType | None:
@@ -441,22 +391,24 @@ def overloaded_type(type: Type, name: str, session: Session, accessor: bool = Fa
     found = overloaded_member(type, name, accessor)
     if found is None or session.frozen:
         return None
-    return callee_type(remembered(session, found.templates, lambda: found), session)
+    return callee_type(session.once(found.templates, lambda: found), session)
+
+
+def handle_of(type: Type, session: Session) -> Any:
+    """Return the type of a function that is to be inlined; None for what Numba calls."""
+    if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
+        return callee_type(type.dispatcher, session)
+    return type if isinstance(type, HandleType) and hasattr(type, "typed") else None
 
 
 def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:
     """The body of a function that a variable of this type holds, if it is to be inlined; a helper is called."""
-    if isinstance(type, CalleeType):
-        return None if is_helper(type.func) else type.typed(argument_types)
-    if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
-        found = find(type.dispatcher, argument_types, session)
-        return session.typed(found.func, found.types, found.how)
-    closure: Any = type
-    return closure.typed(argument_types) if hasattr(type, "maker") and isinstance(type, types.BaseTuple) else None
+    handle = handle_of(type, session)
+    return None if handle is None or is_helper(handle.func) else handle.typed(argument_types)
 
 
 def signature_of(type: Any) -> inspect.Signature | None:
-    """The parameters of a function that is to be inlined; None if its arguments are taken by their places only."""
+    """Return the parameters of a function that is to be inlined; None if arguments are taken by their places only."""
     if isinstance(type, types.Dispatcher):
         return inspect.signature(type.dispatcher.py_func)
     found: inspect.Signature | None = type.signature()

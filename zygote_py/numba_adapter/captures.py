@@ -14,7 +14,8 @@ import dataclasses
 import functools
 import operator
 import types as python_types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,23 +26,22 @@ from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
 from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.core import Type
 from zygote_py.ir.text.identifiers import identifier
-from zygote_py.numba_adapter.again import Checkpointer
-from zygote_py.numba_adapter.callees import Session, callee_for, is_known_to_numba
+from zygote_py.numba_adapter.callables import Same, StandIn, TransformType
+from zygote_py.numba_adapter.callees import Session, callee_for, checkpoint_type
 from zygote_py.numba_adapter.closures import take_closure
 from zygote_py.numba_adapter.dataclasses import stand_in
 from zygote_py.numba_adapter.decorations import is_from_source
-from zygote_py.numba_adapter.derived import derived_callee, take_derivers
+from zygote_py.numba_adapter.derived import as_callees, derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
-from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
+from zygote_py.numba_adapter.functions import as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
-from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, ir, register_pass
+from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.messages import refuse_with
-from zygote_py.numba_adapter.pointers import as_pointer
-from zygote_py.numba_adapter.same import Same
-from zygote_py.numba_adapter.sources import remembered
+from zygote_py.numba_adapter.numba_ir import IRPass, keys, loc_of
 from zygote_py.numba_adapter.stencils import make_absolute
+from zygote_py.numba_adapter.type_facts import as_pointer, known_type
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
 # What the globals of a function hold that was written here: what it captures follows from what it was written for.
@@ -56,19 +56,13 @@ class Captures:
         self.frozen: dict[object, st.Capture] = {}
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class CapturesToArguments(FunctionPass):
+class CapturesToArguments(IRPass):
     """Runs twice: once before Numba inlines closures, once after, for what these capture."""
 
-    _name = "zygote_py_captures_to_arguments"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
+    def change(self, state: Any) -> bool:
+        """Put arguments and callees in the place of captured values."""
         modules: dict[str, tuple[python_types.ModuleType, str]] = {}
-        keys = set(_keys(state.func_ir))
+        left = keys(state.func_ir)
         make_absolute(state)
         take_given(state)
         take_derivers(state)
@@ -80,16 +74,8 @@ class CapturesToArguments(FunctionPass):
                 if isinstance(statement, ir.Assign):
                     capture = _captured(state.func_id.func, statement, modules)
                     if capture is not None:
-                        _take(state, statement, capture, statement.target.name in keys)
-        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+                        _take(state, statement, capture, statement.target.name in left)
         return True
-
-
-def _keys(func_ir: Any) -> Iterator[str]:
-    """The variables that are passed as `key` of a sorting function, which Numba wants as a function of its own."""
-    for block in func_ir.blocks.values():
-        for call in block.find_exprs(op="call"):
-            yield from (arg.name for word, arg in call.kws if word == "key")
 
 
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
@@ -104,12 +90,12 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
             return None
         case ir.Global() if value.name in func.__globals__:
             name, namespace = value.name, func.__globals__
-            read = functools.partial(operator.getitem, namespace, name)
+            read = partial(operator.getitem, namespace, name)
             capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
         case ir.FreeVar():
             cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
             cell = cells.get(value.name) or python_types.CellType(value.value)
-            read = functools.partial(getattr, cell, "cell_contents")
+            read = partial(getattr, cell, "cell_contents")
             capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
         case ir.Expr(op="getattr") if value.value.name in modules:
             module, path = modules[value.value.name]
@@ -118,7 +104,7 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
                 return None
             path = f"{path}_{name}"
             held = getattr(module, name)
-            read = functools.partial(getattr, module, name)
+            read = partial(getattr, module, name)
             capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
         case _:
             return None
@@ -142,7 +128,7 @@ def _check_builtin(value: Any) -> None:
     loc = loc_of(value.loc)
     if value.value is ir.UNDEFINED:
         raise refuse(f"the name `{value.name}` is not defined", loc, "define it before the first call", value.name)
-    if not is_known_to_numba(value.value):
+    if known_type(value.value) is None:
         hint = _INSTEAD.get(value.name, "write it with what Numba supports")
         raise refuse(f"`{value.name}` is not supported", loc, hint, value.name)
 
@@ -150,7 +136,8 @@ def _check_builtin(value: Any) -> None:
 def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     if capture.value is checkpoint:
-        assign.value = ir.Global("checkpoint", Checkpointer(state.session), assign.value.loc)
+        transform = TransformType("checkpoint", state.session.number, partial(checkpoint_type, session=state.session))
+        assign.value = ir.Global("checkpoint", StandIn(transform), assign.value.loc)
         return
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
@@ -165,10 +152,10 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
         callee = callee or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
         if callee is None and (pointer := as_pointer(value)) is not value:
-            callee = remembered(state.session, ("pointer", id(value)), lambda: pointer)
+            callee = state.session.once(("pointer", id(value)), lambda: pointer)
         if callee is not None:
             assign.value = ir.Global(capture.name, callee, assign.value.loc)
-        elif not is_known_to_numba(capture.value):
+        elif known_type(capture.value) is None:
             what, hint = unknown(capture.value)
             what = f"`{capture.name}`, {what.removesuffix(',')}, is not supported"
             raise refuse(what, loc_of(assign.loc), hint, capture.name)
@@ -258,11 +245,3 @@ def _refuse_statement(statement: Any) -> None:
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
         case _:
             pass
-
-
-def loc_of(loc: Any) -> Loc:
-    """A location of Numba as one of ours."""
-    return Loc(loc.filename, loc.line)
-
-
-Reader = Callable[[], object]

@@ -10,15 +10,15 @@ def f(x, n):
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
-import numba
 from numba import types
 from numba.extending import lower_builtin, overload
 
 from zygote_py.checkpoints import Checkpointed, checkpoint, checkpointed
 from zygote_py.numba_adapter.callees import fold
-from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh, register_as_dispatcher
+from zygote_py.numba_adapter.dispatch import decorated, is_dispatcher, refresh, register_as_dispatcher
 from zygote_py.numba_adapter.internals import AbstractTemplate, Signature, imputils, infer_global
 
 
@@ -38,7 +38,8 @@ class _OfCheckpointed(AbstractTemplate):
 
     def generic(self, args: Any, kws: Any) -> Any:
         """The signature of a call."""
-        pysig, folded = fold(checkpointed, args, kws, {})
+        pysig = inspect.signature(checkpointed)
+        folded = fold(pysig, checkpointed, args, kws)
         return Signature(folded[0], folded, None, pysig)
 
 
@@ -49,8 +50,7 @@ def _give_first(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @functools.cache
 def _compiled(func: Any) -> Any:
-    decorate: Any = numba.njit
-    return func if is_dispatcher(func) else decorate(func)
+    return func if is_dispatcher(func) else decorated(func, {})
 
 
 register_as_dispatcher(Checkpointed, lambda value: _compiled(value.func))

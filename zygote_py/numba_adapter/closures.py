@@ -16,35 +16,41 @@ from __future__ import annotations
 import dis
 import inspect
 import types as python_types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import MADE, Callee, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.callables import CallableType, HandleType, Same, StandIn, function_of
+from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.decorations import Decoration
 from zygote_py.numba_adapter.internals import (
-    FunctionPass,
-    build_definitions,
-    get_definition,
-    guard,
     ir,
     models,
-    register_pass,
     signature,
 )
-from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
-from zygote_py.numba_adapter.places import Place, is_reached
-from zygote_py.numba_adapter.same import Same
-from zygote_py.numba_adapter.stores import dropped_after
+from zygote_py.numba_adapter.numba_ir import (
+    IRPass,
+    assigned,
+    assignments,
+    captured,
+    copies,
+    defaults,
+    dropped_after,
+    is_constant,
+    is_reached,
+    keys,
+    loc_of,
+    rewrite,
+    statements,
+)
+from zygote_py.numba_adapter.type_facts import runtime_type
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
 SELF = "closure_"
@@ -63,7 +69,7 @@ class Undefined:
 
 
 class Maker(Same):
-    """What stands in a function for an inner one: called with what that captures, it gives the closure.
+    """An inner function, of which a closure is made.
 
     `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured;
     `how` says how the function is compiled.
@@ -88,8 +94,8 @@ class Maker(Same):
         self.how = how
 
 
-class MakerType(Same, types.Callable, types.Opaque):
-    """The type of a `Maker`."""
+class MakerType(CallableType, types.Opaque):
+    """The type of a function that makes a closure of what the inner function captures."""
 
     def __init__(self, maker: Maker) -> None:
         self.maker = maker
@@ -97,15 +103,7 @@ class MakerType(Same, types.Callable, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        return signature(ClosureType(self.maker, tuple(map(_held_as, args))), *args)
-
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError("a closure is to be compiled before it is inlined")
+        return signature(ClosureType(self.maker, tuple(map(runtime_type, args))), *args)
 
 
 def _with_none(one: Type, other: Type) -> Type | None:
@@ -116,26 +114,30 @@ def _with_none(one: Type, other: Type) -> Type | None:
     return types.Optional(kinds.pop()) if len(kinds) == 1 else None
 
 
-def _held_as(type_: Type) -> Type:
-    held: Type = numba_typeof(type_.value) if isinstance(type_, types.Omitted) else types.unliteral(type_)
-    return held
+class ClosureType(HandleType, types.NamedTuple):
+    """The type of an inner function with what it captures, which has the form of a named tuple.
 
+    With `again` it has a checkpoint (see `zygote_py.checkpoints`).
+    """
 
-class ClosureType(Same, types.Callable, types.NamedTuple):
-    """The type of an inner function with what it captures, which has the form of a named tuple."""
+    model = models.TupleModel
 
-    def __init__(self, maker: Maker, held: tuple[Type, ...]) -> None:
+    def __init__(self, maker: Maker, held: tuple[Type, ...], again: bool = False) -> None:
         self.maker = maker
+        self.func = maker.func
+        self.again = again
         self.types = held
         self.count = len(held)
         self.fields = maker.fields
         self.instance_class = maker
-        types.Type.__init__(self, f"function {maker.func.__qualname__} at {id(maker)} in {maker.session.number}{held}")
+        what = "checkpoint of " if again else ""
+        name = f"{what}function {maker.func.__qualname__} at {id(maker)} in {maker.session.number}{held}"
+        types.Type.__init__(self, name)
 
     @property
     def key(self) -> object:
         """What tells closures apart."""
-        return self.maker, self.types
+        return self.maker, self.types, self.again
 
     def unify(self, context: object, other: Type) -> Type | None:
         """Numba asks for a type that holds values of both; what is captured may be found out to be no mere `None`."""
@@ -143,46 +145,41 @@ class ClosureType(Same, types.Callable, types.NamedTuple):
             held = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
             known = tuple(each for each in held if each is not None)
             if len(known) == len(held):
-                return ClosureType(self.maker, known)
+                return ClosureType(self.maker, known, self.again and other.again)
         return self.maker.session.united(self, other)
 
+    def checkpointed(self) -> ClosureType:
+        """Return the type of the inner function with a checkpoint."""
+        return ClosureType(self.maker, self.types, again=True)
+
     def held(self) -> ClosureType:
-        """The type as that the function itself gets the closure."""
-        return self
+        """The type as that the function itself gets the closure: if it calls itself, that is no checkpoint."""
+        return ClosureType(self.maker, self.types) if self.again else self
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types, the closure's behind them."""
-        return self.maker.session.typed(self.maker.func, argument_types, self.maker.how)
+        types_ = (*argument_types[:-1], self.held()) if self.again else argument_types
+        return self.maker.session.typed(self.func, types_, self.maker.how, self.again)
 
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
-        pysig = inspect.signature(self.maker.func)
+        pysig = self.own_signature()
         self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
         return pysig.replace(parameters=[*pysig.parameters.values(), self_])
 
+    def own_signature(self) -> inspect.Signature:
+        """Return the parameters without that for the closure."""
+        return inspect.signature(self.func)
+
+    def result_type(self, argument_types: tuple[Type, ...]) -> Type:
+        """Return the type of what a call gives."""
+        return self.maker.session.result_type(self.func, (*argument_types, self.held()), self.maker.how)
+
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        func = self.maker.func
-        pysig, folded = fold(func, args, kws, dict(zip(self.fields, self.types, strict=True)))
-        found = self.maker.session.result_type(func, (*folded, self.held()), self.maker.how)
-        return signature(found, *folded).replace(pysig=pysig)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError("a closure is to be compiled before it is inlined")
-
-
-register_model(MakerType)(models.OpaqueModel)
-register_model(ClosureType)(models.TupleModel)
-
-
-@typeof_impl.register(Maker)
-def _typeof_maker(value: Maker, context: object) -> Type:
-    return MakerType(value)
+        """Return the signature of a call."""
+        pysig, defaults = self.own_signature(), dict(zip(self.fields, self.types, strict=True))
+        folded = fold(pysig, self.func, args, kws, defaults)
+        return signature(self.result_type(folded), *folded).replace(pysig=pysig)
 
 
 def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
@@ -199,77 +196,44 @@ def takes_itself(func: Any) -> bool:
 # ------------------------------------------------------------------------------------------------------------ the pass
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class ClosuresToObjects(FunctionPass):
+class ClosuresToObjects(IRPass):
     """Stands before Numba's inlining of closures."""
 
-    _name = "zygote_py_closures_to_objects"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
+    def change(self, state: Any) -> bool:
+        """Make closures in the place of inner functions."""
         func_ir = state.func_ir
-        left = _keys(func_ir)
-        changed = False
-        for label, block in func_ir.blocks.items():
-            body: list[Any] = []
-            for number, statement in enumerate(block.body):
-                match statement:
-                    case ir.Assign(value=ir.Expr(op="make_function") as made) if (
-                        made.code.co_name not in _OF_COMPREHENSIONS and statement.target.name not in left
-                    ):
-                        if not _is_numbas(func_ir, statement, Place(label, number)):
-                            body += _as_object(state, statement, block.scope)
-                            changed = True
-                            continue
-                body.append(statement)
-            block.body = body
-        for _, statement in _statements(func_ir):
+        left = keys(func_ir)
+
+        def converted(block: Any, statement: Any) -> Iterable[Any] | None:
+            match statement:
+                case ir.Assign(value=ir.Expr(op="make_function") as made) if (
+                    made.code.co_name not in _OF_COMPREHENSIONS and statement.target.name not in left
+                ):
+                    return None if _is_numbas(func_ir, statement) else _as_object(state, statement, block.scope)
+            return None
+
+        changed = rewrite(func_ir, converted)
+        for _, statement in statements(func_ir):
             match statement:
                 case ir.Assign(value=ir.Const(value=Undefined())):
                     statement.value = ir.Const(None, statement.loc)
-        if changed:
-            func_ir._definitions = build_definitions(func_ir.blocks)
         return changed
 
 
-def _keys(func_ir: Any) -> frozenset[str]:
-    """The variables that are passed as `key` of a sorting function, which Numba wants as a function of its own."""
-    calls = [call for block in func_ir.blocks.values() for call in block.find_exprs(op="call")]
-    found = {arg.name for call in calls for word, arg in call.kws if word == "key"}
-    for name in tuple(found):
-        found |= set(_originals(func_ir, name))
-    return frozenset(found)
-
-
-def _originals(func_ir: Any, name: str) -> Iterator[str]:
-    while name in func_ir._definitions and len(func_ir._definitions[name]) == 1:
-        (made,) = func_ir._definitions[name]
-        if not isinstance(made, ir.Var):
-            return
-        name = made.name
-        yield name
-
-
-def _is_numbas(func_ir: Any, statement: Any, place: Place) -> bool:
+def _is_numbas(func_ir: Any, statement: Any) -> bool:
     """Whether to leave a closure to Numba: one that is only called, where it is not enough to pass what it captures."""
     code = statement.value.code
     stored = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
-    early = [
-        name
-        for name, var in zip(code.co_freevars, _items(func_ir, statement.value.closure), strict=True)
-        if isinstance(getattr(guard(get_definition, func_ir, var), "__dict__", {}).get("value"), Undefined)
-    ]
+    early = [name for name, _, made in captured(func_ir, statement.value) if _is_undefined(made)]
     if stored & set(code.co_freevars):
         if early:
-            raise _assigned_later(early[0], code.co_name, Loc(statement.loc.filename, statement.loc.line))
+            raise _assigned_later(early[0], code.co_name, loc_of(statement.loc))
         return True
-    names = _copies(func_ir, statement.target.name)
+    names = copies(func_ir, [statement.target.name])
     uses, escapes, keywords = [], False, False
-    for where, other in _statements(func_ir):
+    for where, other in statements(func_ir):
         if other is statement:
+            place = where
             continue
         read = {var.name for var in other.list_vars()} & names
         match other:
@@ -283,38 +247,12 @@ def _is_numbas(func_ir: Any, statement: Any, place: Place) -> bool:
                 escapes = escapes or bool(read and not isinstance(other, ir.Del))
     if escapes or keywords or early:
         return False
-    return is_reached(func_ir.blocks, place, _assignments(func_ir, code.co_freevars), uses)
+    return is_reached(func_ir.blocks, place, assignments(func_ir, code.co_freevars), uses)
 
 
-def _copies(func_ir: Any, name: str) -> frozenset[str]:
-    """A variable and those that it is copied to."""
-    found = {name}
-    while True:
-        new = {
-            each.target.name
-            for _, each in _statements(func_ir)
-            if isinstance(each, ir.Assign) and isinstance(each.value, ir.Var) and each.value.name in found
-        }
-        if new <= found:
-            return frozenset(found)
-        found |= new
-
-
-def _statements(func_ir: Any) -> Iterator[tuple[Place, Any]]:
-    for label, block in func_ir.blocks.items():
-        for number, statement in enumerate(block.body):
-            yield Place(label, number), statement
-
-
-def _assignments(func_ir: Any, names: Sequence[str]) -> list[Place]:
-    """Where variables of these names in the source are assigned."""
-    return [
-        where
-        for where, each in _statements(func_ir)
-        if isinstance(each, ir.Assign)
-        and each.target.name.partition(".")[0] in names
-        and not (isinstance(each.value, ir.Expr) and each.value.op == "phi")
-    ]
+def _is_undefined(made: Any) -> bool:
+    """Return whether a captured variable is assigned after the function that captures it was made."""
+    return isinstance(made, ir.Const) and isinstance(made.value, Undefined)
 
 
 def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
@@ -325,65 +263,53 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
     fields: list[Any] = []
     cells: list[python_types.CellType] = []
     itself = ""
-    for name, var in zip(code.co_freevars, _items(func_ir, made.closure), strict=True):
-        value = guard(get_definition, func_ir, var)
-        if isinstance(value, ir.Const) and isinstance(value.value, Undefined):
-            if name not in {each.partition(".")[0] for each in _copies(func_ir, statement.target.name)}:
-                raise _assigned_later(name, code.co_name, Loc(loc.filename, loc.line))
+    for name, var, value in captured(func_ir, made):
+        cell: object = Captured(name)
+        if _is_undefined(value):
+            if name not in {each.partition(".")[0] for each in copies(func_ir, [statement.target.name])}:
+                raise _assigned_later(name, code.co_name, loc_of(loc))
             itself = name
-            cells.append(python_types.CellType(Captured(name)))
-        elif isinstance(value, ir.Const | ir.Global | ir.FreeVar) and _is_fixed(value.value):
-            held = value.value.func if isinstance(value.value, Callee) else value.value
-            cells.append(python_types.CellType(held))
+        elif is_constant(value) and _is_fixed(value.value):
+            cell = function_of(value.value)
         else:
-            cells.append(python_types.CellType(Captured(name)))
             names.append(name)
             fields.append(var)
-    defaults: list[object] = []
-    items = _items(func_ir, made.defaults)
-    parameters = code.co_varnames[: code.co_argcount]
-    for name, item in zip(parameters[len(parameters) - len(items) :], items, strict=True):
-        value = guard(get_definition, func_ir, item) if isinstance(item, ir.Var) else ir.Const(item, loc)
-        if isinstance(value, ir.Const):
-            defaults.append(value.value)
-        else:
-            defaults.append(None)
+        cells.append(python_types.CellType(cell))
+    held: list[object] = []  # by the defaults
+    for name, item, value in defaults(func_ir, made):
+        is_fixed = isinstance(value, ir.Const)
+        held.append(value.value if is_fixed else None)
+        if not is_fixed:
             names.append(default_of(name))
             fields.append(item)
     key = (
         code,
         id(state.func_id.func.__globals__),
         tuple(_key(cell.cell_contents) for cell in cells),
-        constant_key(tuple(defaults)),
+        constant_key(tuple(held)),
         tuple(names),
         state.decoration,
     )
-    makers: dict[object, Maker] = state.session.makers
-    if key not in makers:
-        func: Any = python_types.FunctionType(
-            code, state.func_id.func.__globals__, code.co_name, tuple(defaults) or None, tuple(cells)
-        )
+
+    def make() -> Maker:
+        namespace = state.func_id.func.__globals__
+        func: Any = python_types.FunctionType(code, namespace, code.co_name, tuple(held) or None, tuple(cells))
         vars(func)[MADE] = True
-        variables = [name for name in code.co_freevars if name != itself]
-        makers[key] = Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
         if names or itself:
             vars(func)[SELF] = True
-    maker = makers[key]
+        variables = [name for name in code.co_freevars if name != itself]
+        return Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
+
+    maker = state.session.once(key, make)
     if not names and not itself:
-        callee = Callee(maker.func, state.session, how=state.decoration)
+        callee = StandIn(CalleeType(maker.func, state.session, how=state.decoration))
         yield ir.Assign(ir.Global(code.co_name, callee, loc), statement.target, loc)
         return
-    holder = ir.Var(scope, f"{statement.target.name}.maker", loc)
-    yield ir.Assign(ir.Global(code.co_name, maker, loc), holder, loc)
-    yield ir.Assign(ir.Expr.call(holder, tuple(fields), (), loc), statement.target, loc)
-
-
-def _items(func_ir: Any, operand: Any) -> tuple[Any, ...]:
-    """The variables of a tuple, or the items of a constant one."""
-    if operand is None or isinstance(operand, tuple):
-        return operand or ()
-    made = get_definition(func_ir, operand)
-    return tuple(made.value) if isinstance(made, ir.Const) else tuple(made.items)
+    holder = assigned(
+        scope, f"{statement.target.name}.maker", ir.Global(code.co_name, StandIn(MakerType(maker)), loc), loc
+    )
+    yield holder
+    yield ir.Assign(ir.Expr.call(holder.target, tuple(fields), (), loc), statement.target, loc)
 
 
 def _is_fixed(value: object) -> bool:
@@ -391,7 +317,7 @@ def _is_fixed(value: object) -> bool:
     if isinstance(value, tuple):
         return all(map(_is_fixed, value))
     simple = isinstance(value, int | str | np.integer) or value is None
-    return simple or callable(value) or isinstance(value, Callee | python_types.ModuleType)
+    return simple or callable(function_of(value)) or isinstance(value, python_types.ModuleType)
 
 
 def _key(held: object) -> object:
@@ -442,7 +368,7 @@ def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
     """
     makers = {
         where: made
-        for where, each in _statements(func_ir)
+        for where, each in statements(func_ir)
         if isinstance(each, ir.Assign)
         and isinstance(made := typemap.get(each.target.name), ClosureType)
         and isinstance(each.value, ir.Expr)
@@ -452,16 +378,14 @@ def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
     for where, made in makers.items():
         maker = made.maker
         uses = [
-            place
-            for place, each in _statements(func_ir)
-            if any(_holds(typemap[var.name], maker) for var in _used(each))
+            place for place, each in statements(func_ir) if any(_holds(typemap[var.name], maker) for var in _used(each))
         ]
         code = func_ir.func_id.func.__code__
         for name in sorted(maker.variables):
-            known = len(_assignments(func_ir, [name]))
+            known = len(assignments(func_ir, [name]))
             if name in code.co_cellvars and uses and dropped_after(code, maker.func.__code__, name, known):
                 raise _assigned_later(name, maker.func.__name__, maker.loc)
-            if is_reached(func_ir.blocks, where, _assignments(func_ir, [name]), uses):
+            if is_reached(func_ir.blocks, where, assignments(func_ir, [name]), uses):
                 raise _assigned_later(name, maker.func.__name__, maker.loc)
 
 
@@ -481,8 +405,3 @@ def _holds(type_: Type, maker: Maker) -> bool:
     if isinstance(type_, ClosureType) and type_.maker is maker:
         return True
     return isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))
-
-
-def is_closure(type: Type) -> bool:
-    """Whether values of this type are inner functions with what they capture."""
-    return isinstance(type, ClosureType)

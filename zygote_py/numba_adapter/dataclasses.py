@@ -3,8 +3,9 @@
     Dense(W, b)                 DataclassType: fields W and b, represented like the tuple (W, b)
     model.forward(x)            the method, compiled; or, while a function is being typed for us, a `Callee`
 
-Importing this module makes all of `numba.njit` know them. Dataclasses that are not frozen stay unknown. Of a class's
-members there are fields, methods (`__call__` too), properties and static methods.
+The module is imported when the first object of one is met (see `dispatch`), and makes all of `numba.njit` know them.
+Dataclasses that are not frozen stay unknown. Of a class's members there are fields, methods (`__call__` too),
+properties and static methods. Of a `jitclass` there are the fields, the methods and the getters of properties.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import numba
 from numba import types
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
 from zygote_py import structures
 from zygote_py.capture import member_of_class
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.callables import CallableType, CompiledCallableType, StandIn, bound_arguments
 from zygote_py.numba_adapter.callees import Session, callee_type, current_session
 from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.internals import (
@@ -36,6 +37,7 @@ from zygote_py.numba_adapter.internals import (
     models,
     signature,
 )
+from zygote_py.numba_adapter.type_facts import known_type, runtime_type
 
 
 class DataclassType(types.NamedTuple):
@@ -54,7 +56,7 @@ class DataclassType(types.NamedTuple):
         return DataclassType(field_types, self.instance_class)
 
 
-class ConstructorType(types.Callable, types.Opaque):
+class ConstructorType(CompiledCallableType, types.Opaque):
     """The type of a dataclass itself, or of a NamedTuple class with defaults: what is called to make an object."""
 
     def __init__(self, cls: type) -> None:
@@ -69,23 +71,12 @@ class ConstructorType(types.Callable, types.Opaque):
         if reason:
             raise errors.TypingError(f"`{cls.__name__}` cannot be made in a compiled function because of {reason}")
         pysig = inspect.signature(cls) if is_tuple else structures.constructor_signature(cls)
-        try:
-            bound = pysig.bind(*args, **dict(kws)).arguments
-        except TypeError as error:
-            raise errors.TypingError(f"wrong arguments for `{cls.__name__}`: {error}") from None
+        bound = bound_arguments(pysig, cls.__name__, args, kws)
         parameters = [each.replace(kind=each.POSITIONAL_OR_KEYWORD) for each in pysig.parameters.values()]
         given = tuple(bound.get(each.name, types.Omitted(each.default)) for each in parameters)
-        held = tuple(numba.typeof(t.value) if isinstance(t, types.Omitted) else types.unliteral(t) for t in given)
+        held = tuple(map(runtime_type, given))
         made = types.BaseTuple.from_types(held, cls) if is_tuple else DataclassType(held, cls)
         return signature(made, *given).replace(pysig=inspect.Signature(parameters))
-
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return ConstructorType
 
 
 class BareConstructorType(ConstructorType):
@@ -104,7 +95,7 @@ class BareConstructorType(ConstructorType):
         return signature(made, *args).replace(pysig=inspect.Signature(parameters))
 
 
-class MethodType(types.Callable):
+class MethodType(CallableType):
     """A method of a dataclass that was looked up: its value is the object, its type says what is called."""
 
     def __init__(self, this: DataclassType, function: Any) -> None:
@@ -115,10 +106,6 @@ class MethodType(types.Callable):
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
         return self.function.get_call_type(context, (self.this, *args), kws).as_method()
-
-    def get_call_signatures(self) -> tuple[Any, bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
 
     def get_impl_key(self, sig: object) -> object:
         """Numba asks for what to compile."""
@@ -189,16 +176,9 @@ def _dispatcher(function: Any) -> Any:
 # ------------------------------------------------------------------------------------------------ types of values
 
 
-_typeof_others = typeof_impl.dispatch(object)
-_typeof_classes = typeof_impl.dispatch(type)
-
-
-@typeof_impl.register(object)
-def _typeof_object(value: Any, context: object) -> Type | None:
+def typeof_structure(value: Any, context: object) -> Type | None:
+    """Return the type of an object of a class of structures; None if Numba knows no type for a field."""
     cls = type(value)
-    if not structures.is_structure(cls):
-        found: Type | None = _typeof_others(value, context)
-        return found
     held = [_typeof_field(getattr(value, name), context) for name in structures.field_names(cls)]
     return None if None in held else DataclassType(tuple(held), cls)
 
@@ -206,53 +186,21 @@ def _typeof_object(value: Any, context: object) -> Type | None:
 def _typeof_field(value: Any, context: object) -> Any:
     if inspect.isfunction(value):
         return types.Dispatcher(_dispatcher(value))
-    return typeof_impl(value, context) or (known_function(value) if callable(value) else None)
+    return typeof_impl(value, context) or (known_type(value) if callable(value) else None)
 
 
-def known_function(value: object) -> Type | None:
-    """The type of a function that Numba knows, of NumPy or of `math`."""
-    cpu_target.typing_context.refresh()
-    try:
-        found: Type | None = cpu_target.typing_context.resolve_value_type(value)
-    except Exception:  # Numba raises errors of several kinds for what it does not know
-        return None
-    return found
-
-
-@typeof_impl.register(type)
-def _typeof_class(value: Any, context: object) -> Type | None:
-    if structures.is_structure(value):
-        return ConstructorType(value)
-    found: Type | None = _typeof_classes(value, context)
-    return found
-
-
-class Constructor:
-    """What stands in a function that is being typed for a NamedTuple class with defaults."""
-
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-
-
-def stand_in(value: Any) -> Constructor | None:
-    """What to put in the place of a class that Numba has not the whole meaning of."""
+def stand_in(value: Any) -> StandIn | None:
+    """What to put in the place of a class that Numba has not the whole meaning of: a NamedTuple class with defaults."""
     defaults = isinstance(value, type) and issubclass(value, tuple) and getattr(value, "_field_defaults", None)
-    return Constructor(value) if defaults else None
-
-
-class BareConstructor(Constructor):
-    """What stands in a function that is being typed for what makes an object of a dataclass from its fields."""
+    return StandIn(ConstructorType(value)) if defaults else None
 
 
 @functools.cache
 def constructor_of(cls: type) -> Any:
     """What makes an object of a class of structures in functions that are compiled, whatever its constructor does."""
-    return BareConstructor(cls) if structures.is_structure(cls) and not structures.only_assigns(cls) else cls
-
-
-@typeof_impl.register(Constructor)
-def _typeof_constructor(value: Constructor, context: object) -> Type:
-    return (BareConstructorType if isinstance(value, BareConstructor) else ConstructorType)(value.cls)
+    if structures.is_structure(cls) and not structures.only_assigns(cls):
+        return StandIn(BareConstructorType(cls))
+    return cls
 
 
 @infer_getattr
@@ -277,11 +225,38 @@ class _Attributes(AttributeTemplate):
         return method_type(this, name, session)
 
 
+# ---------------------------------------------------------------------------------------------- objects of a jitclass
+
+
+def is_object(type: Type) -> bool:
+    """Whether values of this type are objects of a jitclass."""
+    return isinstance(type, types.ClassInstanceType)
+
+
+def fields_of_object(type: Any) -> Mapping[str, Type]:
+    """The types of the fields of an object, by name."""
+    found: Mapping[str, Type] = type.class_type.struct
+    return found
+
+
+def made_by(type: Type) -> Type | None:
+    """The type of the objects that a call of a value of this type makes; None if it is no jitclass."""
+    return type.instance_type if isinstance(type, types.ClassType) else None
+
+
+def object_member(type: Any, name: str, session: Session, accessor: bool = False) -> Type | None:
+    """The type of the function behind a method of an object, or of an accessor behind a property."""
+    if not is_object(type):
+        return None
+    cls = type.class_type
+    found = cls.jit_props.get(name, {}).get("get") if accessor else cls.jit_methods.get(name)
+    return None if found is None else callee_type(found.py_func, session)
+
+
 # --------------------------------------------------------------------------------------------------- compiled code
 
 
 register_model(DataclassType)(models.TupleModel)
-register_model(ConstructorType)(models.OpaqueModel)
 
 
 @register_model(MethodType)
@@ -316,6 +291,7 @@ def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @lower_builtin(ConstructorType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
+@lower_builtin(BareConstructorType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
 def _lower_constructor(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     made = sig.return_type
     fields = [
@@ -334,11 +310,6 @@ def _lower_constant(context: Any, builder: Any, typ: Any, value: Any) -> Any:
         for name, held in zip(typ.fields, typ.types, strict=True)
     ]
     return impl_ret_borrowed(context, builder, typ, cgutils.pack_struct(builder, fields))
-
-
-@lower_constant(ConstructorType)  # type: ignore[untyped-decorator]
-def _lower_class(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
 
 
 @type_callable(structures.new)
@@ -419,3 +390,6 @@ def _fixed_object(value: Any, c: Any) -> Any:
     found = c.builder.bitcast(address, c.pyapi.pyobj)
     c.pyapi.incref(found)
     return found
+
+
+cpu_target.target_context.refresh()  # Numba may have asked for the type while it compiles something

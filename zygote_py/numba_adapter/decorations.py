@@ -10,7 +10,7 @@ it: the signature whose conversions are the cheapest, the first of equals; argum
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.internals import CPUDispatcher, cpu_target, errors, make_concrete_template
+from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, cpu_target, errors, make_concrete_template
 from zygote_py.numba_adapter.internals import dispatcher as numba_dispatcher
 
 # The options that steer what the code computes; the others are about how it is compiled.
@@ -60,6 +60,11 @@ def options_within(options: Mapping[str, object], how: Decoration) -> dict[str, 
     """The options of a function in what is compiled with others: those of how it is computed are its own."""
     own = {name: set(each) if isinstance(each, frozenset) else each for name, each in how.options}
     return {name: own.get(name, _OFF[name]) if name in _OFF else option for name, option in options.items()} | own
+
+
+def py_func_of(value: Any) -> Callable[..., object]:
+    """The Python function behind a dispatcher; a plain function is its own."""
+    return value.py_func if isinstance(value, Dispatcher) else value  # type: ignore[no-any-return]
 
 
 def is_from_source(value: Any) -> bool:

@@ -13,27 +13,33 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
+from types import FunctionType
 from typing import Any, Protocol
 
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import define
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.text.identifiers import identifier
-from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature
-from zygote_py.numba_adapter.closures import SELF, ClosureType
+from zygote_py.ir.types import components_of, with_components
+from zygote_py.numba_adapter.callables import StandIn, TransformType
+from zygote_py.numba_adapter.callees import CalleeType, Session, callee_type
+from zygote_py.numba_adapter.closures import ClosureType, Maker
 from zygote_py.numba_adapter.decorations import is_from_source
-from zygote_py.numba_adapter.dispatch import is_made, made_for
+from zygote_py.numba_adapter.dispatch import is_made, made_for, typeof
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
-from zygote_py.numba_adapter.given import GivenType
-from zygote_py.numba_adapter.internals import ir, models, signature
+from zygote_py.numba_adapter.functions import FunctionValueType, with_functions
+from zygote_py.numba_adapter.given import GivenType, given_callee
+from zygote_py.numba_adapter.internals import ir
+from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
-from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.numba_ir import rewrite
+from zygote_py.numba_adapter.sources import has_source
+from zygote_py.numba_adapter.type_facts import known_type
 
 
 class Form(Protocol):
@@ -117,56 +123,6 @@ class DerivedCall:
         return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
 
 
-class Deriver(Same):
-    """What stands in a function that is being typed for `gradient` and the like."""
-
-    def __init__(self, name: str, form: Form, session: Session, loc: Loc) -> None:
-        self.name = name
-        self.form = form
-        self.session = session
-        self.loc = loc
-
-
-class DeriverType(Same, types.Callable, types.Opaque):
-    """The type of a `Deriver`."""
-
-    def __init__(self, deriver: Deriver) -> None:
-        self.deriver = deriver
-        super().__init__(f"{deriver.form!r} in {deriver.session.number}")
-
-    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        (function,) = args
-        return signature(derived_type(self.deriver.form, function, self.deriver.session, self.deriver.loc), function)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError("a derivative is to be compiled before it is lowered")
-
-
-class DerivedCallee(Same):
-    """What stands in a function that is being typed for a derivative that was made before."""
-
-    def __init__(self, type_: DerivedType) -> None:
-        self.type = type_
-
-
-class _Plain(Same):
-    """What makes closures that capture nothing."""
-
-    def __init__(self, func: Any, session: Session) -> None:
-        self.func = func
-        self.session = session
-        self.fields: tuple[str, ...] = ()
-        self.variables: frozenset[str] = frozenset()
-        self.loc = definition_of(func.__code__)
-        self.how = None
-
-
 class DerivedType(ClosureType):
     """The type of what is made of a function of type `inner`: it holds what that holds."""
 
@@ -178,7 +134,7 @@ class DerivedType(ClosureType):
         if isinstance(inner, ClosureType):
             super().__init__(inner.maker, inner.types)
         else:
-            super().__init__(_Plain(self.func, session), ())  # type: ignore[arg-type]
+            super().__init__(Maker(self.func, (), "", (), session, definition_of(self.func.__code__)), ())
         self.name = f"{form!r} of {inner.name}"
 
     def __bool__(self) -> bool:
@@ -193,8 +149,8 @@ class DerivedType(ClosureType):
         """What is made for these argument types, its own behind them."""
         session = self.session
         key = self.form, self.inner, argument_types[:-1]
-        made: dict[object, st.TypedFunction] = session.derived
-        if key not in made:
+
+        def make() -> st.TypedFunction:
             if key in session.deriving or session.is_active(self.func):
                 raise refuse(
                     f"`{self.func.__name__}` takes a derivative of itself",
@@ -204,42 +160,21 @@ class DerivedType(ClosureType):
                 )
             session.deriving.add(key)
             try:
-                made[key] = self.form.typed(DerivedCall(self, argument_types[:-1]))
+                return self.form.typed(DerivedCall(self, argument_types[:-1]))
             finally:
                 session.deriving.remove(key)
-        return made[key]
 
-    def signature(self) -> inspect.Signature:
-        """The parameters, and that for the closure."""
-        pysig = self.own_signature()
-        self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
-        return pysig.replace(parameters=[*pysig.parameters.values(), self_])
+        made: st.TypedFunction = session.once(key, make)
+        return made
 
     def own_signature(self) -> inspect.Signature:
         """The parameters without that for the closure."""
         inner = self.inner.own_signature() if isinstance(self.inner, DerivedType) else inspect.signature(self.func)
         return self.form.signature(inner)
 
-    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        defaults = dict(zip(self.fields, self.types, strict=True))
-        pysig, folded = fold_signature(self.own_signature(), self.func, args, kws, defaults)
-        found = self.typed((*folded, self)).return_type
-        return signature(found, *folded).replace(pysig=pysig)
-
-
-register_model(DeriverType)(models.OpaqueModel)
-register_model(DerivedType)(models.TupleModel)
-
-
-@typeof_impl.register(Deriver)
-def _typeof_deriver(value: Deriver, context: object) -> Type:
-    return DeriverType(value)
-
-
-@typeof_impl.register(DerivedCallee)
-def _typeof_derived(value: DerivedCallee, context: object) -> Type:
-    return value.type
+    def result_type(self, argument_types: tuple[Type, ...]) -> Type:
+        """Return the type of what a call gives."""
+        return self.typed((*argument_types, self)).return_type
 
 
 def _name(inner: Any) -> str:
@@ -260,10 +195,8 @@ def _with_signature(func: Any, pysig: inspect.Signature) -> Any:
 def _func_of(inner: Any) -> Any:
     """The Python function in a function of this type."""
     match inner:
-        case DerivedType() | CalleeType():
+        case CalleeType() | ClosureType():
             return inner.func
-        case ClosureType():
-            return inner.maker.func
         case GivenType():
             return getattr(inner.given.target, "py_func", inner.given.target)
         case _:
@@ -297,29 +230,41 @@ def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> 
     """The type of what a form makes of a Python function, or of a derivative that was made before."""
     if is_made(primal):
         return derived_type(form, type_of_made(primal, session, loc), session, loc)
-    from zygote_py.numba_adapter.dispatch import typeof
-    from zygote_py.numba_adapter.functions import as_callees, with_functions
-
     (wrapped,) = with_functions((primal,))
     return derived_type(form, as_callees(typeof(wrapped), session), session, loc)
 
 
-def derived_callee(value: Any, session: Session, loc: Loc | None) -> DerivedCallee | None:
+def as_callees(type_: Any, session: Session) -> Any:
+    """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
+    if isinstance(type_, types.BaseTuple):
+        parts = components_of(type_)
+        made = tuple(as_callees(part, session) for part in parts)
+        return type_ if made == parts else with_components(type_, made)
+    if not isinstance(type_, FunctionValueType | types.Dispatcher):
+        return type_
+    func = type_.typing_key if isinstance(type_, FunctionValueType) else type_.dispatcher
+    if (callee := given_callee(func, session)) is not None:
+        return callee.type
+    if (owner := made_for(func)) is not None and hasattr(owner, "form"):
+        return type_of_made(owner, session, None)
+    if isinstance(func, FunctionType) or has_source(func):
+        return callee_type(func, session)
+    return type_ if isinstance(type_, types.Dispatcher) else known_type(func) or numba_typeof(func)
+
+
+def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | None:
     """What to put in the place of a derivative that is captured; None for anything else."""
-    return DerivedCallee(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
+    return StandIn(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
 
 
 def take_derivers(state: Any) -> None:
     """Put in derivers where a function of ours is called that makes something of a function."""
-    func_ir = state.func_ir
-    for block in func_ir.blocks.values():
-        body: list[Any] = []
-        for statement in block.body:
-            found = embedded_call(func_ir, statement.value) if isinstance(statement, ir.Assign) else None
-            if found is not None:
-                body += _with_deriver(state, block.scope, statement, found)
-            body.append(statement)
-        block.body = body
+
+    def derived(block: Any, statement: Any) -> Sequence[Any] | None:
+        found = embedded_call(state.func_ir, statement.value) if isinstance(statement, ir.Assign) else None
+        return None if found is None else [*_with_deriver(state, block.scope, statement, found), statement]
+
+    rewrite(state.func_ir, derived)
 
 
 def _with_deriver(state: Any, scope: Any, statement: Any, found: Embedded) -> Sequence[Any]:
@@ -333,14 +278,12 @@ def _with_deriver(state: Any, scope: Any, statement: Any, found: Embedded) -> Se
         )
     args, vararg, words, options = call.taken(found)
     loc = statement.loc
-    deriver = call.new(ir.Global(found.name, Deriver(found.name, found.form(options), state.session, call.loc), loc))
+    form = found.form(options)
+    apply = partial(derived_type, form, session=state.session, loc=call.loc)
+    transform = StandIn(TransformType(repr(form), state.session.number, apply))
+    deriver = call.new(ir.Global(found.name, transform, loc))
     made = ir.Expr.call(deriver, (args[0],), (), loc)
     if found.applied:
         made = ir.Expr.call(call.new(made), args[1:], tuple(words.items()), loc, vararg)
     call.define(statement, made)
     return call.body
-
-
-def is_deriver(type: Type) -> bool:
-    """Whether this is the type of what makes a derivative of a function."""
-    return isinstance(type, DeriverType)

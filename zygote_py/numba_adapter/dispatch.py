@@ -20,12 +20,10 @@ import numpy as np
 from numba import types
 from numba.extending import typeof_impl
 
+from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
-from zygote_py.given import calling
 from zygote_py.ir.core import Type
-from zygote_py.numba_adapter import late  # noqa: F401 (makes dataclasses known)
 from zygote_py.numba_adapter.decorations import is_from_source, is_plainly_decorated, locals_of, signatures_of
-from zygote_py.numba_adapter.entries import hide_warnings_of_emitted
 from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, cpu_target, errors, global_compiler_lock
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.stored import Code, Stored
@@ -159,6 +157,29 @@ def typeof(value: object) -> Type:
         raise refuse(f"{what} is not supported", None, hint) from None
 
 
+_typeof_others = typeof_impl.dispatch(object)
+_typeof_classes = typeof_impl.dispatch(type)
+
+
+@typeof_impl.register(object)
+def _typeof_object(value: Any, context: object) -> Any:
+    """Return the type of any object. Nothing of what structures need is imported before the first is met."""
+    if not structures.is_structure(type(value)):
+        return _typeof_others(value, context)
+    from zygote_py.numba_adapter import dataclasses
+
+    return dataclasses.typeof_structure(value, context)
+
+
+@typeof_impl.register(type)
+def _typeof_class(value: Any, context: object) -> Any:
+    if not structures.is_structure(value):
+        return _typeof_classes(value, context)
+    from zygote_py.numba_adapter import dataclasses
+
+    return dataclasses.ConstructorType(value)
+
+
 _PLAIN = frozenset({float, int, bool, str, complex, type(None), np.ndarray})
 
 
@@ -219,30 +240,6 @@ def is_plain_dispatcher(value: Any) -> bool:
     return type(value) is CPUDispatcher and is_from_source(value)
 
 
-def py_func_of(value: Any) -> Callable[..., object]:
-    """The Python function behind a dispatcher; a plain function is its own."""
-    return value.py_func if isinstance(value, Dispatcher) else value  # type: ignore[no-any-return]
-
-
-def called_function(value: Any) -> Any:
-    """What to call for the source of a function: the Python function, or what takes arguments in a way of its own."""
-    from zygote_py.numba_adapter.sources import has_source, takes_as_given
-
-    return value if has_source(value) and not takes_as_given(value) else py_func_of(value)
-
-
-def differentiated_function(value: Any) -> Callable[..., object]:
-    """The Python function to differentiate for a callable: its source, or a function that calls it."""
-    from zygote_py.numba_adapter.sources import has_source, python_source
-
-    called = called_function(value)
-    if called is not value or not has_source(value):
-        return called  # type: ignore[no-any-return]
-    made: Any = calling(value, python_source(value))
-    made.called_directly = value
-    return made  # type: ignore[no-any-return]
-
-
 def arguments_of_decorator(value: Any) -> dict[str, object]:
     """What `numba.njit` was given besides the function, for a decorated one."""
     found = options_of(value)
@@ -293,6 +290,54 @@ def refresh() -> None:
     context: Any = cpu_target
     context.typing_context.refresh()
     context.target_context.refresh()
+
+
+# ------------------------------------------------------------------------------------- modules with one entry
+
+
+def entry_of(loaded: Any) -> Callable[..., object]:
+    """The Python function of what a module of emitted functions has for its last one.
+
+    The other functions of the module are compiled without a way in from Python, as only compiled code calls them. That
+    way in, which Numba makes of every function, takes arguments out of Python's objects and makes such of what comes
+    back. For a function of some arrays that takes longer to compile than the function itself.
+    """
+    hide_warnings_of_emitted()
+    if not isinstance(loaded, Dispatcher):  # Numba is disabled
+        return loaded  # type: ignore[no-any-return]
+    entry: Callable[..., object] = loaded.py_func
+    module = entry.__globals__
+    for name, each in tuple(module.items()):
+        if type(each) is CPUDispatcher and each is not loaded and each.py_func.__globals__ is module:
+            module[name] = _CalledFromCode(each.py_func, each.locals, each.targetoptions | _NO_WRAPPERS)
+    return entry
+
+
+def hide_warnings_of_emitted() -> None:
+    """Hide Numba's remarks on the performance of emitted functions: the user has no such file, and cannot change it.
+
+    Said anew before each compilation, as who catches warnings may have forgotten it.
+    """
+    kind = errors.NumbaPerformanceWarning
+    warnings.filterwarnings("ignore", "(?s).*<zygote_py ", kind)  # which say where in their text
+    warnings.filterwarnings("ignore", "", kind, "<zygote_py ")
+
+
+_NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class _CalledFromCode(CPUDispatcher):
+    """A function that runs in the interpreter if Python calls it: what is compiled has no entry for that."""
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep what was compiled for compiled code alone."""
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: Any, **keywords: Any) -> Any:
+        return self.py_func
+
+
+# ---------------------------------------------------------------------------------------------------- code as text
 
 
 def _function_text(text: str, name: str, start: str, end: str) -> str:

@@ -24,7 +24,7 @@ from zygote_py.base.python_text import define
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import Decoration, misfit_text, semantic
 from zygote_py.numba_adapter.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
-from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
+from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source
 
 _ERRORS = ("error_model", "numpy")  # of every kernel, whatever its options are
 
@@ -42,7 +42,7 @@ def find_in_ufunc(ufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
     def make() -> Any:
         return _loop(ufunc, kernel, ranks, rank, layout == "F", None if outputs else result)
 
-    return Found(remembered(session, (ufunc, kernel, ranks, layout), make), given)
+    return Found(session.once((ufunc, kernel, ranks, layout), make), given)
 
 
 def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
@@ -68,7 +68,7 @@ def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
     def make() -> Any:
         return _core_loop(gufunc, kernel, ranks, cores, len(inputs))
 
-    return Found(remembered(session, (gufunc, kernel, ranks), make), given)
+    return Found(session.once((gufunc, kernel, ranks), make), given)
 
 
 def _kernel(ufunc: Any, elements: tuple[Type, ...], given: tuple[Type, ...]) -> Found:

@@ -21,24 +21,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba import types
-from numba.extending import register_model, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
+from zygote_py.numba_adapter import lifting
+from zygote_py.numba_adapter.callables import CompiledCallableType, StandIn
 from zygote_py.numba_adapter.dispatch import is_dispatcher, is_made, made_for
 from zygote_py.numba_adapter.internals import (
     Rewrite,
-    get_definition,
-    guard,
     ir,
     lower_builtin,
-    lower_constant,
-    models,
     register_rewrite,
     signature,
 )
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
-from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.numba_ir import definition, fresh, held_by, is_constant, loc_of, originals
 
 Make = Callable[[Any, Mapping[str, Any]], Any]
 
@@ -84,18 +81,6 @@ def embedded(value: object) -> Embedded | None:
     return None if found is None else found[1]
 
 
-def held_by(func_ir: Any, var: Any) -> tuple[Any, ...]:
-    """What a variable of the IR holds, in a tuple, if it is known before types are: a global, a member of a module."""
-    match guard(get_definition, func_ir, var):
-        case ir.Global() | ir.FreeVar() | ir.Const() as found:
-            return (found.value,)
-        case ir.Expr(op="getattr") as read:
-            for module in held_by(func_ir, read.value):
-                if isinstance(module, python_types.ModuleType) and hasattr(module, read.attr):
-                    return (getattr(module, read.attr),)
-    return ()
-
-
 def embedded_call(func_ir: Any, value: object) -> Embedded | None:
     """What is said of the function that an expression of the IR calls."""
     if not isinstance(value, ir.Expr) or value.op != "call":
@@ -125,8 +110,6 @@ class _Calls(Rewrite):
 
     def apply(self) -> Any:
         """Change the block in place."""
-        from zygote_py.numba_adapter import lifting
-
         func_ir = self.func_ir
         body: list[Any] = []
         replaced: set[str] = set()
@@ -158,7 +141,7 @@ class _Calls(Rewrite):
         func_ir = self.func_ir
         known = held_by(func_ir, value.func)
         if not any(map(is_made, known)):
-            made = guard(get_definition, func_ir, value.func)
+            made = definition(func_ir, value.func)
             if not (embedded_call(func_ir, made) or _is_made(func_ir, made)):
                 return False
         return bool(_functions_among(func_ir, value.args or _leading(func_ir, value.vararg)))
@@ -168,13 +151,14 @@ def _is_made(func_ir: Any, value: Any) -> bool:
     """Whether an expression calls what stands in the place of a call already."""
     from zygote_py.numba_adapter.partials import Partial
 
-    called = isinstance(value, ir.Expr) and value.op == "call"
-    return called and any(isinstance(each, Chosen | Partial) for each in held_by(func_ir, value.func))
+    if not isinstance(value, ir.Expr) or value.op != "call":
+        return False
+    return any(isinstance(getattr(each, "type", each), ChosenType | Partial) for each in held_by(func_ir, value.func))
 
 
 def _leading(func_ir: Any, vararg: Any) -> list[Any]:
     """The arguments that are written one by one before the first star, as Numba has them: in a tuple, others added."""
-    made = None if vararg is None else guard(get_definition, func_ir, vararg)
+    made = None if vararg is None else definition(func_ir, vararg)
     match made:
         case ir.Expr(op="build_tuple"):
             return list(made.items)
@@ -186,13 +170,11 @@ def _leading(func_ir: Any, vararg: Any) -> list[Any]:
 
 def _functions_among(func_ir: Any, args: Any) -> list[int]:
     """The numbers of the arguments that are Python functions, or inner functions that capture variables."""
-    from zygote_py.numba_adapter import lifting
-
     return [
         number
         for number, arg in enumerate(args)
         if any(isinstance(held, python_types.FunctionType) for held in held_by(func_ir, arg))
-        or lifting.captures(func_ir, guard(get_definition, func_ir, arg))
+        or lifting.captures(func_ir, definition(func_ir, arg))
     ]
 
 
@@ -204,7 +186,7 @@ class Call:
         self.func = state.func_id.func
         self.scope = scope
         self.statement = statement
-        self.loc = Loc(statement.loc.filename, statement.loc.line)
+        self.loc = loc_of(statement.loc)
         self.body: list[Any] = []
         self.replaced: set[str] = set()  # variables that the call needed, and need not be any more
         self.held: tuple[Any, tuple[Any, ...]] | None = None  # what makes a derivative, and of which variables
@@ -245,10 +227,8 @@ class Call:
 
     def _spread(self, vararg: Any) -> tuple[list[Any], Any]:
         """The arguments that are written one by one before the first star, and a tuple of the others."""
-        from zygote_py.numba_adapter import lifting
-
-        made = guard(get_definition, self.func_ir, vararg)
-        self.replaced |= {vararg.name, *lifting.originals(self.func_ir, vararg.name)}
+        made = definition(self.func_ir, vararg)
+        self.replaced |= {vararg.name, *originals(self.func_ir, vararg.name)}
         match made:
             case ir.Expr(op="build_tuple"):
                 return _leading(self.func_ir, vararg), None
@@ -299,26 +279,24 @@ class Call:
         return options
 
     def _constant(self, var: Any) -> tuple[Any] | None:
-        made = guard(get_definition, self.func_ir, var)
-        match made:
-            case ir.Const() | ir.Global() | ir.FreeVar():
-                return (made.value,)
-            case ir.Expr(op="build_tuple" | "build_list"):
-                items = [self._constant(item) for item in made.items]
-                return None if None in items else (tuple(item[0] for item in items if item),)
-        return None
+        made = definition(self.func_ir, var)
+        if is_constant(made):
+            return (made.value,)
+        if not isinstance(made, ir.Expr) or made.op not in ("build_tuple", "build_list"):
+            return None
+        items = [self._constant(item) for item in made.items]
+        return None if None in items else (tuple(item[0] for item in items if item),)
 
     def _made(self, found: Embedded, function: Any, options: dict[str, Any]) -> Any:
         """What gives the function that is to be called, as the value of a variable."""
-        from zygote_py.numba_adapter import lifting
         from zygote_py.numba_adapter.partials import Partial
 
         loc = self.statement.loc
         for held in held_by(self.func_ir, function):
             return ir.Global(found.name, _made_of(found, held, options, self.loc), loc)
-        made = guard(get_definition, self.func_ir, function)
+        made = definition(self.func_ir, function)
         if not isinstance(made, ir.Expr) or made.op != "make_function":
-            names = (function.name, *lifting.originals(self.func_ir, function.name))
+            names = (function.name, *originals(self.func_ir, function.name))
             if any(len(self.func_ir._definitions.get(name, ())) > 1 for name in names):
                 raise refuse(
                     f"which function this is the `{found.name}` of is not known while compiling",
@@ -326,7 +304,7 @@ class Call:
                     f"call `{found.name}` in each branch",
                     found.name,
                 )
-            chosen = self.new(ir.Global(found.name, Chosen(found, options, self.loc), loc))
+            chosen = self.new(ir.Global(found.name, StandIn(ChosenType(found, options, self.loc)), loc))
             return ir.Expr.call(chosen, (function,), (), loc)
         lifted = lifting.lift(self.func_ir, made, self.func.__globals__, self.loc)
         lifting.check_dropped(self.func_ir, self.func.__code__, lifted)
@@ -344,11 +322,9 @@ class Call:
 
     def new(self, value: Any) -> Any:
         """A variable for a value, assigned before the call."""
-        loc = self.statement.loc
-        target = self.scope.redefine("$embedded", loc)
-        self.body.append(ir.Assign(value, target, loc))
-        self.func_ir._definitions[target.name] = [value]
-        return target
+        made = fresh(self.func_ir, self.scope, value, self.statement.loc)
+        self.body.append(made)
+        return made.target
 
     def define(self, statement: Any, value: Any) -> None:
         """Let a statement assign another value."""
@@ -375,35 +351,20 @@ def _made_of(found: Embedded, held: Any, options: Mapping[str, Any], loc: Loc) -
 # ------------------------------------------------------------------------------------- functions that are arguments
 
 
-class Chosen(Same):
-    """What is called with a function to give what is made of it: the function is known when types are."""
+class ChosenType(CompiledCallableType, types.Opaque):
+    """The type of a function of a function, which is known when types are."""
 
     def __init__(self, found: Embedded, options: Mapping[str, Any], loc: Loc) -> None:
         self.found = found
         self.options = options
         self.loc = loc
-
-
-class ChosenType(Same, types.Callable, types.Opaque):
-    """The type of a `Chosen`."""
-
-    def __init__(self, chosen: Chosen) -> None:
-        self.chosen = chosen
-        super().__init__(f"{chosen.found.name} at {id(chosen)}")
+        super().__init__(f"{found.name} with {dict(options)} at {id(found)} in {loc}")
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
-        """Numba asks for the signature of a call."""
-        found, loc = self.chosen.found, self.chosen.loc
-        made = numba_typeof(_made_of(found, _function_of(args[0], found, loc), self.chosen.options, loc))
+        """Return the signature of a call."""
+        function = _function_of(args[0], self.found, self.loc)
+        made = numba_typeof(_made_of(self.found, function, self.options, self.loc))
         return signature(made, *args)
-
-    def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return (), True
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
-        return ChosenType
 
 
 def _function_of(type_: Type, found: Embedded, loc: Loc) -> Any:
@@ -421,19 +382,6 @@ def _function_of(type_: Type, found: Embedded, loc: Loc) -> Any:
         "pass a function decorated with `numba.njit`, which is the same at each call",
         found.name,
     )
-
-
-@typeof_impl.register(Chosen)
-def _typeof_chosen(value: Chosen, context: object) -> Type:
-    return ChosenType(value)
-
-
-register_model(ChosenType)(models.OpaqueModel)
-
-
-@lower_constant(ChosenType)  # type: ignore[untyped-decorator]
-def _lower_chosen(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
 
 
 @lower_builtin(ChosenType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]

@@ -20,23 +20,18 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import NativeValue, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, typeof_impl, unbox
 
 from zygote_py import structures
 from zygote_py.base.python_text import captured
 from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Session, callee_type, constant_key
-from zygote_py.numba_adapter.dataclasses import DataclassType, known_function
+from zygote_py.numba_adapter.callables import CallableType
+from zygote_py.numba_adapter.callees import constant_key
 from zygote_py.numba_adapter.decorations import is_as_undecorated, is_from_source
-from zygote_py.numba_adapter.derived import type_of_made
-from zygote_py.numba_adapter.dispatch import made_for
-from zygote_py.numba_adapter.given import given_callee
-from zygote_py.numba_adapter.internals import Dispatcher, lower_constant, models
-from zygote_py.numba_adapter.internals import typeof as numba_typeof
-from zygote_py.numba_adapter.same import Same
-from zygote_py.numba_adapter.sources import WITH_SOURCE, has_source
+from zygote_py.numba_adapter.internals import Dispatcher
+from zygote_py.numba_adapter.sources import WITH_SOURCE
 
 _FUNCTIONS = (
     python_types.FunctionType,
@@ -62,7 +57,7 @@ class FunctionValue:
         return self.func(*args, **kwargs)
 
 
-class FunctionValueType(Same, types.Callable, types.Opaque):
+class FunctionValueType(CallableType, types.Opaque):
     """The type of a `FunctionValue`: each function has its own."""
 
     def __init__(self, func: Any) -> None:
@@ -71,14 +66,6 @@ class FunctionValueType(Same, types.Callable, types.Opaque):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: object) -> Any:
         """Numba asks for the signature of a call; we type such calls ourselves."""
-        return None
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile."""
         return None
 
 
@@ -230,46 +217,9 @@ def _typeof_function_value(value: FunctionValue, context: object) -> Type:
     return FunctionValueType(value.func)
 
 
-register_model(FunctionValueType)(models.OpaqueModel)
-
-
 @unbox(FunctionValueType)  # type: ignore[untyped-decorator]
 def _unbox(typ: Any, obj: Any, c: Any) -> Any:
     return NativeValue(c.context.get_dummy_value())
-
-
-@lower_constant(FunctionValueType)  # type: ignore[untyped-decorator]
-def _lower_constant(context: Any, builder: Any, typ: Any, value: Any) -> Any:
-    return context.get_dummy_value()
-
-
-def as_callees(type_: Any, session: Session) -> Any:
-    """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
-    if isinstance(type_, FunctionValueType):
-        func = type_.typing_key
-        callee = given_callee(func, session)
-        if callee is not None:
-            return numba_typeof(callee)
-        if isinstance(func, python_types.FunctionType) or has_source(func):
-            return callee_type(func, session)
-        return known_function(func) or numba_typeof(func)
-    if isinstance(type_, types.Dispatcher):
-        callee = given_callee(type_.dispatcher, session)
-        if callee is not None:
-            return numba_typeof(callee)
-        made = made_for(type_.dispatcher)
-        if made is not None and hasattr(made, "form"):
-            return type_of_made(made, session, None)
-        return callee_type(type_.dispatcher, session) if is_from_source(type_.dispatcher) else type_
-    if not isinstance(type_, types.BaseTuple):
-        return type_
-    parts = components_of(type_)
-    made = tuple(as_callees(part, session) for part in parts)
-    if made == parts:
-        return type_
-    if isinstance(type_, DataclassType):
-        return type_.with_components(made)
-    return types.BaseTuple.from_types(made, getattr(type_, "instance_class", tuple))
 
 
 def takes_functions(argument_types: tuple[Type, ...]) -> bool:

@@ -1,7 +1,7 @@
 """Calls of functions for which something is given (see `zygote_py.given`): they are typed as what they are, and stay.
 
     @adjoint(f)                             $1 = global(f: <function f>)
-    def rule(x): ...                        $2 = call $1(x)               # GivenCallee(f), typed as f
+    def rule(x): ...                        $2 = call $1(x)               # GivenType(f), typed as f
 
 The type of such a call is that of the function itself: by our own inference if it is a Python function that this can
 type, else by Numba's, which knows functions of NumPy, intrinsics, `cfunc`s, and what runs in object mode. What the
@@ -13,91 +13,55 @@ from __future__ import annotations
 import inspect
 import types as python_types
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numba
 from numba import types
-from numba.extending import overload, register_model, typeof_impl
+from numba.extending import overload, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.capture import parts_of_function
 from zygote_py.given import Given, Ignored, given_for, python_function
 from zygote_py.ir.core import Type
-from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.callees import Callee, Session, fold
+from zygote_py.numba_adapter.callables import HandleType, StandIn
+from zygote_py.numba_adapter.callees import Session, fold
 from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
-from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh
-from zygote_py.numba_adapter.internals import _Intrinsic, config, cpu_target, errors, ir, models, signature
-from zygote_py.numba_adapter.same import Same
+from zygote_py.numba_adapter.dispatch import decorated, is_dispatcher, jit_enabled, refresh
+from zygote_py.numba_adapter.internals import _Intrinsic, cpu_target, errors, ir, signature
+from zygote_py.numba_adapter.type_facts import known_type
 
 
-class GivenCallee(Callee):
-    """What stands in a function that is being typed for a callable for which something is given."""
+class GivenType(HandleType, types.Opaque):
+    """The type of a callable for which something is given."""
 
     def __init__(self, given: Given, func: Any, session: Session) -> None:
-        super().__init__(func, session)
         self.given = given
-
-
-class GivenType(Same, types.Callable, types.Opaque):
-    """The type of a `GivenCallee`."""
-
-    def __init__(self, callee: GivenCallee) -> None:
-        self.given = callee.given
-        self.func = callee.func
-        self.session = callee.session
-        super().__init__(f"function {callee.given.name} with {id(callee.given)} in {callee.session.number}")
+        self.func = func
+        self.session = session
+        super().__init__(f"function {given.name} with {id(given)} in {session.number}")
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        if self.given.kind in ("stop", "hook"):
-            pysig, folded = fold(self.func, args, kws, {})
-            return signature(folded[0], *folded).replace(pysig=pysig)
-        pysig = signature_of_given(self.given, len(args))
-        try:
-            bound = pysig.bind(*args, **dict(kws)).arguments
-        except TypeError as error:
-            raise errors.TypingError(
-                f"wrong arguments for `{self.given.name}`, as its rule has them: {error}"
-            ) from None
-        star = star_of(self.given)
-        taken = tuple(
-            types.BaseTuple.from_types([types.unliteral(each) for each in bound.get(name, ())])
-            if place == star
-            else types.unliteral(bound[name])
-            if name in bound
-            else types.Omitted(parameter.default)
-            for place, (name, parameter) in enumerate(pysig.parameters.items())
-        )
-        found, _ = result_of(self.given, taken, self.session)
-        return signature(found, *taken).replace(pysig=pysig)
-
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
-        """Numba asks for what is known beforehand, to explain a failure."""
-        return [], False
-
-    def get_impl_key(self, sig: object) -> object:
-        """Numba asks for what to compile; it does not come to that."""
-        raise InternalError(f"the call of `{self.given.name}` is to be compiled")
+        given = self.given
+        if given.kind in ("stop", "hook"):
+            pysig = inspect.signature(self.func)
+            taken = fold(pysig, self.func, args, kws)
+            result = taken[0]
+        else:
+            pysig = signature_of_given(given, len(args))
+            target = python_function(given.target)
+            taken = fold(pysig, target, args, kws, name=given.name, note=", as its rule has them")
+            result, _ = result_of(given, taken, self.session)
+        return signature(result, *taken).replace(pysig=pysig)
 
 
-register_model(GivenType)(models.OpaqueModel)
-
-
-@typeof_impl.register(GivenCallee)
-def _typeof_given(value: GivenCallee, context: object) -> Type:
-    return GivenType(value)
-
-
-def given_callee(value: Any, session: Session) -> GivenCallee | None:
+def given_callee(value: Any, session: Session) -> StandIn | None:
     """What to put in the place of a callable for which something is given; our own library knows of nothing given."""
     given = None if session.frozen else given_for(value)
     if given is not None and inspect.isfunction(target := python_function(given.target)):
         session.note(parts_of_function(target))
-    return None if given is None else GivenCallee(given, value, session)
+    return None if given is None else StandIn(GivenType(given, value, session))
 
 
 def take_given(state: Any) -> None:
@@ -108,7 +72,7 @@ def take_given(state: Any) -> None:
             if not isinstance(statement, ir.Assign):
                 continue
             match statement.value:
-                case ir.Global(value=Callee()):
+                case ir.Global(value=StandIn()):
                     continue
                 case ir.Global(value=held) | ir.FreeVar(value=held):
                     name = statement.value.name
@@ -185,16 +149,7 @@ def is_python(target: Any) -> bool:
     """Whether a callable is a Python function, decorated or not, of which Numba does not know something else."""
     if is_dispatcher(target):
         return inspect.isfunction(python_function(target))
-    return inspect.isfunction(target) and not is_known(target)
-
-
-def is_known(target: object) -> bool:
-    """Whether Numba has a type for a callable: somebody may have told it what a Python function means."""
-    try:
-        cpu_target.typing_context.resolve_value_type(target)
-    except Exception:  # Numba raises errors of several kinds for what it does not know
-        return False
-    return True
+    return inspect.isfunction(target) and known_type(target) is None
 
 
 def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[Type, tuple[Type, ...]]:
@@ -220,25 +175,14 @@ def taken_by(target: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], De
     return chosen(target, given) if is_from_source(target) else (given, None)
 
 
-@contextmanager
-def _jit_enabled() -> Iterator[None]:
-    settings: Any = config
-    disabled, settings.DISABLE_JIT = settings.DISABLE_JIT, 0
-    try:
-        yield
-    finally:
-        settings.DISABLE_JIT = disabled
-
-
 def compiled_by_numba(given: Given) -> Any:
     """The callable as compiled code can call it."""
     code = getattr(given.target, "__code__", None)
     if given not in _compiled or _compiled[given][0] is not code:
         target: Any = given.target
-        if inspect.isfunction(target) and not is_known(target):
-            decorate: Any = numba.njit
-            with _jit_enabled():
-                target = decorate(target)
+        if inspect.isfunction(target) and known_type(target) is None:
+            with jit_enabled():
+                target = decorated(target, {})
         _compiled[given] = code, target
     return _compiled[given][1]
 
@@ -250,7 +194,7 @@ _compiled: weakref.WeakKeyDictionary[Given, tuple[Any, Any]] = weakref.WeakKeyDi
 def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, ...]] | None:
     context: Any = cpu_target.typing_context
     args = tuple(each for each in spread(given, taken, components_of) if not isinstance(each, types.Omitted))
-    with _jit_enabled():
+    with jit_enabled():
         try:
             held = context.resolve_value_type(compiled_by_numba(given))
             found = held.signature if isinstance(held, types.FunctionType) else None

@@ -22,16 +22,13 @@ from zygote_py.ir.types import components_of, names_of
 from zygote_py.numba_adapter.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.callees import MADE, Session, at_work, constant_key
 from zygote_py.numba_adapter.captures import OURS, Captures, CapturesToArguments, check_modules
-from zygote_py.numba_adapter.choices import choice
 from zygote_py.numba_adapter.closures import ClosuresToObjects, check_captured, closure_of
 from zygote_py.numba_adapter.decorations import SEMANTIC_OPTIONS, Decoration, is_ambiguous, options_within
-from zygote_py.numba_adapter.derived import Form, type_of_form
+from zygote_py.numba_adapter.derived import Form, as_callees, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
-from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.inferred import typed_only
 from zygote_py.numba_adapter.internals import (
     DeadBranchPrune,
-    FunctionPass,
     InlineClosureLikes,
     IRProcessing,
     LiteralUnroll,
@@ -43,16 +40,14 @@ from zygote_py.numba_adapter.internals import (
     cpu_target,
     dead_branch_prune,
     errors,
-    get_definition,
     global_compiler_lock,
-    guard,
     ir,
-    register_pass,
 )
-from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
+from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop, UnrollTuples, line_to_unroll
 from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
+from zygote_py.numba_adapter.numba_ir import IRPass, definition, is_constant
+from zygote_py.numba_adapter.ruled import choice
 from zygote_py.numba_adapter.translation import Translation
-from zygote_py.numba_adapter.unrolling import UnrollTuples, line_to_unroll
 
 Options = Mapping[str, object]
 
@@ -235,18 +230,12 @@ class _TypeInference(compiler.CompilerBase):
             pipeline.run(self.state)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PruneTestsOfNone(FunctionPass):
+class _PruneTestsOfNone(IRPass):
     """Numba's pruning of branches once variables are in SSA form, but of tests for None only.
 
     Numba would also see that `r > tol` holds when `r = 1.0` stands before `while r > tol`, and drop the first test, so
     that the loop could not be told from one that tests only at its end.
     """
-
-    _name = "zygote_py_prune_tests_of_none"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
         """Change the IR of `state` in place."""
@@ -255,14 +244,14 @@ class _PruneTestsOfNone(FunctionPass):
         hidden = []
         for block in func_ir.blocks.values():
             if isinstance(block.terminator, ir.Branch):
-                test = guard(get_definition, func_ir, block.terminator.cond)
+                test = definition(func_ir, block.terminator.cond)
                 if (
                     isinstance(test, ir.Expr)
                     and test.op == "call"
                     and test.args
                     and not self._is_of_none(func_ir, test)
                 ):
-                    callee = guard(get_definition, func_ir, test.func)
+                    callee = definition(func_ir, test.func)
                     if isinstance(callee, ir.Global) and callee.value is bool:
                         hidden.append(callee)
         for callee in hidden:
@@ -289,7 +278,7 @@ class _PruneTestsOfNone(FunctionPass):
             case ir.Arg():
                 return args[made.index]
             case ir.Expr(op="getattr" | "static_getitem"):
-                whole = self._type_of(func_ir, args, guard(get_definition, func_ir, made.value))
+                whole = self._type_of(func_ir, args, definition(func_ir, made.value))
                 if not isinstance(whole, types.BaseTuple):
                     return None
                 name = made.attr if made.op == "getattr" else made.index
@@ -302,7 +291,7 @@ class _PruneTestsOfNone(FunctionPass):
 
     @staticmethod
     def _is_of_none(func_ir: Any, test: Any) -> bool:
-        tested = guard(get_definition, func_ir, test.args[0])
+        tested = definition(func_ir, test.args[0])
         sides = [tested.lhs, tested.rhs] if isinstance(tested, ir.Expr) and tested.op == "binop" else [test.args[0]]
-        made = [guard(get_definition, func_ir, side) for side in sides]
-        return any(isinstance(each, ir.Const | ir.Global | ir.FreeVar) and each.value is None for each in made)
+        made = [definition(func_ir, side) for side in sides]
+        return any(is_constant(each) and each.value is None for each in made)

@@ -1,4 +1,13 @@
-"""A pass in Numba's pipeline: loops over `map` and `filter` become loops over what these go through.
+"""Passes in Numba's pipeline that change loops.
+
+Loops over tuples whose components have several types become `literal_unroll`:
+
+    for layer in layers: ...        ->        for layer in literal_unroll(layers): ...
+
+Which loops these are only type inference knows, which fails on them; so they are given by the lines of those failures
+(`line_to_unroll`), and the function is read anew. It does not unroll `zip` and `enumerate` of such tuples.
+
+Loops over `map` and `filter` become loops over what these go through:
 
     for y in map(f, x): ...                  for v in x: y = f(v); ...
     for y in filter(f, x): ...       ->      for y in x: if not f(y): continue; ...
@@ -11,65 +20,54 @@ iterator is made: any other use is refused. `functools.reduce` becomes a functio
 from __future__ import annotations
 
 import functools
+import re
 import types as python_types
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
+from numba import literal_unroll
+
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir.core import Loc
 from zygote_py.library import iterating
-from zygote_py.numba_adapter.callees import Callee
-from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, get_definition, guard, ir, register_pass
+from zygote_py.numba_adapter.callables import StandIn
+from zygote_py.numba_adapter.callees import CalleeType
+from zygote_py.numba_adapter.internals import ir
+from zygote_py.numba_adapter.messages import place_of
+from zygote_py.numba_adapter.numba_ir import IRPass, assigned, definition, loc_of, rewrite
 
 _LAZY = (map, filter)
 _CONSUMERS = (sum, list, min, max, sorted)
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class ReduceToLoop(FunctionPass):
+class ReduceToLoop(IRPass):
     """Stands before Numba's own inlining of `reduce`, which knows few functions."""
 
-    _name = "zygote_py_reduce_to_loop"
+    def change(self, state: Any) -> bool:
+        """Call functions with loops."""
 
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
+        def reduced(block: Any, statement: Any) -> Iterable[Any] | None:
+            if _called(state.func_ir, statement) is not functools.reduce:
+                return None
+            call, loc = statement.value, statement.loc
+            function = iterating.REDUCES.get(len(call.args))
+            if function is None or call.kws or call.vararg is not None:
+                return None
+            callee = ir.Global("reduce", StandIn(CalleeType(function, state.session)), loc)
+            holder = assigned(block.scope, f"{statement.target.name}.reduce", callee, loc)
+            result = ir.Expr.call(holder.target, call.args, (), call.loc)
+            return holder, ir.Assign(result, statement.target, loc)
 
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
-        changed = False
-        for block in state.func_ir.blocks.values():
-            for place, statement in enumerate(block.body):
-                if _called(state.func_ir, statement) is functools.reduce:
-                    call = statement.value
-                    function = iterating.REDUCES.get(len(call.args))
-                    if function is not None and not call.kws and call.vararg is None:
-                        holder = ir.Var(block.scope, f"{statement.target.name}.reduce", statement.loc)
-                        made = ir.Global("reduce", Callee(function, state.session), statement.loc)
-                        block.body[place] = ir.Assign(
-                            ir.Expr.call(holder, call.args, (), call.loc), statement.target, statement.loc
-                        )
-                        block.body.insert(place, ir.Assign(made, holder, statement.loc))
-                        changed = True
-                        break
-        if changed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-            self.run_pass(state)
-        return changed
+        return rewrite(state.func_ir, reduced)
 
 
-@register_pass(mutates_CFG=True, analysis_only=False)
-class IteratorsToLoops(FunctionPass):
+class IteratorsToLoops(IRPass):
     """Stands behind Numba's inlining of closures."""
 
-    _name = "zygote_py_iterators_to_loops"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the IR of `state` in place."""
+    def change(self, state: Any) -> bool:
+        """Loop over what the iterators go through."""
         func_ir = state.func_ir
         if not any(_called(func_ir, each) in _LAZY for block in func_ir.blocks.values() for each in block.body):
             return False
@@ -77,7 +75,6 @@ class IteratorsToLoops(FunctionPass):
         for label in tuple(func_ir.blocks):
             work.rewrite_loop(label)
         work.rewrite_others()
-        func_ir._definitions = build_definitions(func_ir.blocks)
         return True
 
 
@@ -174,7 +171,7 @@ class _Work:
             self._refuse_filters(items, statement.loc)
         parts = [self._element(item, label) for item in items]
         if function is filter:
-            nothing = guard(get_definition, self._ir, call.args[0])
+            nothing = definition(self._ir, call.args[0])
             is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
             self._replace(statement, kept, call.args[0], items[0])
             return lambda element, made: self._filtered(kept, parts[0](element, made), is_none, made)
@@ -237,13 +234,13 @@ class _Work:
                 call = statement.value
                 known = iterating.MAPS.get(len(call.args))
                 if function is filter:
-                    nothing = guard(get_definition, self._ir, call.args[0])
+                    nothing = definition(self._ir, call.args[0])
                     is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
                     known = iterating.filter_true if is_none else iterating.filter_2
                 if known is None or call.kws or call.vararg is not None:
                     raise _refuse(function, statement.loc, "write a loop")
                 holder = self._fresh("as_list", statement.loc)
-                made = ir.Global(known.__name__, Callee(known, self._session), statement.loc)
+                made = ir.Global(known.__name__, StandIn(CalleeType(known, self._session)), statement.loc)
                 block.body.insert(block.body.index(statement), ir.Assign(made, holder, statement.loc))
                 statement.value = ir.Expr.call(holder, call.args, (), statement.loc)
 
@@ -285,7 +282,7 @@ class _Work:
         while True:
             if self._uses[var.name] != 1:
                 return False
-            made = guard(get_definition, self._ir, var)
+            made = definition(self._ir, var)
             if not isinstance(self._copied(var), ir.Var):
                 return made is not None
             var = self._copied(var)
@@ -318,7 +315,7 @@ def _called(func_ir: Any, statement: Any) -> object:
     """The object of Python that a statement calls, if it is known."""
     if not _is_expr(statement, "call"):
         return None
-    made = guard(get_definition, func_ir, statement.value.func)
+    made = definition(func_ir, statement.value.func)
     return made.value if isinstance(made, ir.Global | ir.FreeVar) and _is_hashable(made.value) else None
 
 
@@ -329,4 +326,38 @@ def _is_hashable(value: object) -> bool:
 def _refuse(function: Any, loc: Any, hint: str) -> Exception:
     name = function.__name__
     what = f"this use of `{name}` is not supported: its elements are for one loop, where it is made"
-    return refuse(what, Loc(loc.filename, loc.line), hint, name)
+    return refuse(what, loc_of(loc), hint, name)
+
+
+# ------------------------------------------------------------------------------------ tuples of several types
+
+
+_FAILURE = re.compile(r"Invalid use of getiter with parameters \(Tuple\(")
+
+
+def line_to_unroll(error: Exception, code: CodeType) -> int | None:
+    """The line of the loop over a tuple that type inference failed on; None if it failed for another reason."""
+    if not _FAILURE.search(str(error)):
+        return None
+    place = place_of(error, code)
+    return None if place is None else place.line
+
+
+class UnrollTuples(IRPass):
+    """Stands before Numba's own pass for `literal_unroll`; `state.unrolled` are the lines of the loops."""
+
+    def change(self, state: Any) -> bool:
+        """Let the loops go over the result of `literal_unroll`."""
+
+        def unrolled(block: Any, statement: Any) -> Iterable[Any] | None:
+            match statement:
+                case ir.Assign(value=ir.Expr(op="getiter") as expr) if statement.loc.line in state.unrolled:
+                    unroll = ir.Global("literal_unroll", literal_unroll, expr.loc)
+                    function = assigned(block.scope, f"{statement.target.name}.unroll", unroll, statement.loc)
+                    call = ir.Expr.call(function.target, (expr.value,), (), expr.loc)
+                    items = assigned(block.scope, f"{statement.target.name}.items", call, statement.loc)
+                    expr.value = items.target
+                    return function, items, statement
+            return None
+
+        return rewrite(state.func_ir, unrolled)

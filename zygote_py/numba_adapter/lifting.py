@@ -21,10 +21,20 @@ from typing import Any
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.numba_adapter.embedded import held_by
-from zygote_py.numba_adapter.internals import get_definition, guard, ir
-from zygote_py.numba_adapter.places import Place, is_reached
-from zygote_py.numba_adapter.stores import dropped_after
+from zygote_py.numba_adapter.internals import ir
+from zygote_py.numba_adapter.numba_ir import (
+    assignments,
+    captured,
+    copies,
+    defaults,
+    dropped_after,
+    fresh,
+    held_by,
+    is_constant,
+    is_reached,
+    rewrite,
+    statements,
+)
 
 
 @dataclass(frozen=True)
@@ -48,22 +58,21 @@ class _Parts:
     codes: dict[str, Any] = field(default_factory=dict)  # inner functions, in the order in which they are to be defined
     headers: dict[str, str] = field(default_factory=dict)  # their parameters
 
-    def take(self, name: str, made: Any, loc: Loc) -> None:
+    def take(self, called: str, made: Any, loc: Loc) -> None:
         """Take an inner function in under a name, and what it captures before it."""
-        code = made.code
-        for captured, var in zip(code.co_freevars, _items(self.func_ir, made.closure), strict=True):
-            match guard(get_definition, self.func_ir, var):
-                case ir.Const() | ir.Global() | ir.FreeVar() as found:
-                    self._enter(self.cells, captured, found.value, loc)
-                case ir.Expr(op="make_function") as inner:
-                    if captured not in self.codes:
-                        self.take(captured, inner, loc)
-                    elif self.codes[captured] is not inner.code:
-                        raise _two_of(captured, loc)
+        for name, var, found in captured(self.func_ir, made):
+            match found:
+                case ir.Const() | ir.Global() | ir.FreeVar():
+                    self._enter(self.cells, name, found.value, loc)
+                case ir.Expr(op="make_function"):
+                    if name not in self.codes:
+                        self.take(name, found, loc)
+                    elif self.codes[name] is not found.code:
+                        raise _two_of(name, loc)
                 case _:
-                    self._enter(self.variables, captured, var, loc)
-        self.codes[name] = code
-        self.headers[name] = _header(self.func_ir, made, loc)
+                    self._enter(self.variables, name, var, loc)
+        self.codes[called] = made.code
+        self.headers[called] = _header(self.func_ir, made, loc)
 
     def _enter(self, table: dict[str, Any], name: str, value: Any, loc: Loc) -> None:
         others = [each for each in (self.cells, self.variables, self.codes) if each is not table]
@@ -82,8 +91,7 @@ def captures(func_ir: Any, made: Any) -> bool:
     """Whether an expression makes an inner function that captures what is not constant."""
     if not isinstance(made, ir.Expr) or made.op != "make_function":
         return False
-    held = [guard(get_definition, func_ir, var) for var in _items(func_ir, made.closure)]
-    return not all(isinstance(each, ir.Const | ir.Global | ir.FreeVar) for each in held)
+    return not all(is_constant(found) for _, _, found in captured(func_ir, made))
 
 
 def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lifted:
@@ -146,31 +154,21 @@ def _header(func_ir: Any, made: Any, loc: Loc) -> str:
             loc,
             "give each parameter a place of its own",
         )
-    names = list(code.co_varnames[: code.co_argcount])
-    defaults = []
-    for item in _items(func_ir, made.defaults):
-        value = guard(get_definition, func_ir, item) if isinstance(item, ir.Var) else ir.Const(item, made.loc)
-        held = value.value if isinstance(value, ir.Const | ir.Global | ir.FreeVar) else value
+    written = list(code.co_varnames[: code.co_argcount])
+    given = defaults(func_ir, made)
+    for place, (name, _, value) in enumerate(given, len(written) - len(given)):
+        held = value.value if is_constant(value) else value
         if not isinstance(held, int | float | complex | str | None):
             raise refuse(
                 f"a default of the inner function `{code.co_name}` is not a constant number",
                 loc,
                 "capture the value, or make it a parameter",
             )
-        defaults.append(f'float("{held}")' if isinstance(held, float) else repr(held))
-    without = len(names) - len(defaults)
-    written = [*names[:without], *(f"{name}={text}" for name, text in zip(names[without:], defaults, strict=True))]
+        text = f'float("{held}")' if isinstance(held, float) else repr(held)
+        written[place] = f"{name}={text}"
     if code.co_flags & inspect.CO_VARARGS:
         written.append(f"*{_parameters(code)[-1]}")
     return ", ".join(written)
-
-
-def _items(func_ir: Any, operand: Any) -> tuple[Any, ...]:
-    """The variables of a tuple, or the items of a constant one."""
-    if operand is None or isinstance(operand, tuple):
-        return operand or ()
-    made = get_definition(func_ir, operand)
-    return tuple(made.value) if isinstance(made, ir.Const) else tuple(made.items)
 
 
 # -------------------------------------------------------------------------------------------- the function around
@@ -181,10 +179,10 @@ def check_assignments(func_ir: Any, asked: Any, variables: Sequence[Any], loc: L
 
     `asked` is the statement that makes the derivative. Raises DifferentiationError.
     """
-    names = _copies(func_ir, {asked.target.name})
+    names = copies(func_ir, {asked.target.name})
     only = _is_only(func_ir, names)
     start, uses, escapes = None, [], False
-    for place, statement in _statements(func_ir):
+    for place, statement in statements(func_ir):
         match statement:
             case _ if statement is asked:
                 start = place
@@ -197,9 +195,9 @@ def check_assignments(func_ir: Any, asked: Any, variables: Sequence[Any], loc: L
             case _:
                 escapes = escapes or any(var.name in names for var in statement.list_vars())
     assert start is not None
-    ends = [place for place, _ in _statements(func_ir)] if escapes else uses
+    ends = [place for place, _ in statements(func_ir)] if escapes else uses
     for name in {var.name for var in variables}:
-        if is_reached(func_ir.blocks, start, _assignments(func_ir, name), ends):
+        if is_reached(func_ir.blocks, start, assignments(func_ir, [name]), ends):
             raise refuse(
                 f"`{name.partition('.')[0]}` is assigned after the function that captures it was differentiated",
                 loc,
@@ -220,7 +218,7 @@ def check_dropped(func_ir: Any, outermost: Any, lifted: Lifted) -> None:
             if not owners:
                 continue
             owner = owners[-1]
-            known = len(_assignments(func_ir, var.name))
+            known = len(assignments(func_ir, [var.name]))
             if dropped_after(chain[owner], chain[owner + 1], name, known):
                 raise refuse(
                     f"`{name}` is assigned after the function that captures it was made",
@@ -241,23 +239,21 @@ def _chains(outer: Any, code: Any) -> Iterator[list[Any]]:
 
 def read_again(func_ir: Any, name: str, partial: Any, variables: Sequence[Any]) -> None:
     """Let each call of a derivative, the variable `name`, hold the captured variables as they are then."""
-    names = _copies(func_ir, {name})
+    names = copies(func_ir, {name})
     if not _is_only(func_ir, names):
         return
-    for block in func_ir.blocks.values():
-        body: list[Any] = []
-        for statement in block.body:
-            match statement:
-                case ir.Assign(value=ir.Expr(op="call") as call) if call.func.name in names:
-                    loc = statement.loc
-                    holder, derived = (block.scope.redefine("$embedded", loc) for _ in range(2))
-                    made = ir.Global("derivative", partial, loc), ir.Expr.call(holder, list(variables), (), loc)
-                    for target, value in zip((holder, derived), made, strict=True):
-                        body.append(ir.Assign(value, target, loc))
-                        func_ir._definitions[target.name] = [value]
-                    call.func = derived
-            body.append(statement)
-        block.body = body
+
+    def held_anew(block: Any, statement: Any) -> Sequence[Any] | None:
+        match statement:
+            case ir.Assign(value=ir.Expr(op="call") as call) if call.func.name in names:
+                loc = statement.loc
+                holder = fresh(func_ir, block.scope, ir.Global("derivative", partial, loc), loc)
+                derived = fresh(func_ir, block.scope, ir.Expr.call(holder.target, list(variables), (), loc), loc)
+                call.func = derived.target
+                return holder, derived, statement
+        return None
+
+    rewrite(func_ir, held_anew)
 
 
 def _is_only(func_ir: Any, names: Collection[str]) -> bool:
@@ -265,67 +261,33 @@ def _is_only(func_ir: Any, names: Collection[str]) -> bool:
     return all(len(func_ir._definitions[name]) == 1 for name in names)
 
 
-def originals(func_ir: Any, name: str) -> Iterator[str]:
-    """The variables that one is a copy of."""
-    while len(func_ir._definitions.get(name, ())) == 1:
-        (made,) = func_ir._definitions[name]
-        if not isinstance(made, ir.Var):
-            return
-        name = made.name
-        yield name
-
-
-def _copies(func_ir: Any, names: set[str]) -> set[str]:
-    """Variables and those that they are copied to."""
-    found = set(names)
-    while True:
-        new = {
-            each.target.name
-            for _, each in _statements(func_ir)
-            if isinstance(each, ir.Assign) and isinstance(each.value, ir.Var) and each.value.name in found
-        }
-        if new <= found:
-            return found
-        found |= new
-
-
-def _assignments(func_ir: Any, name: str) -> list[Place]:
-    """Where a variable is assigned; Numba gives those that are captured no new names."""
-    return [place for place, each in _statements(func_ir) if isinstance(each, ir.Assign) and each.target.name == name]
-
-
-def _statements(func_ir: Any) -> Iterator[tuple[Place, Any]]:
-    for label, block in func_ir.blocks.items():
-        for number, statement in enumerate(block.body):
-            yield Place(label, number), statement
-
-
 def drop_unused(func_ir: Any, replaced: Collection[str] = ()) -> None:
     """Drop functions that nothing uses any more, and `replaced` variables if nothing does.
 
     Numba would refuse those of Python, and inner ones that capture variables.
     """
-    made = {
+    functions = {
         each.target.name
-        for _, each in _statements(func_ir)
+        for _, each in statements(func_ir)
         if isinstance(each, ir.Assign)
         and (_is_function(each.value) or any(map(callable, held_by(func_ir, each.target))))
     }
-    made = _copies(func_ir, made | set(replaced))
-    while True:
-        read = {var.name for _, each in _statements(func_ir) for var in _read(each)}
-        changed = False
-        for block in func_ir.blocks.values():
-            kept = [
-                each
-                for each in block.body
-                if not _is_unused(func_ir, each, read, made)
-                and not (isinstance(each, ir.Assign) and each.target.name in replaced and each.target.name not in read)
-            ]
-            changed = changed or len(kept) < len(block.body)
-            block.body = kept
-        if not changed:
-            return
+    made = copies(func_ir, {*functions, *replaced})
+    while _drop_unread(func_ir, made, replaced):
+        pass
+
+
+def _drop_unread(func_ir: Any, made: Collection[str], replaced: Collection[str]) -> bool:
+    """Drop what no other statement reads. Return whether there was anything, after which there may be more."""
+    read = {var.name for _, each in statements(func_ir) for var in _read(each)}
+
+    def dropped(block: Any, statement: Any) -> Sequence[Any] | None:
+        if not isinstance(statement, ir.Assign) or statement.target.name in read:
+            return None
+        unused = statement.target.name in replaced or _is_unused(func_ir, statement, made)
+        return () if unused else None
+
+    return rewrite(func_ir, dropped)
 
 
 def _read(statement: Any) -> list[Any]:
@@ -353,16 +315,14 @@ def _is_function(value: Any) -> bool:
             return False
 
 
-def _is_unused(func_ir: Any, statement: Any, read: set[str], made: set[str]) -> bool:
-    if not isinstance(statement, ir.Assign) or statement.target.name in read:
-        return False
-    held = held_by(func_ir, statement.target)
+def _is_unused(func_ir: Any, statement: Any, made: Collection[str]) -> bool:
+    """Whether an assignment that nothing reads is of a function, or of a copy of one."""
     match statement.value:
-        case ir.Var() as source:
-            return source.name in made
+        case ir.Var(name=name):
+            return name in made
         case ir.Expr(op="getattr"):
-            return any(map(callable, held))
+            return any(map(callable, held_by(func_ir, statement.target)))
         case ir.Expr(op="build_tuple"):
-            return statement.target.name.startswith("$")
+            return bool(statement.target.name.startswith("$"))
         case value:
             return _is_function(value)

@@ -291,11 +291,3 @@ def find_line(code: CodeType, pattern: str) -> Loc | None:
         if re.match(pattern, linecache.getline(code.co_filename, line)):
             return Loc(code.co_filename, line)
     return None
-
-
-def line_above(loc: Loc, keyword: str) -> Loc:
-    """The nearest line at or above `loc` that is `keyword:`; `loc` itself if there is none."""
-    for line in range(loc.line, max(loc.line - 50, 0), -1):
-        if re.match(rf"\s*{keyword}\s*:", linecache.getline(loc.file, line)):
-            return Loc(loc.file, line)
-    return loc

@@ -9,13 +9,26 @@
 A pullback is a closure like any other (see `zygote_py.numba_adapter.closures`): what it captures is its components.
 A function that Numba can call and that has no body that we could read, stands as one whose body is empty
 (`is_foreign`). Whether the gradients fit the parameters, the front end looks at.
+
+The pullback of a rule that makes one or another, as its path has it, is a number that says which, and all of them:
+
+    def rule(x):
+        if x > 0.0:
+            c = x * x                       ClosureType(c: float64)
+            return x * c, lambda dy: (3.0 * c * dy,)
+        return -x, lambda dy: (-dy,)        CalleeType()
+                                            rule: (f64) -> (f64, ChoiceType(which: int64, ClosureType(c), CalleeType()))
+
+Numba has no type for a value that is one of several inner functions, so that there are such values in the rules of
+`zygote_py.adjoint` only. What is not there on a path, the front end puts something in the place of.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import CellType, FunctionType
@@ -25,14 +38,14 @@ from numba import types
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.base.python_text import define
 from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of, with_components
-from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, typed_callee
-from zygote_py.numba_adapter.choices import calling_one_of, is_choice
-from zygote_py.numba_adapter.closures import is_closure
-from zygote_py.numba_adapter.decorations import is_from_source
-from zygote_py.numba_adapter.dispatch import object_of, typeof
+from zygote_py.numba_adapter.callables import CallableType, is_closure
+from zygote_py.numba_adapter.callees import MADE, CalleeType, Session, handle_of
+from zygote_py.numba_adapter.closures import ClosureType
+from zygote_py.numba_adapter.dispatch import object_of
 from zygote_py.numba_adapter.given import (
     GivenType,
     compiled_by_numba,
@@ -44,7 +57,8 @@ from zygote_py.numba_adapter.given import (
     star_of,
     taken_by,
 )
-from zygote_py.numba_adapter.internals import errors
+from zygote_py.numba_adapter.internals import errors, models
+from zygote_py.numba_adapter.type_facts import runtime_type
 
 _NOWHERE = Loc("<unknown>", 1)
 
@@ -52,17 +66,15 @@ _NOWHERE = Loc("<unknown>", 1)
 def function_of_given(type_: Type, argument_types: Sequence[Type], session: Session) -> st.TypedFunction | None:
     """The function that a call of this type calls; None if it is no such type, or there is nothing to be called."""
     if isinstance(type_, types.Dispatcher) and (callee := given_callee(type_.dispatcher, session)) is not None:
-        type_ = GivenType(callee)
+        type_ = callee.type
     if not isinstance(type_, GivenType) or type_.given.kind == "stop":
         return None
-    key = type_.given, tuple(argument_types)
-    held: dict[object, st.TypedFunction] = type_.session.given
-    if key not in held:
-        try:
-            held[key] = _make(type_.given, tuple(argument_types), type_.session)
-        except errors.NumbaError as error:
-            raise refuse(f"{type_.given} cannot be called: {error}", type_.given.loc) from None
-    return held[key]
+    given, session, taken = type_.given, type_.session, tuple(argument_types)
+    try:
+        found: st.TypedFunction = session.once((given, taken), lambda: _make(given, taken, session))
+    except errors.NumbaError as error:
+        raise refuse(f"{given} cannot be called: {error}", given.loc) from None
+    return found
 
 
 def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFunction:
@@ -76,12 +88,12 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
             typed = session.typed(python_function(given.target), *taken_by(given.target, taken))
     if typed is None:
         names = tuple(signature_of_given(given, len(taken)).parameters)
-        accepted = (*accepted, *map(_held, taken[len(accepted) :]))
+        accepted = (*accepted, *map(runtime_type, taken[len(accepted) :]))
         typed = _shell(given, names, accepted, result, session)
-    kinds = tuple(map(_held, typed.parameter_types[: typed.argument_count]))
+    kinds = tuple(map(runtime_type, typed.parameter_types[: typed.argument_count]))
     parts = st.GivenParts(given, foreign, is_foreign=not typed.types)
     if given.kind == "rule":
-        rule = _typed_rule(given, _kinds_of_rule(given, kinds), session)
+        rule = _typed(given, given.rule, _kinds_of_rule(given, kinds), session, given.loc)
         value, back = _value_and_back(given, rule)
         _check_value(given, value, typed.return_type)
         find = partial(_one_of, given) if is_choice(back) else _body_of
@@ -115,23 +127,24 @@ def _kinds_of_rule(given: Given, kinds: tuple[Type, ...]) -> tuple[Type, ...]:
     return (*flat[:star], types.BaseTuple.from_types(flat[star:last]), *flat[last:])
 
 
-def _typed_rule(given: Given, kinds: tuple[Type, ...], session: Session) -> st.TypedFunction:
+def _typed(what: object, func: Any, kinds: tuple[Type, ...], session: Session, place: Loc | None) -> st.TypedFunction:
+    """Return a function that was given, typed. The error says what cannot be compiled, and for which types."""
     try:
-        return session.typed(python_function(given.rule), kinds)
+        return session.typed(python_function(func), kinds)
     except DifferentiationError as error:
-        where = Loc(error.file, error.line or 1, error.column) if error.file else given.loc
+        where = Loc(error.file, error.line or 1, error.column) if error.file else place
         shown = ", ".join(map(str, kinds))
         several = "the function " in error.message and "different types" in error.message
         hint = "let each path return a value of the same type, and an inner function" if several else error.hint
-        raise refuse(f"{given} cannot be compiled for ({shown}): {error.message}", where, hint) from None
+        raise refuse(f"{what} cannot be compiled for ({shown}): {error.message}", where, hint) from None
 
 
 def _typed_inverse(given: Given, kinds: tuple[Type, ...], result: Type, session: Session) -> st.TypedFunction | None:
     """The inverse; None where the function takes an integer for what it returns as a float: this call has none."""
     state, loc = kinds[0], place_of(given.inverse)
     what = f"the inverse `{name_of(given.inverse)}` of `{given.name}`"
-    if not _fits(result, state):
-        if _is_widened(state, result):
+    if not _all_leaves(_same, result, state):
+        if _all_leaves(_widened, state, result):
             return None
         raise refuse(
             f"`{given.name}` takes a state of type {state} to one of type {result}, and has an inverse",
@@ -139,13 +152,8 @@ def _typed_inverse(given: Given, kinds: tuple[Type, ...], result: Type, session:
             "let it return what its first parameter is",
             "def",
         )
-    try:
-        inverse = session.typed(python_function(given.inverse), (types.unliteral(result), *kinds[1:]))
-    except DifferentiationError as error:
-        where = Loc(error.file, error.line or 1, error.column) if error.file else loc
-        shown = ", ".join(map(str, (result, *kinds[1:])))
-        raise refuse(f"{what} cannot be compiled for ({shown}): {error.message}", where, error.hint) from None
-    if not _fits(inverse.return_type, state):
+    inverse = _typed(what, given.inverse, (types.unliteral(result), *kinds[1:]), session, loc)
+    if not _all_leaves(_same, inverse.return_type, state):
         raise refuse(
             f"{what} returns a value of type {inverse.return_type}, and the state is of type {state}",
             loc,
@@ -153,15 +161,6 @@ def _typed_inverse(given: Given, kinds: tuple[Type, ...], result: Type, session:
             "def",
         )
     return inverse
-
-
-def _is_widened(state: Type, result: Type) -> bool:
-    """Whether a result is of the type of a state but for numbers that are floats there, and integers in the state."""
-    if isinstance(state, types.BaseTuple) and isinstance(result, types.BaseTuple):
-        parts, others = components_of(state), components_of(result)
-        return len(parts) == len(others) and all(map(_is_widened, parts, others))
-    wide = isinstance(types.unliteral(result), types.Float | types.Complex)
-    return _fits(result, state) or (isinstance(types.unliteral(state), types.Integer) and wide)
 
 
 def _value_and_back(given: Given, rule: st.TypedFunction) -> tuple[Type, Type]:
@@ -189,7 +188,7 @@ def _check_value(given: Given, value: Type, result: Type) -> None:
             "let it return such a value everywhere",
             "def",
         )
-    if not _fits(value, result):
+    if not _all_leaves(_same, value, result):
         raise refuse(
             f"{given} gives a value of type {value}, and `{given.name}` one of type {result}",
             given.loc,
@@ -198,15 +197,33 @@ def _check_value(given: Given, value: Type, result: Type) -> None:
         )
 
 
-def _fits(value: Type, result: Type) -> bool:
-    """Whether a value is of the type of a result; arrays may lie otherwise in memory."""
-    if isinstance(value, types.BaseTuple) and isinstance(result, types.BaseTuple):
-        parts, others = components_of(value), components_of(result)
-        return len(parts) == len(others) and all(map(_fits, parts, others))
-    value, result = types.unliteral(value), types.unliteral(result)
+def _all_leaves(test: Callable[[Any, Any], bool], one: Type, other: Type) -> bool:
+    """Return whether two types have the same form, and a test is true of each pair of types in it."""
+    if isinstance(one, types.BaseTuple) and isinstance(other, types.BaseTuple):
+        parts, others = components_of(one), components_of(other)
+        return len(parts) == len(others) and all(map(partial(_all_leaves, test), parts, others))
+    return test(types.unliteral(one), types.unliteral(other))
+
+
+def _same(value: Any, result: Any) -> bool:
+    """Return whether a value is of the type of a result; arrays may lie otherwise in memory."""
     if isinstance(value, types.Array) and isinstance(result, types.Array):
         return (value.dtype, value.ndim) == (result.dtype, result.ndim)
     return bool(value == result)
+
+
+def _widened(state: Any, result: Any) -> bool:
+    """Return whether a result is of the type of a state, or a float where that is an integer."""
+    return _same(result, state) or (
+        isinstance(state, types.Integer) and isinstance(result, types.Float | types.Complex)
+    )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether gradients are of the same form."""
+    if isinstance(one, types.Array) and isinstance(other, types.Array):
+        return bool(one.ndim == other.ndim)
+    return one == other or (isinstance(one, types.Number) and isinstance(other, types.Number))
 
 
 def shadow_type(type_: Type) -> Type:
@@ -221,18 +238,11 @@ def shadow_type(type_: Type) -> Type:
 
 def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
     """The body of a function of this type, for this argument, behind which stands the closure if it is one."""
-    if is_closure(type_):
-        signature = inspect.signature(type_.maker.func)
-        return (
-            session.typed(type_.maker.func, (argument, type_), type_.maker.how)
-            if len(signature.parameters) == 1
-            else None
-        )
-    if isinstance(type_, CalleeType):
-        return type_.typed((argument,)) if len(inspect.signature(type_.func).parameters) == 1 else None
-    if isinstance(type_, types.Dispatcher) and is_from_source(type_.dispatcher):
-        return typed_callee(type_, (argument,), session)
-    return None
+    handle = handle_of(type_, session)
+    if handle is None or (handle is type_ and len(inspect.signature(handle.func).parameters) != 1):
+        return None
+    found: st.TypedFunction | None = handle.typed((argument, type_) if is_closure(type_) else (argument,))
+    return found
 
 
 def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
@@ -245,7 +255,7 @@ def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.Ty
         bodies.append(body)
     first = bodies[0]
     for body in bodies[1:]:
-        if not _alike(first.return_type, body.return_type):
+        if not _all_leaves(_alike, first.return_type, body.return_type):
             raise refuse(
                 f"one pullback of {given} returns values of type {first.return_type}, and another of type "
                 f"{body.return_type}",
@@ -255,16 +265,6 @@ def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.Ty
             )
     made = session.typed(calling_one_of(len(bodies), first.loc), (argument, type_))
     return dataclasses.replace(made, loc=first.loc)
-
-
-def _alike(one: Type, other: Type) -> bool:
-    """Whether gradients are of the same form."""
-    if isinstance(one, types.BaseTuple) and isinstance(other, types.BaseTuple):
-        parts, others = components_of(one), components_of(other)
-        return len(parts) == len(others) and all(map(_alike, parts, others))
-    if isinstance(one, types.Array) and isinstance(other, types.Array):
-        return bool(one.ndim == other.ndim)
-    return one == other or (isinstance(one, types.Number) and isinstance(other, types.Number))
 
 
 def _hook(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFunction:
@@ -295,11 +295,6 @@ def _calling(known: object) -> FunctionType:
     return made
 
 
-def _held(type_: Type) -> Type:
-    held: Type = typeof(type_.value) if isinstance(type_, types.Omitted) else types.unliteral(type_)
-    return held
-
-
 def _shell(
     given: Given, names: tuple[str, ...], kinds: tuple[Type, ...], result: Type, session: Session
 ) -> st.TypedFunction:
@@ -310,7 +305,7 @@ def _shell(
         loc=loc,
         parameters=names,
         argument_count=len(names),
-        parameter_types=tuple(map(_held, kinds)),
+        parameter_types=tuple(map(runtime_type, kinds)),
         blocks={0: st.TypedBlock((), st.Fail(NotImplementedError, (), loc), loc)},
         types={},
         names={},
@@ -328,3 +323,71 @@ def _shell(
 def _definition(given: Given) -> Loc:
     code = getattr(python_function(given.target), "__code__", None)
     return (given.loc or _NOWHERE) if code is None else Loc(code.co_filename, code.co_firstlineno)
+
+
+# -------------------------------------------------------------------------------------- pullbacks of several paths
+
+
+class ChoiceType(CallableType, types.NamedTuple):
+    """The type of a value that is one of several inner functions; its first component is the number of the one."""
+
+    model = models.TupleModel
+
+    def __init__(self, functions: tuple[Any, ...]) -> None:
+        self.functions = functions
+        self.types = (types.int64, *functions)
+        self.count = len(self.types)
+        self.fields = ("which", *(f"function_{number}" for number in range(len(functions))))
+        self.instance_class = tuple
+        types.Type.__init__(self, f"one of {functions}")
+
+    @property
+    def key(self) -> object:
+        """What tells choices apart."""
+        return self.functions
+
+    def unify(self, context: object, other: Type) -> Type | None:
+        """Numba asks for a type that holds values of both."""
+        return choice(self, other)
+
+    def get_call_type(self, context: object, args: object, kws: object) -> Any:
+        """Numba asks for the signature of a call, which there is none of in a rule."""
+        return None
+
+
+def choice(*made: Any) -> ChoiceType | None:
+    """The type of what is of one of these types; None if one of them is no function of ours."""
+    functions: list[Any] = []
+    for each in made:
+        if not isinstance(each, CalleeType | ClosureType | ChoiceType):
+            return None
+        new = each.functions if isinstance(each, ChoiceType) else (each,)
+        functions += [function for function in new if function not in functions]
+    return ChoiceType(tuple(sorted(functions, key=_place)))  # Numba asks in any order
+
+
+def _place(type: Any) -> tuple[object, ...]:
+    """Where the function of a type is defined."""
+    code = type.func.__code__
+    columns = (start for _, _, start, _ in code.co_positions() if start is not None)
+    return code.co_filename, code.co_firstlineno, min(columns, default=0), code.co_name
+
+
+def is_choice(type: Type) -> bool:
+    """Whether values of this type are one of several functions."""
+    return isinstance(type, ChoiceType)
+
+
+def number_in(type: Any, function: Type) -> int:
+    """The number of a function in a choice."""
+    return list(type.functions).index(function)
+
+
+@functools.cache
+def calling_one_of(count: int, loc: Loc) -> Callable[..., Any]:
+    """A function that calls the one of so many functions that a choice says; to whoever asks, it is at this place."""
+    tests = "".join(f"    if chosen.which == {n}:\n        return chosen.function_{n}(dy)\n" for n in range(count - 1))
+    text = f"def back(dy, chosen):\n{tests}    return chosen.function_{count - 1}(dy)\n"
+    made = define(text, "back", {}, module=__name__)
+    made.__code__ = made.__code__.replace(co_filename=loc.file, co_firstlineno=loc.line, co_linetable=b"")
+    return made  # type: ignore[no-any-return]

@@ -1,11 +1,16 @@
-"""The Python source of what Numba can call: which function a call comes to, for the types of its arguments.
+"""The Python source of callables that Numba compiles: decorated functions, ufuncs, stencils, callbacks, overloads.
 
-    @njit("f8(f8)")                 find(f, (int64,))           # Found(f.py_func, (float64,), ...)
-    @vectorize                      find(v, (float64[:],))      # Found(a loop around the kernel, (float64[:],), ...)
-    @cfunc("f8(f8)")                find(c, (int64,))           # Found(the Python function, (float64,), ...)
+Which function a call of one comes to, `zygote_py.numba_adapter.resolution` says. Loops are written for ufuncs and
+stencils as Python functions that call a `Kernel`; they stand at the place of the user's function.
 
-What is found is typed and inlined like any other function that is called. Loops are written here, as Python functions
-that call a `Kernel`; they stand at the place of the user's function.
+Other packages may have given Numba implementations of functions (`overload`), of methods and of attributes:
+
+    @overload(clamp)                                    find_overload(clamp, (float64, float64))
+    def _(x, high):                                     # the inner function, for these types
+        return lambda x, high: min(x, high)
+
+Which implementation there is for the types of the arguments, the function says that was registered; what it gives is
+Python source like any other. NumPy's functions and those of our own library are not looked for.
 """
 
 from __future__ import annotations
@@ -13,22 +18,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from numba import types
 
-from zygote_py.base.python_text import caller
+from zygote_py.given import calling
 from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.decorations import (
-    Decoration,
-    chosen,
-    is_from_source,
-    is_plainly_decorated,
-    misfit_text,
-    semantic,
+from zygote_py.numba_adapter.decorations import Decoration, is_from_source, is_plainly_decorated, py_func_of, semantic
+from zygote_py.numba_adapter.internals import (
+    CFunc,
+    DUFunc,
+    GUFunc,
+    StencilFunc,
+    _OverloadAttributeTemplate,
+    _OverloadFunctionTemplate,
+    cpu_target,
+    errors,
+    get_local_target,
+    order_by_target_specificity,
 )
-from zygote_py.numba_adapter.internals import CFunc, DUFunc, GUFunc, StencilFunc, cpu_target, errors
-from zygote_py.numba_adapter.overloads import Overloaded, find_overload
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,16 @@ class Kernel:
     def __init__(self, name: str, found: Found) -> None:
         self.__name__ = name
         self.found = found
+
+
+class Overloaded:
+    """A function, a method or an attribute with implementations of another package, in Numba's order."""
+
+    def __init__(self, name: str, source: Any, templates: tuple[Any, ...]) -> None:
+        self.__name__ = name
+        self.source = source  # what it is called as
+        self.templates = templates
+        self.signature = _common_signature(source, templates)  # None if arguments are taken by their places
 
 
 WITH_SOURCE = (Kernel, CFunc, DUFunc, GUFunc, StencilFunc, Overloaded)
@@ -113,72 +132,6 @@ def takes_as_given(value: Any) -> bool:
     return is_from_source(value) and is_plainly_decorated(value)
 
 
-def signature_of_source(value: Any) -> inspect.Signature | None:
-    """The parameters of a callable; None if it takes its arguments by position only, in a number that may vary."""
-    if isinstance(value, DUFunc | GUFunc):
-        return None
-    if isinstance(value, Overloaded):
-        return value.signature
-    if isinstance(value, StencilFunc):
-        from zygote_py.numba_adapter.stencils import signature_of_stencil
-
-        return signature_of_stencil(value)
-    return inspect.signature(python_source(value))
-
-
-def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
-    """What a call with arguments of these types comes to. Raises numba's TypingError if there is nothing."""
-    from zygote_py.numba_adapter.elementwise import find_in_gufunc, find_in_ufunc
-    from zygote_py.numba_adapter.stencils import find_in_stencil
-
-    match value:
-        case Kernel():
-            return value.found
-        case Overloaded():
-            return _of_overload(value, given, session)
-        case CFunc():
-            return _of_cfunc(value, given)
-        case DUFunc():
-            return find_in_ufunc(value, given, session)
-        case GUFunc():
-            return find_in_gufunc(value, given, session)
-        case StencilFunc():
-            return find_in_stencil(value, given, session)
-        case _:
-            return Found(value.py_func, *chosen(value, given))
-
-
-def _of_overload(value: Overloaded, given: tuple[Type, ...], session: Any) -> Found:
-    key = value, given
-    if key not in session.written:
-        func, how, asked = find_overload(value, given)
-        session.written[key] = func if value.signature is not None else _by_place(func, len(given)), how, asked
-    func, how, asked = session.written[key]
-    return Found(func, tuple(map(types.unliteral, given)), how, asked)
-
-
-def _by_place(made: Any, count: int) -> Any:
-    """An implementation that is called with so many arguments: with one parameter for each."""
-    parameters = list(inspect.signature(made).parameters.values())
-    if len(parameters) == count and all(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters):
-        return made
-    names = ", ".join(f"a{number}" for number in range(count))
-    return caller(made, names, names, module=made.__module__, at=made)
-
-
-def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:
-    taken = value._sig.args
-    context: Any = cpu_target.typing_context
-    if len(taken) != len(given) or any(
-        context.can_convert(one, to) is None for one, to in zip(given, taken, strict=True)
-    ):
-        raise errors.TypingError(misfit_text(value.__name__, [taken], given))
-    options = semantic(value._compiler.targetoptions)
-    return Found(
-        value._pyfunc, taken, Decoration(options, tuple(value._compiler.locals.items()), value._sig.return_type)
-    )
-
-
 def fresh(name: str, taken: set[str]) -> str:
     """A name that is not taken, taken from now on."""
     while name in taken:
@@ -187,9 +140,130 @@ def fresh(name: str, taken: set[str]) -> str:
     return name
 
 
-def remembered(session: Any, key: object, make: Callable[[], Any]) -> Any:
-    """A function that is written once in a session."""
-    held: dict[object, Any] = session.written
-    if key not in held:
-        held[key] = make()
-    return held[key]
+def called_function(value: Any) -> Any:
+    """What to call for the source of a function: the Python function, or what takes arguments in a way of its own."""
+    return value if has_source(value) and not takes_as_given(value) else py_func_of(value)
+
+
+def differentiated_function(value: Any) -> Callable[..., object]:
+    """The Python function to differentiate for a callable: its source, or a function that calls it."""
+    called = called_function(value)
+    if called is not value or not has_source(value):
+        return called  # type: ignore[no-any-return]
+    made: Any = calling(value, python_source(value))
+    made.called_directly = value
+    return made  # type: ignore[no-any-return]
+
+
+# -------------------------------------------------------------------- implementations that other packages gave to Numba
+
+
+_THEIRS = frozenset({"numba", "numpy", "math", "cmath", "operator", "_operator", "builtins", "random", "zygote_py"})
+
+
+_MEMBER: Any = _OverloadAttributeTemplate
+
+
+def overloaded_function(value: object) -> Overloaded | None:
+    """The implementations of a Python function; None if it has none from another package."""
+    if not isinstance(value, FunctionType) or _root(value) in _THEIRS:
+        return None
+    context: Any = cpu_target.typing_context
+    context.refresh()
+    found = context._lookup_global(value)
+    if not isinstance(found, types.Function) or not all(
+        issubclass(each, _OverloadFunctionTemplate) for each in found.templates
+    ):
+        return None
+    order: Any = order_by_target_specificity
+    target: Any = get_local_target
+    return Overloaded(value.__name__, value, tuple(order(target(context), found.templates, fnkey=value)))
+
+
+def overloaded_member(type_: Type, name: str, accessor: bool = False) -> Overloaded | None:
+    """The implementations of a method of values of a type, or of an attribute if it is an `accessor`."""
+    context: Any = cpu_target.typing_context
+    known: list[Any] = list(context._get_attribute_templates(type_))
+    found = [
+        each
+        for each in known
+        if isinstance(each, _MEMBER)
+        and getattr(each, "_attr", None) == name
+        and each.is_method is not accessor
+        and _root(each._overload_func) not in _THEIRS
+    ]
+    if not found:
+        return None
+    functions = tuple(
+        template for each in found for template in context.resolve_value_type(each._overload_func).templates
+    )
+    return Overloaded(name, found[0]._overload_func, functions)
+
+
+def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Decoration, tuple[Type, ...]]:
+    """The Python function for arguments of these types, how it is compiled, and the types that it was found by.
+
+    An implementation may ask for a constant, so that a call with another one comes to another function.
+
+    Raises numba's TypingError if there is none.
+    """
+    for template in value.templates:
+        if value.signature is None and not _takes(template, given):
+            continue
+        literals = (True, False) if template.prefer_literal else (False, True)
+        for literal in literals:
+            kinds = given if literal else tuple(map(types.unliteral, given))
+            made = template._overload_func(*_spread(value.signature, map(_given, kinds)))
+            made = made[1] if isinstance(made, tuple) else made
+            if made is not None:
+                return made, Decoration(semantic(template._jit_options)), kinds
+    shown = ", ".join(map(str, map(types.unliteral, given)))
+    raise errors.TypingError(f"wrong arguments for `{value.__name__}`: there is no implementation for ({shown})")
+
+
+def _given(type_: Any) -> Any:
+    """A default that was not given comes as what it is."""
+    return type_.value if isinstance(type_, types.Omitted) else type_
+
+
+def _spread(signature: inspect.Signature | None, kinds: Any) -> list[Any]:
+    """The types of the arguments, those of `*args` each for itself."""
+    if signature is None:
+        return list(kinds)
+    found: list[Any] = []
+    for parameter, kind in zip(signature.parameters.values(), kinds, strict=True):
+        found += list(kind) if parameter.kind is parameter.VAR_POSITIONAL else [kind]
+    return found
+
+
+def _common_signature(source: Any, templates: tuple[Any, ...]) -> inspect.Signature | None:
+    """The parameters of the registered functions, which count and not those of the function that is called as well.
+
+    None if they differ, or if an implementation may have others: Numba then tries one after the other.
+    """
+    found = [inspect.signature(template._overload_func) for template in templates]
+    starred = any(each.kind is each.VAR_POSITIONAL for each in found[0].parameters.values())
+    if len(set(map(_shape, found))) > 1 or (starred and not all(template._strict for template in templates)):
+        return None
+    own = inspect.signature(source)
+    if len({tuple(each.parameters) for each in found}) > 1 and _shape(own) == _shape(found[0]):
+        return own
+    return found[0]
+
+
+def _shape(signature: inspect.Signature) -> tuple[tuple[object, str], ...]:
+    """What parameters there are, apart from their names."""
+    return tuple((each.kind, repr(each.default)) for each in signature.parameters.values())
+
+
+def _takes(template: Any, given: tuple[Type, ...]) -> bool:
+    """Whether a registered function may be called with that many arguments."""
+    try:
+        inspect.signature(template._overload_func).bind(*given)
+    except TypeError:
+        return False
+    return True
+
+
+def _root(function: Any) -> str:
+    return (getattr(function, "__module__", None) or "").partition(".")[0]

@@ -24,10 +24,11 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import define
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import Decoration
-from zygote_py.numba_adapter.internals import errors, get_definition, guard, ir, ir_utils, numpy_support
-from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
+from zygote_py.numba_adapter.internals import errors, ir, ir_utils, numpy_support
+from zygote_py.numba_adapter.numba_ir import definition, is_constant, loc_of, rewrite
+from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source
 
 _RELATIVE = "relative_indices_"  # the attribute of a kernel that names its arrays and its counters
 
@@ -58,7 +59,7 @@ def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> Foun
     def make() -> FunctionType:
         return _loops(stencil, taken, result.dtype, size, relative, is_given)
 
-    func = remembered(session, (stencil, taken, is_given), make)
+    func = session.once((stencil, taken, is_given), make)
     return Found(func, (*taken, given[count]) if is_given else taken)
 
 
@@ -178,18 +179,16 @@ def make_absolute(state: Any) -> None:
         return
     state.is_absolute = True
     arrays, counters = found
-    func_ir = state.func_ir
-    for block in func_ir.blocks.values():
-        body: list[Any] = []
-        for statement in block.body:
-            match statement:
-                case ir.Assign(value=ir.Expr(op="getitem") as read) if read.value.name in arrays:
-                    body += _absolute(func_ir, block.scope, statement, counters)
-                case ir.Assign(value=ir.Expr(op="static_getitem") as read) if read.value.name in arrays:
-                    raise _not_relative(statement)
-                case _:
-                    body.append(statement)
-        block.body = body
+
+    def moved(block: Any, statement: Any) -> Iterator[Any] | None:
+        match statement:
+            case ir.Assign(value=ir.Expr(op="getitem") as read) if read.value.name in arrays:
+                return _absolute(state.func_ir, block.scope, statement, counters)
+            case ir.Assign(value=ir.Expr(op="static_getitem") as read) if read.value.name in arrays:
+                raise _not_relative(statement)
+        return None
+
+    rewrite(state.func_ir, moved)
 
 
 def _absolute(func_ir: Any, scope: Any, statement: Any, counters: tuple[str, ...]) -> Iterator[Any]:
@@ -205,9 +204,9 @@ def _absolute(func_ir: Any, scope: Any, statement: Any, counters: tuple[str, ...
     def moved(index: Any, counter: str) -> Any:
         """The index of the element, or the slice, at a place."""
         by = ir.Var(scope, counter, loc)
-        part = guard(get_definition, func_ir, index)
+        part = definition(func_ir, index)
         if isinstance(part, ir.Expr) and part.op == "call":
-            called = guard(get_definition, func_ir, part.func)
+            called = definition(func_ir, part.func)
             if isinstance(called, ir.Global) and called.value is slice and len(part.args) == 2:
                 bounds = [new(ir.Expr.binop(operator.add, each, by, loc)) for each in part.args]
                 return new(ir.Expr.call(part.func, bounds, (), loc))
@@ -229,9 +228,9 @@ def _absolute(func_ir: Any, scope: Any, statement: Any, counters: tuple[str, ...
 
 def _parts(func_ir: Any, index: Any, count: int) -> list[Any] | None:
     """The parts of an index of several, as variables or numbers."""
-    made = guard(get_definition, func_ir, index)
+    made = definition(func_ir, index)
     parts = None
-    if isinstance(made, ir.Const | ir.Global | ir.FreeVar) and isinstance(made.value, tuple):
+    if is_constant(made) and isinstance(made.value, tuple):
         parts = list(made.value)
     elif isinstance(made, ir.Expr) and made.op == "build_tuple":
         parts = list(made.items)
@@ -241,7 +240,7 @@ def _parts(func_ir: Any, index: Any, count: int) -> list[Any] | None:
 def _not_relative(statement: Any) -> Exception:
     return refuse(
         "this index in a stencil is not supported",
-        Loc(statement.loc.filename, statement.loc.line),
+        loc_of(statement.loc),
         "write an integer, or a slice with two bounds, for each axis",
         "[",
     )

@@ -18,13 +18,14 @@ from numba import types
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc, Type
-from zygote_py.numba_adapter.callees import Callee, Session, overloaded_type, signature_of, typed_callee
-from zygote_py.numba_adapter.captures import Captures, loc_of
-from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
+from zygote_py.numba_adapter.callables import function_of
+from zygote_py.numba_adapter.callees import Session, overloaded_type, signature_of, typed_callee
+from zygote_py.numba_adapter.captures import Captures
+from zygote_py.numba_adapter.dataclasses import accessor_type, called_of, object_member
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.internals import eh, ir
-from zygote_py.numba_adapter.jitclasses import object_member
 from zygote_py.numba_adapter.messages import definition_of
+from zygote_py.numba_adapter.numba_ir import loc_of
 from zygote_py.numba_adapter.ruled import function_of_given
 from zygote_py.tries import LEFT, leads_out, through_trampolines
 
@@ -185,8 +186,7 @@ class Translation:
             case ir.Const():
                 return st.Constant(value.value)
             case ir.Global() | ir.FreeVar():
-                held = value.value.func if isinstance(value.value, Callee) else value.value
-                return st.Constant(held, value.name)
+                return st.Constant(function_of(value.value), value.name)
             case ir.Var():
                 return st.Copy(value.name)
             case ir.Expr():
