@@ -23,10 +23,11 @@ from zygote_py.adjoints.reverse.joint import join, join_halves
 from zygote_py.adjoints.routines.derivatives import Derivatives
 from zygote_py.adjoints.routines.repeatable import make_repeatable
 from zygote_py.auxiliary import copied, split_auxiliary, with_auxiliary
+from zygote_py.base.captured_type import captured_type
 from zygote_py.canonical import make_canonical
-from zygote_py.captured import captured_type, fields_of
+from zygote_py.captured import fields_of
 from zygote_py.closures import put_fields_back, with_fields
-from zygote_py.emit import Emitted, emit, load, njit_with
+from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
@@ -123,7 +124,7 @@ class CompiledPullback(Compiled):
 
 def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]:
     try:
-        loaded = load(emitted)
+        return numba_adapter.entry_of(numba_adapter.load(emitted))
     except (SyntaxError, RecursionError) as error:  # Python allows a hundred levels of indentation, twenty of loops
         if not isinstance(error, RecursionError) and not str(error.args[0]).startswith("too many"):
             raise InternalError(f"emit: {error}", ir=emitted.source) from error
@@ -132,7 +133,6 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
             lowered.function.loc,
             hint="let a loop over an array take the place of a long chain of branches",
         ) from None
-    return numba_adapter.entry_of(loaded)
 
 
 def compile_gradient(
@@ -149,7 +149,7 @@ def compile_gradient(
     _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
-    emitted = emit(made.joint, name=request.name, decorator=njit_with(request.options), defaults=defaults)
+    emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 
@@ -278,7 +278,7 @@ def compile_pullback(
     hidden = _take_captured(forward, lowered, hidden)
     _take_members(forward, given)
     texts = [
-        emit(finish(half), name=f"{primal.name}_{which}", decorator=njit_with(request.options))
+        emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names), hidden

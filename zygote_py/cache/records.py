@@ -118,9 +118,8 @@ class Found:
 
         def load() -> Callable[..., object]:
             from zygote_py.emit import Emitted
-            from zygote_py.emit import load as execute
 
-            return numba_adapter.entry_of(execute(Emitted(source, record["name"], {})))
+            return numba_adapter.entry_of(numba_adapter.load(Emitted(source, record["name"], {})))
 
         kernel = Kernel(source, hidden, frozen, load)
         self._keep(kernel, data)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.emit.out_of_ssa import Variable, Variables
-from zygote_py.emit.ranges import Range
+from zygote_py.emit.structure import Range
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import memory
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value

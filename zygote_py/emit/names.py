@@ -12,15 +12,15 @@ import cmath
 import math
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import MethodDescriptorType
 from typing import Any
 
 import numpy as np
 
 from zygote_py import structures
+from zygote_py.base.captured_type import captured_type, is_captured_type
 from zygote_py.base.python_text import Names
-from zygote_py.captured import captured_type, is_captured_type
 from zygote_py.emit.standalone import optional_imports, without_dataclasses
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, helpers, module_of
@@ -158,13 +158,13 @@ class Module:
                 lines.append(f"from {module} import {name}" + _renamed(name, alias))
         return lines
 
-    def optional_imports(self, decorator: str | None) -> list[str]:
-        """The lines that import names of this package, or define what takes their place."""
+    def optional_imports(self, above: Sequence[str]) -> list[str]:
+        """Return the lines that import names of this package, or define what takes their place."""
         imports = {key: alias for key, alias in self._imports.items() if key[0] in _OPTIONAL}
-        return optional_imports(imports, self.has_dataclasses and decorator is not None, decorator)
+        return optional_imports(imports, self.has_dataclasses and bool(above), above)
 
     def without_dataclasses(self, name: str) -> list[str]:
-        """The lines that let the function take and give dataclasses where this package is missing."""
+        """Return the lines that let the function take and give dataclasses where this package is missing."""
         return without_dataclasses(name, self._constructed, self._names.fresh("on_named_tuples"))
 
     def definitions(self) -> list[str]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from zygote_py.emit.ranges import Range
+from zygote_py.emit.structure import Range
 from zygote_py.ir.analysis.dataflow import liveness
 from zygote_py.ir.analysis.loops import LoopNest
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Terminator, Undef, Value

@@ -17,31 +17,34 @@ from zygote_py.numba_adapter.decorations import locals_of, semantic, signatures_
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
     arguments_of_decorator,
-    asm_text,
     called_function,
-    decorated,
     differentiated_function,
     is_compile_time,
     is_dispatcher,
-    is_from_cache,
     is_made,
     is_plain,
     is_plain_dispatcher,
     jit_is_disabled,
-    link_along,
-    llvm_text,
-    make_dispatcher,
     object_of,
     options_of,
     py_func_of,
-    refuse_functions,
     register_as_dispatcher,
     typeof,
     warn,
 )
 from zygote_py.numba_adapter.embedded import embed
-from zygote_py.numba_adapter.entries import entry_of
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
+from zygote_py.numba_adapter.target import (
+    asm_text,
+    decorated,
+    entry_of,
+    is_from_cache,
+    link_along,
+    llvm_text,
+    load,
+    make_dispatcher,
+    refuse_functions,
+)
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter.again import is_checkpoint
@@ -134,6 +137,7 @@ __all__ = [
     "jit_is_disabled",
     "link_along",
     "llvm_text",
+    "load",
     "locals_of",
     "made_by",
     "make_dispatcher",
