@@ -26,7 +26,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import stub
-from zygote_py.cache import Kernel, MachineCode
+from zygote_py.cache import Kernel, MachineCode, folder_in_use, linked
 from zygote_py.capture import PARTS, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.generations import Fewer, Generation, Outdated, passing
@@ -265,7 +265,10 @@ class DerivativeFunction(Generic[P, R]):
                     kernel_of = functools.partial(self._kernel_of, now)
                     stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
                     now.dispatcher = numba_adapter.make_dispatcher(
-                        stub, lambda given: kernel_of(given).function, self._request.options, MachineCode(kernel_of)
+                        stub,
+                        lambda given: kernel_of(given).function,
+                        self._request.options,
+                        (lambda given: kernel_of(given).code) if folder_in_use() else None,
                     )
                 else:
                     now.dispatcher = self._entry_of(now)
@@ -303,13 +306,16 @@ class DerivativeFunction(Generic[P, R]):
                 stub = stub_of(self._request, [])
                 wrong = functools.partial(misfit, self._request)
 
-                def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                def code_of(given: tuple[Type, ...]) -> MachineCode | None:
                     present, kernel = self._compile(given)
-                    return None if present.hidden else kernel  # with constants, it is not what the kernel says
+                    return None if present.hidden else kernel.code  # with constants, it is not what the kernel says
 
-                options = {**self._request.options, **self.form.entry_options}
                 now.entry = numba_adapter.make_dispatcher(
-                    stub, functools.partial(self._implement_entry, now), options, MachineCode(kernel_of), misfit=wrong
+                    stub,
+                    functools.partial(self._implement_entry, now),
+                    {**self._request.options, **self.form.entry_options},
+                    code_of if folder_in_use() else None,
+                    misfit=wrong,
                 )
                 numba_adapter.link_along(now.entry, functools.partial(self._linked, now))
             self._kept.append(now.entry)  # Numba refers to it weakly
@@ -317,7 +323,6 @@ class DerivativeFunction(Generic[P, R]):
 
     def _linked(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
         """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
-        from zygote_py.cache.linked import linked
 
         def holds() -> bool:
             return self._now.entry is now.entry and not self._is_outdated()

@@ -94,12 +94,13 @@ def make_dispatcher(
     stub: Callable[..., object],
     implement: Callable[[tuple[Type, ...]], Callable[..., object]],
     options: Options,
-    code: Code | None = None,
+    code_of: Callable[[tuple[Type, ...]], Code | None] | None = None,
     misfit: Callable[[Sequence[Any], Mapping[str, Any]], Exception] | None = None,
 ) -> Any:
     """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
 
-    Among the argument types may be `types.Omitted` for a default that was not given. Machine code is kept in `code`.
+    Among the argument types may be `types.Omitted` for a default that was not given. Machine code is kept
+    in what `code_of` gives for a signature.
     Where compiled code calls it with arguments that do not fit the signature, it raises what `misfit` gives for them.
     """
     dispatcher: Any = decorated(stub, options)
@@ -122,8 +123,8 @@ def make_dispatcher(
         return found
 
     dispatcher._compiler._get_implementation = implementation
-    if code is not None and isinstance(dispatcher, Dispatcher):
-        vars(dispatcher)["_cache"] = Stored(code)
+    if code_of is not None and isinstance(dispatcher, Dispatcher):
+        vars(dispatcher)["_cache"] = Stored(code_of)
     return dispatcher
 
 
