@@ -71,6 +71,18 @@ class For:
 
 Statement = Simple | If | While | For
 
+
+def inside(statement: Statement) -> tuple[Statement, ...]:
+    """Return the statements that a compound statement consists of."""
+    match statement:
+        case If(_, then, orelse):
+            return then + orelse
+        case While() | For():
+            return statement.body
+        case _:
+            return ()
+
+
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
     ast.GtE: ast.Lt,
@@ -251,12 +263,9 @@ def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
                 read(target)
             case Simple(node):
                 read(node)
-            case If(test, then, orelse):
+            case If(test) | While(test):
                 read(test)
-                found += read_early((*then, *orelse), candidates)
-            case While(test, inner):
-                read(test)
-                found += read_early(inner, candidates)
+                found += read_early(inside(statement), candidates)
             case For(target, iterable, inner):
                 read(iterable)
                 candidates.difference_update(_assigned(target))

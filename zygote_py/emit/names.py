@@ -145,7 +145,7 @@ class Module:
             lines.append(f"from builtins import {name} as {alias}")
         for name in modules:
             if name in aliases:
-                lines.append(f"import {name}" if aliases[name] == name else f"import {name} as {aliases[name]}")
+                lines.append(f"import {name}" + _renamed(name, aliases[name]))
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
         if self._used_pointers:

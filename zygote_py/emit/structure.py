@@ -24,7 +24,7 @@ A `Loop` that counts is printed as `for`, if it is among the `ranges`:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from numba import types
 
@@ -114,10 +114,9 @@ def walk(regions: Iterable[Region]) -> Iterator[Region]:
         yield region
         match region:
             case If(_, then, orelse):
-                yield from walk(then)
-                yield from walk(orelse)
-            case Loop(_, body) | Endless(body) | Guarded(_, body):
-                yield from walk(body)
+                yield from walk(then + orelse)
+            case Loop() | Endless() | Guarded():
+                yield from walk(region.body)
             case _:
                 pass
 
@@ -278,14 +277,10 @@ def _pruned(regions: Sequence[Region], guarded: set[Target]) -> tuple[Region, ..
         match region:
             case SetGuard(target, _) if target not in guarded:
                 continue
-            case If(block, then, orelse):
-                kept.append(If(block, _pruned(then, guarded), _pruned(orelse, guarded)))
-            case Loop(loop, body):
-                kept.append(Loop(loop, _pruned(body, guarded)))
-            case Endless(body):
-                kept.append(Endless(_pruned(body, guarded)))
-            case Guarded(target, body):
-                kept.append(Guarded(target, _pruned(body, guarded)))
+            case If(_, then, orelse):
+                kept.append(replace(region, then=_pruned(then, guarded), orelse=_pruned(orelse, guarded)))
+            case Loop() | Endless() | Guarded():
+                kept.append(replace(region, body=_pruned(region.body, guarded)))
             case _:
                 kept.append(region)
     return tuple(kept)

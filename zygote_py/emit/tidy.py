@@ -19,8 +19,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
-from zygote_py.emit.lower import For, If, Simple, Statement, While
+from zygote_py.emit.lower import For, If, Simple, Statement, While, inside
 
 # Longer arms are not compared: the copies of a jump are few.
 LONGEST_JUMP = 4
@@ -50,10 +51,8 @@ def _everywhere(body: Body, change: Callable[[Body], Body]) -> Body:
         match statement:
             case If(test, then, orelse, place):
                 changed.append(If(test, _everywhere(then, change), _everywhere(orelse, change), place))
-            case While(test, inner, place):
-                changed.append(While(test, _everywhere(inner, change), place))
-            case For(target, iterable, inner, place):
-                changed.append(For(target, iterable, _everywhere(inner, change), place))
+            case While() | For():
+                changed.append(replace(statement, body=_everywhere(statement.body, change)))
             case _:
                 changed.append(statement)
     return change(tuple(changed))
@@ -116,16 +115,9 @@ def _same(one: Body, other: Body) -> bool:
 def _setters(body: Body, guards: Collection[str]) -> Iterator[str]:
     """Yield the guards that statements set to True, once per statement."""
     for statement in body:
-        match statement:
-            case If(_, then, orelse):
-                yield from _setters(then, guards)
-                yield from _setters(orelse, guards)
-            case While(_, inner) | For(_, _, inner):
-                yield from _setters(inner, guards)
-            case _:
-                guard = _assigned_guard(statement, guards, True)
-                if guard is not None:
-                    yield guard
+        yield from _setters(inside(statement), guards)
+        if (guard := _assigned_guard(statement, guards, True)) is not None:
+            yield guard
 
 
 def _assigned_guard(statement: Statement, guards: Collection[str], value: bool) -> str | None:
