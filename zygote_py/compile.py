@@ -47,7 +47,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
 from zygote_py.ir.text.printer import text
-from zygote_py.ir.types import components_of, names_of
+from zygote_py.ir.types import components_of, leaf_types, names_of
 from zygote_py.ir.walks import replace_uses
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.requests import Request
@@ -348,11 +348,8 @@ def _differentiate(
 def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
     """Where an integer is taken as a float, let the joint function take the integer and make it a float itself."""
     for number, type in enumerate(given):
-        param = joint.params[number]
-        if isinstance(type, types.Integer) and is_float(param.type):
-            joint.params[number] = new = Param(type, param.hint, param.loc)
-            with inserting(joint.entry) as b:
-                replace_uses(joint, {param: b.call(float, new, type=param.type, hint=param.hint)})
+        if isinstance(type, types.Integer) and is_float(joint.params[number].type):
+            _take_as(joint, number, type, lambda b, new, kind: b.call(float, new, type=kind, hint=new.hint))
 
 
 def _take_members(function: Function, given: tuple[Type, ...]) -> None:
@@ -361,30 +358,31 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
         type = given[number] if number < len(given) else param.type
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
         if _holds_member(type):
-            function.params[number] = new = Param(type, param.hint, param.loc)
-            with inserting(function.entry) as b:
-                replace_uses(function, {param: _with_values(b, new, type, param.type)})
+            _take_as(function, number, type, _with_values)
 
 
-def _with_values(b: Builder, given: Operand, type: Type, wanted: Type) -> Operand:
-    """What is given, with the values of the members of enumerations in their places."""
+def _take_as(function: Function, number: int, type: Type, convert: Callable[[Builder, Param, Type], Operand]) -> None:
+    """Let a function take a parameter of another type, and `convert` it to the one that it had."""
+    param = function.params[number]
+    function.params[number] = new = Param(type, param.hint, param.loc)
+    with inserting(function.entry) as b:
+        replace_uses(function, {param: convert(b, new, param.type)})
+
+
+def _with_values(b: Builder, given: Operand, wanted: Type) -> Operand:
+    """Return what is given, with the values of the members of enumerations in their places."""
     hint = getattr(given, "hint", "")
-    if isinstance(type, types.EnumMember):
+    if isinstance(given.type, types.EnumMember):
         return b.call(enum_value, given, type=wanted, hint=hint)
-    if not _holds_member(type):
+    if not _holds_member(given.type):
         return given
-    components = zip(names_of(type), components_of(type), components_of(wanted), strict=True)
-    parts = [
-        _with_values(b, b.item(given, number, f"{hint}_{name}"), kind, own)
-        for number, (name, kind, own) in enumerate(components)
-    ]
+    components = enumerate(zip(names_of(given.type), components_of(wanted), strict=True))
+    parts = [_with_values(b, b.item(given, number, f"{hint}_{name}"), own) for number, (name, own) in components]
     return b.call(ops.pack, *parts, type=wanted, hint=hint)
 
 
 def _holds_member(type: Type) -> bool:
-    if isinstance(type, types.BaseTuple):
-        return any(map(_holds_member, components_of(type)))
-    return isinstance(type, types.EnumMember)
+    return any(isinstance(leaf, types.EnumMember) for leaf in leaf_types(type))
 
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:

@@ -17,7 +17,7 @@ import functools
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
@@ -25,9 +25,9 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base.python_text import stub
+from zygote_py.base.python_text import Names, stub
 from zygote_py.cache import Kernel, MachineCode, folder_in_use, linked
-from zygote_py.capture import PARTS, are_unchanged
+from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.generations import Fewer, Generation, Outdated, passing
 from zygote_py.given import watch
@@ -263,7 +263,7 @@ class DerivativeFunction(Generic[P, R]):
             if now.dispatcher is None:
                 if now.hidden or self.form.has_own_entry:
                     kernel_of = functools.partial(self._kernel_of, now)
-                    stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
+                    stub = stub_of(self._request, now.hidden)
                     now.dispatcher = numba_adapter.make_dispatcher(
                         stub,
                         lambda given: kernel_of(given).function,
@@ -410,13 +410,13 @@ class DerivativeFunction(Generic[P, R]):
                 signature = (*argument_types, *map(numba_adapter.typeof, now.captured()))
                 dispatcher.compile(signature)
                 if numba_adapter.is_from_cache(dispatcher, signature):
-                    dispatcher = of._not_from_cache(dispatcher, kernel)
+                    dispatcher = of._without_cache(dispatcher, kernel)
                     dispatcher.compile(signature)
                 return show(dispatcher, signature)
             except Outdated:
                 continue
 
-    def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
+    def _without_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
         """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
         return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
 
@@ -447,20 +447,14 @@ def _restored(
     return DerivativeFunction(primal, form, held)
 
 
-def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
-    """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
-    names = [*request.signature.parameters, *hidden]
-    # With hidden parameters behind them, defaults are filled in before the call.
-    made: Callable[..., object] = stub(request.name, names, () if hidden else tuple(request.defaults.values()))
+def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object]:
+    """Return a function with the parameters of the emitted ones, for the dispatcher to know them by."""
+    names = Names(request.signature.parameters)
+    captured = [names.fresh(f"captured_{capture.name}") for capture in hidden]
+    # With captured values after them, defaults are filled in before the call.
+    defaults = () if captured else tuple(request.defaults.values())
+    made: Callable[..., object] = stub(request.name, [*request.signature.parameters, *captured], defaults)
     return made
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    """The names, those that were there already with a number behind them."""
-    found: list[str] = []
-    for name in names:
-        found.append(f"{name}_{len(found)}" if name in found else name)
-    return found
 
 
 @functools.cache

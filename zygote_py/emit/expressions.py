@@ -413,6 +413,17 @@ def signed(value: ast.expr, negative: bool) -> ast.expr:
     return ast.UnaryOp(ast.USub(), value) if negative else value
 
 
+def negated(test: ast.expr) -> ast.expr:
+    """Return `not test`, with the `not` moved inwards."""
+    match test:
+        case ast.UnaryOp(ast.Not(), operand):
+            return operand
+        case ast.BoolOp(op, values):
+            return ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), [negated(value) for value in values])
+        case _:
+            return ast.UnaryOp(ast.Not(), test)
+
+
 def _reordered(array: ast.expr, type: types.Array) -> ast.expr:
     """Return a copy of an array in C or Fortran order. Numba's method `copy` returns C order."""
     if type.layout == "C":

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.emit import structure
-from zygote_py.emit.expressions import Expressions, name, signed
+from zygote_py.emit.expressions import Expressions, name, negated, signed
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables, sequence_copies
 from zygote_py.emit.structure import Range
@@ -197,14 +197,12 @@ class Lowering:
     def _negated(self, condition: Operand) -> ast.expr:
         test = self.expressions.operand(condition)
         match test:
-            case ast.UnaryOp(ast.Not(), operand):
-                return operand
             case ast.Compare(left, [comparison], [right]) if isinstance(condition, Instr) and (
                 isinstance(comparison, _ALWAYS_FLIPPED) or all(_is_whole(arg) for arg in condition.args)
             ):
                 return ast.Compare(left, [_FLIPPED[type(comparison)]()], [right])
             case _:
-                return ast.UnaryOp(ast.Not(), test)
+                return negated(test)
 
     def _loop(self, header: Block, runs_while: bool, body: tuple[Statement, ...]) -> Iterator[Statement]:
         condition = _condition(header)

@@ -97,12 +97,9 @@ class Module:
             self._used_pointers.add(op)
             return (self._pointers.setdefault(op, self._names.fresh(op.__name__)),)
         name = getattr(op, "__name__", "function")
-        for prefix, namespace in (("math", math), ("cmath", cmath), ("random", random), ("np", np)):
+        for (module, *parts), namespace in _NAMESPACES.items():
             if getattr(namespace, name, None) is op:
-                return (self.alias(prefix), name)
-        for part in ("linalg", "random"):
-            if getattr(getattr(np, part), name, None) is op:
-                return (self.alias("np"), part, name)
+                return (self.alias(module), *parts, name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
         if helpers.is_helper(op):
@@ -185,6 +182,14 @@ class Module:
 
 # The modules of this package that emitted ones import from, if they can.
 _OPTIONAL = (captured_type.__module__, structures.__name__)
+_NAMESPACES: dict[tuple[str, ...], object] = {
+    ("math",): math,
+    ("cmath",): cmath,
+    ("random",): random,
+    ("np",): np,
+    ("np", "linalg"): np.linalg,
+    ("np", "random"): np.random,
+}
 _OF_POINTERS = ("ctypes", "get_cython_function_address")
 
 

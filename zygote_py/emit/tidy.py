@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from zygote_py.emit.expressions import negated
 from zygote_py.emit.lower import For, If, Simple, Statement, While, inside
 
 # Longer arms are not compared: the copies of a jump are few.
@@ -79,17 +80,6 @@ def _join(outer: If) -> If:
             return If(_both(ast.Or(), test, negated(second)), orelse, then, outer.place)
         case _:
             return outer
-
-
-def negated(test: ast.expr) -> ast.expr:
-    """Return `not test`, with the `not` moved inwards."""
-    match test:
-        case ast.UnaryOp(ast.Not(), operand):
-            return operand
-        case ast.BoolOp(op, values):
-            return ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), [negated(value) for value in values])
-        case _:
-            return ast.UnaryOp(ast.Not(), test)
 
 
 def _both(op: ast.boolop, first: ast.expr, second: ast.expr) -> ast.expr:
