@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import socket
 import tempfile
 import time
@@ -12,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from numba import types
 
-from zygote_py import cli, compile, gradient
-from zygote_py.cache import Folder, environment, folder, folder_named, records
+from zygote_py import cache, cli, compile, gradient
+from zygote_py.cache import Folder, environment, folder, folder_named
 from zygote_py.numba_adapter import stored
 
 FACTOR = 3
@@ -283,15 +285,52 @@ def test_whatever_an_object_raises_when_it_is_looked_at(here, monkeypatch):
     def look(*args):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(records, "fingerprint", look)
+    monkeypatch.setattr(environment, "fingerprint", look)
     assert here.run() == COMPILED
     assert not here.path.exists()
 
 
-def test_switched_off(here, monkeypatch):
-    monkeypatch.setenv("ZYGOTE_PY_CACHE", "off")
+@pytest.mark.parametrize("how", ["0", "off", "no", "False", "switch"])
+def test_switched_off(here, monkeypatch, how):
+    assert here.run() == COMPILED
+    assert here.run() == READ
+    if how == "switch":
+        cache.switch(False)
+    else:
+        monkeypatch.setenv("ZYGOTE_PY_CACHE", how)
+    assert cache.folder_in_use() is None
     assert here.run() == here.run() == COMPILED
-    assert not here.path.exists()
+    assert len(here.files("")) == 2
+    df = gradient(scaled)
+    assert df(2.0) == 4.0 * FACTOR
+    assert not isinstance(df._now.dispatcher._cache, stored.Stored)  # Numba's own parts are not replaced
+
+
+def test_one_look_gives_the_kernel_and_where_its_code_is_kept(here):
+    request, kinds = gradient(scaled)._request, (types.float64,)
+    made, passed = cache.find(request, kinds, ())
+    assert made.compiled is not None
+    read, passed_again = cache.find(request, kinds, ())
+    assert read.compiled is None
+    assert read.source == made.source
+    assert passed == passed_again == ()
+    assert read.code == made.code  # the same place: what one process writes another reads
+    name = read.code.name_of(kinds, "a machine")
+    assert name != read.code.name_of(kinds, "another machine")
+    assert read.code.read(name) is None
+    made.code.write(name, b"code")
+    assert read.code.read(name) == b"code"
+    cache.switch(False)
+    unkept, _ = cache.find(request, kinds, ())
+    assert unkept.code is None
+    assert unkept.compiled is not None
+
+
+def test_other_packages_import_the_cache_by_one_module():
+    root = Path(cache.__file__).parent
+    for path in root.parent.rglob("*.py"):
+        if path.parent != root:
+            assert not re.search(r"zygote_py\.cache\.\w+ import|zygote_py\.cache import environment", path.read_text())
 
 
 def test_a_folder_that_cannot_be_made(here, monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import numba
 import pytest
 
 from zygote_py import numba_adapter
-from zygote_py.emit import Emitted, load
+from zygote_py.emit import Emitted
 
 SOURCE = """\
 from numba import njit
@@ -25,7 +25,7 @@ def entry(x, n):
 
 @pytest.mark.skipif(numba_adapter.jit_is_disabled(), reason="there is nothing compiled")
 def test_what_is_compiled_for_code_runs_in_the_interpreter_where_python_calls_it():
-    entry = numba_adapter.entry_of(load(Emitted(SOURCE, "entry", {})))
+    entry = numba_adapter.entry_of(numba_adapter.load(Emitted(SOURCE, "entry", {})))
     power = entry.__globals__["power"]
     assert power(2.0, 3) == 8.0  # before anything is compiled
     assert power.signatures == []

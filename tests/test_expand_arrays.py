@@ -14,7 +14,8 @@ import pytest
 from numba import njit
 
 from tests.expansion_programs import CASES, Case, arguments
-from zygote_py.emit import emit, load
+from zygote_py import numba_adapter
+from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
@@ -54,7 +55,7 @@ def emitted(function: Callable[..., Any], *types: str) -> str:
     passes.run(primal, passes.CANONICAL)
     verify_canonical(primal)
     passes.run(primal, passes.CLEAN_UP)
-    return emit(primal, name=function.__name__, decorator="njit").source
+    return emit(primal, name=function.__name__, target=NJIT).source
 
 
 def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -136,7 +137,7 @@ def test_compiled(case: Case) -> None:
     passes.run(primal, passes.CANONICAL)
     verify_canonical(primal)
     passes.run(primal, passes.CLEAN_UP)
-    function = load(emit(primal, name="expanded", decorator="njit"))
+    function = numba_adapter.load(emit(primal, name="expanded", target=NJIT))
     rng = np.random.default_rng(2)
     compared = 0
     for _ in range(CALLS):
@@ -311,6 +312,6 @@ def test_loops_over_float64_are_vectorised() -> None:
 
     primal = expanded(combined, (parse_type("f64[:]"),) * 2)
     passes.run(primal, passes.CLEAN_UP)
-    compiled = load(emit(primal, name="combined", decorator="njit"))
+    compiled = numba_adapter.load(emit(primal, name="combined", target=NJIT))
     compiled(np.ones(4), np.ones(4))
     assert any(f"<{width} x double>" in code for code in compiled.inspect_llvm().values() for width in (2, 4, 8))

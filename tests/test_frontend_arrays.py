@@ -18,9 +18,9 @@ from numba import njit
 
 from tests.frontend_new_arrays import CASES
 from tests.modes import is_interpreted
-from zygote_py import gradient
+from zygote_py import gradient, numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.emit import emit, load
+from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.ir import passes
 from zygote_py.ir.checks.interpret import interpret
@@ -77,7 +77,7 @@ def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[An
     for step in (*passes.CLEAN_UP, *passes.CANONICAL):
         step(ir)
         verify(ir, step.__name__)
-    return njit(function), first, ir, load(emit(ir, name="emitted", decorator="njit"))
+    return njit(function), first, ir, numba_adapter.load(emit(ir, name="emitted", target=NJIT))
 
 
 def marked() -> Iterator[Any]:

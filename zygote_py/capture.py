@@ -18,6 +18,8 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from zygote_py import structures
 from zygote_py.ir.core import Type
 
@@ -67,6 +69,25 @@ def member_of_class(cls: type, name: str) -> Capture:
 
 def _part(func: FunctionType, name: str, read: Callable[[], object]) -> Capture:
     return Capture(name, "function", read, (id(func), name), None, read(), name, func.__name__)
+
+
+def varies(value: object, numbers: bool, is_passed: Callable[[object], bool] = lambda value: False) -> bool:
+    """Return whether a captured value is read at each call; floats in structures are if `numbers` vary.
+
+    What tuples are passed besides those with arrays `is_passed` says.
+    """
+    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
+        return True
+    parts = structures.parts(value)
+    if parts is None:
+        return isinstance(value, float | np.floating | np.ndarray)
+    if numbers and any(varies(each, True, is_passed) for each in parts):
+        return True
+    if isinstance(value, tuple):
+        if is_passed(value):
+            return True
+        parts = tuple(each for each in parts if not isinstance(each, float))
+    return any(varies(each, False, is_passed) for each in parts)
 
 
 def are_unchanged(readers: Iterable[Callable[[], object]], values: Iterable[object]) -> bool:

@@ -1,4 +1,4 @@
-"""Gradients with respect to captured variables: which there are, what they are called, the NamedTuple that holds them.
+"""Gradients with respect to captured variables: which there are, and what they are called.
 
     w = np.ones(3)
     gradient(lambda x: np.sum(w * x), closure=True)(2.0)     # (3.0, Captured(w=array([2., 2., 2.])))
@@ -10,11 +10,9 @@ have a gradient, an integer say, is left out.
 
 from __future__ import annotations
 
-import functools
-import re
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
@@ -22,27 +20,6 @@ from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:
     from zygote_py.frontend import Capture, LoweredFunction
-
-
-@functools.cache
-def captured_type(*names: str) -> Any:
-    """The class of the NamedTuples `Captured` with these fields: one for the same names, and it can be pickled."""
-    made = namedtuple("Captured", names, module=__name__)  # type: ignore[misc]
-    made.__qualname__ = f"Captured({', '.join(names)})"  # under which pickle looks for it here
-    made.__doc__ = "The gradients of what a function captures, by name."
-    return made
-
-
-def __getattr__(name: str) -> Any:
-    found = re.fullmatch(r"Captured\(([^()]*)\)", name)
-    if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return captured_type(*(found[1].split(", ") if found[1] else ()))
-
-
-def is_captured_type(value: object) -> bool:
-    """Whether this is a class that `captured_type` made."""
-    return isinstance(value, type) and value.__module__ == __name__ and hasattr(value, "_fields")
 
 
 def numbers_asked_for(

@@ -21,7 +21,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.strategies.custom import Custom
 from zygote_py.base.python_text import caller
 from zygote_py.differences import copied, leaves_of, random_seed, slope, with_leaf
-from zygote_py.emit import emit, load
+from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.frontend.given import names_of
 from zygote_py.given import Given, name_of, place_of, python_function
@@ -142,7 +142,7 @@ def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
         expand_arrays(function)
         write_out_guards(function)
         passes.run(function, passes.CLEAN_UP)
-    loaded = load(emit(lowered.function, name="value", decorator="njit"))
+    loaded = numba_adapter.load(emit(lowered.function, name="value", target=NJIT))
     captured = [capture.read() for capture in lowered.hidden]
     return lambda *given_args: loaded(*given_args, *captured)
 

@@ -23,10 +23,11 @@ from zygote_py.adjoints.reverse.joint import join, join_halves
 from zygote_py.adjoints.routines.derivatives import Derivatives
 from zygote_py.adjoints.routines.repeatable import make_repeatable
 from zygote_py.auxiliary import copied, split_auxiliary, with_auxiliary
+from zygote_py.base.captured_type import captured_type
 from zygote_py.canonical import make_canonical
-from zygote_py.captured import captured_type, fields_of
+from zygote_py.captured import fields_of
 from zygote_py.closures import put_fields_back, with_fields
-from zygote_py.emit import Emitted, emit, load, njit_with
+from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
@@ -46,7 +47,7 @@ from zygote_py.ir.core import (
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
 from zygote_py.ir.text.printer import text
-from zygote_py.ir.types import components_of, names_of
+from zygote_py.ir.types import components_of, leaf_types, names_of
 from zygote_py.ir.walks import replace_uses
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.requests import Request
@@ -123,7 +124,7 @@ class CompiledPullback(Compiled):
 
 def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]:
     try:
-        loaded = load(emitted)
+        return numba_adapter.entry_of(numba_adapter.load(emitted))
     except (SyntaxError, RecursionError) as error:  # Python allows a hundred levels of indentation, twenty of loops
         if not isinstance(error, RecursionError) and not str(error.args[0]).startswith("too many"):
             raise InternalError(f"emit: {error}", ir=emitted.source) from error
@@ -132,7 +133,6 @@ def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]
             lowered.function.loc,
             hint="let a loop over an array take the place of a long chain of branches",
         ) from None
-    return numba_adapter.entry_of(loaded)
 
 
 def compile_gradient(
@@ -149,7 +149,7 @@ def compile_gradient(
     _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
-    emitted = emit(made.joint, name=request.name, decorator=njit_with(request.options), defaults=defaults)
+    emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 
@@ -278,7 +278,7 @@ def compile_pullback(
     hidden = _take_captured(forward, lowered, hidden)
     _take_members(forward, given)
     texts = [
-        emit(finish(half), name=f"{primal.name}_{which}", decorator=njit_with(request.options))
+        emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
     ]
     return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names), hidden
@@ -348,11 +348,8 @@ def _differentiate(
 def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
     """Where an integer is taken as a float, let the joint function take the integer and make it a float itself."""
     for number, type in enumerate(given):
-        param = joint.params[number]
-        if isinstance(type, types.Integer) and is_float(param.type):
-            joint.params[number] = new = Param(type, param.hint, param.loc)
-            with inserting(joint.entry) as b:
-                replace_uses(joint, {param: b.call(float, new, type=param.type, hint=param.hint)})
+        if isinstance(type, types.Integer) and is_float(joint.params[number].type):
+            _take_as(joint, number, type, lambda b, new, kind: b.call(float, new, type=kind, hint=new.hint))
 
 
 def _take_members(function: Function, given: tuple[Type, ...]) -> None:
@@ -361,30 +358,31 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
         type = given[number] if number < len(given) else param.type
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
         if _holds_member(type):
-            function.params[number] = new = Param(type, param.hint, param.loc)
-            with inserting(function.entry) as b:
-                replace_uses(function, {param: _with_values(b, new, type, param.type)})
+            _take_as(function, number, type, _with_values)
 
 
-def _with_values(b: Builder, given: Operand, type: Type, wanted: Type) -> Operand:
-    """What is given, with the values of the members of enumerations in their places."""
+def _take_as(function: Function, number: int, type: Type, convert: Callable[[Builder, Param, Type], Operand]) -> None:
+    """Let a function take a parameter of another type, and `convert` it to the one that it had."""
+    param = function.params[number]
+    function.params[number] = new = Param(type, param.hint, param.loc)
+    with inserting(function.entry) as b:
+        replace_uses(function, {param: convert(b, new, param.type)})
+
+
+def _with_values(b: Builder, given: Operand, wanted: Type) -> Operand:
+    """Return what is given, with the values of the members of enumerations in their places."""
     hint = getattr(given, "hint", "")
-    if isinstance(type, types.EnumMember):
+    if isinstance(given.type, types.EnumMember):
         return b.call(enum_value, given, type=wanted, hint=hint)
-    if not _holds_member(type):
+    if not _holds_member(given.type):
         return given
-    components = zip(names_of(type), components_of(type), components_of(wanted), strict=True)
-    parts = [
-        _with_values(b, b.item(given, number, f"{hint}_{name}"), kind, own)
-        for number, (name, kind, own) in enumerate(components)
-    ]
+    components = enumerate(zip(names_of(given.type), components_of(wanted), strict=True))
+    parts = [_with_values(b, b.item(given, number, f"{hint}_{name}"), own) for number, (name, own) in components]
     return b.call(ops.pack, *parts, type=wanted, hint=hint)
 
 
 def _holds_member(type: Type) -> bool:
-    if isinstance(type, types.BaseTuple):
-        return any(map(_holds_member, components_of(type)))
-    return isinstance(type, types.EnumMember)
+    return any(isinstance(leaf, types.EnumMember) for leaf in leaf_types(type))
 
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:

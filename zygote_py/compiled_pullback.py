@@ -13,9 +13,9 @@ shapes by the code.
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,7 +24,7 @@ from numba import types
 from zygote_py import numba_adapter, structures
 from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.base.python_text import define
+from zygote_py.base.python_text import Names, define
 from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
 from zygote_py.ir.text.identifiers import identifier
@@ -50,7 +50,7 @@ def entry_function(
     code = request.func.__code__
     parameters = code.co_varnames[: code.co_argcount]
     source = _Source(parameters)
-    forward = source.add("forward", _decorated(compiled.value, request.options))
+    forward = source.add("forward", numba_adapter.decorated(compiled.value, request.options))
     constants = [source.add("captured", value) for value in captured]
     reverse = _back(compiled, request)
     back = numba_adapter.Partial(
@@ -60,116 +60,87 @@ def entry_function(
         restored,
         number,
     )
-    bind, value, kept = source.add("bind", back), source.name("value"), source.name("kept")
+    bind, value, kept = source.add("bind", back), source.names.fresh("value"), source.names.fresh("kept")
     called = f"{forward}({', '.join((*parameters, *constants))})"
-    likes = list(_likes(compiled.result_type, value)) if carries_adjoint(compiled.result_type) else []
-    for _, name, type_ in compiled.written_parameters:
-        likes += _likes(type_, name)
-    lines = [f"{value}, {kept} = {called}", f"return {value}, {bind}({kept}, {_tuple(likes)})"]
+    known = [(compiled.result_type, value)] if carries_adjoint(compiled.result_type) else []
+    known += [(kind, name) for _, name, kind in compiled.written_parameters]
+    likes = _tuple([_like(kind, name) for kind, name in known])
+    lines = [f"{value}, {kept} = {called}", f"return {value}, {bind}({kept}, {likes})"]
     entry = source.function(f"{request.func.__name__}_pullback", parameters, lines, request.func.__defaults__)
     return entry, reverse
 
 
 def _back(compiled: CompiledPullback, request: Request) -> Any:
-    """The dispatcher of the pullback: it takes what is kept, what is to be known of seeds, and the seeds."""
-    names = list(compiled.written)
-    kinds = [kind for _, _, kind in compiled.written_parameters]
-    own = _Source(names)
-    kept, like = own.name("kept"), own.name("like")
+    """Return the dispatcher of the pullback: it takes what is kept, what is to be known of seeds, and the seeds."""
+    own = Names(compiled.written)
+    kept, like = own.fresh("kept"), own.fresh("like")
+    seeds = [(name, name, kind) for _, name, kind in compiled.written_parameters]
     if carries_adjoint(compiled.result_type):
-        names.insert(0, own.name("seed"))
-        kinds.insert(0, compiled.result_type)
-    seeds = [
-        Seed(name if name in compiled.written else "", "", kind, None) for name, kind in zip(names, kinds, strict=True)
-    ]
-    reverse = _decorated(compiled.function, request.options)
+        seeds.insert(0, (own.fresh("seed"), "", compiled.result_type))
+    names = (kept, like, *(parameter for parameter, _, _ in seeds))
+    defaults = (None,) * len(seeds)
+    reverse = numba_adapter.decorated(compiled.function, request.options)
 
     def implement(given: tuple[Type, ...]) -> Callable[..., object]:
-        source = _Source((*names, kept, like))
+        source = _Source(names)
         called = source.add("reverse", reverse)
         args = [kept]
-        items = (f"{like}[{number}]" for number in itertools.count())
         none_given = all(isinstance(kind, types.Omitted) for kind in given[2:])
-        for seed, name, kind in zip(seeds, names, given[2:], strict=True):
-            held = types.none if isinstance(kind, types.Omitted) else types.unliteral(kind)
-            if none_given and not seed.name and takes_one(seed.type):
-                held, name = types.unliteral(types.float64), "1.0"
-            args.append(_Fitted(source, items).text(seed, held, name))
-        return source.function(stub.__name__, (kept, like, *names), [f"return {called}({', '.join(args)})"], defaults)
+        for place, ((text, name, kind), held) in enumerate(zip(seeds, given[2:], strict=True)):
+            seed = _Text(types.none if isinstance(held, types.Omitted) else types.unliteral(held), text)
+            if none_given and not name and takes_one(kind):
+                seed = _Text(types.float64, "1.0")
+            args.append(_TextSeed(name, "", kind, f"{like}[{place}]", source).of(seed))
+        return source.function(stub.__name__, names, [f"return {called}({', '.join(args)})"], defaults)
 
-    defaults = (None,) * len(names)
-    stub = _Source(()).function(f"{request.func.__name__}_back", (kept, like, *names), ["pass"], defaults)
+    stub = _Source(()).function(f"{request.func.__name__}_back", names, ["pass"], defaults)
     return numba_adapter.make_dispatcher(stub, implement, {**request.options, "no_cpython_wrapper": True})
-
-
-def _decorated(function: Callable[..., object], options: Mapping[str, object]) -> Any:
-    return numba_adapter.decorated(function, options)
 
 
 def _tuple(items: Sequence[str]) -> str:
     return f"({''.join(f'{item}, ' for item in items)})"
 
 
-def _likes(type_: Type, text: str) -> Iterator[str]:
-    """What is to be known of the value `text` for a seed: of arrays the shape; what has no adjoint is passed on."""
-    if not carries_adjoint(type_):
-        yield text
-    elif isinstance(type_, types.BaseTuple):
-        for item, kind in zip(item_texts(type_), components_of(type_), strict=True):
-            yield from _likes(kind, text + item)
-    else:
-        yield f"{text}.shape" if isinstance(type_, types.Array) else "None"
+def _like(type_: Type, text: str) -> str:
+    """Return what is to be known of the value `text` for a seed; what has no adjoint is passed on.
 
-
-def known_of(type_: Any, likes: Iterator[Any]) -> Any:
-    """What `like` gives for a value of a type, of what `_likes` says of it."""
+    It is the shape of an array, and a tuple of these for a structure.
+    """
     if not carries_adjoint(type_):
-        return next(likes)
+        return text
     if isinstance(type_, types.BaseTuple):
-        items = tuple(known_of(kind, likes) for kind in components_of(type_))
-        cls = getattr(type_, "instance_class", None)
-        if cls is None:
-            return items
-        return structures.new(cls, items) if structures.is_structure(cls) else cls(*items)
-    known = next(likes)
+        components = zip(components_of(type_), item_texts(type_), strict=True)
+        return _tuple([_like(kind, text + item) for kind, item in components])
+    return f"{text}.shape" if isinstance(type_, types.Array) else "None"
+
+
+def known_of(type_: Any, known: Any) -> Any:
+    """Return what `like` gives for a value of a type, of what `_like` says of it."""
+    if not carries_adjoint(type_):
+        return known
+    if isinstance(type_, types.BaseTuple):
+        items = tuple(map(known_of, components_of(type_), known))
+        return structures.made(getattr(type_, "instance_class", tuple), items)
     return ArrayLike(known, np.dtype(str(type_.dtype))) if isinstance(type_, types.Array) else known
 
 
 class _Source:
     """A function that is put together as text, and what it refers to."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = Names(names)
         self.namespace: dict[str, Any] = {}
-        self._taken = set(names)
-
-    def name(self, name: str) -> str:
-        """A name like this one that means nothing yet."""
-        tries = itertools.chain((name,), (f"{name}_{number}" for number in itertools.count()))
-        found = next(each for each in tries if each not in self._taken)
-        self._taken.add(found)
-        return found
 
     def add(self, name: str, value: object) -> str:
-        """A name for an object."""
-        for known, held in self.namespace.items():
-            if held is value and known.startswith(name):
-                return known
-        found = self.name(name)
-        self.namespace[found] = value
-        return found
-
-    def made(self, type_: Any, items: Sequence[str]) -> str:
-        """The tuple, NamedTuple or dataclass of a type with these items."""
-        cls = getattr(type_, "instance_class", None)
-        if cls is None:
-            return _tuple(items)
-        name = self.add(cls.__name__, cls)
-        if structures.is_structure(cls):
-            return f"{self.add('new', structures.new)}({name}, {_tuple(items)})"
-        return f"{name}({', '.join(items)})"
+        """Return a name for an object."""
+        known = next((known for known, held in self.namespace.items() if held is value), None)
+        if known is None:
+            known = self.names.fresh(name)
+            self.namespace[known] = value
+        return known
 
     def function(self, name: str, names: Sequence[str], lines: Sequence[str], defaults: Any) -> Callable[..., object]:
-        """The function of these names with these lines."""
+        """Return the function of these names with these lines."""
         name = identifier(name, "function")
         text = "\n ".join([f"def {name}({', '.join(names)}):", *lines, ""])
         made = define(text, name, self.namespace)
@@ -178,55 +149,67 @@ class _Source:
         return made  # type: ignore[no-any-return]
 
 
-class _Fitted:
-    """What is written for seeds of given types: as `Seed.of`, for the types."""
+class _Text(NamedTuple):
+    """A seed in compiled code: its type, and the text that reads it."""
 
-    def __init__(self, source: _Source, likes: Iterator[str]) -> None:
-        self.source = source
-        self.likes = likes
+    type: Any
+    text: str
 
-    def text(self, seed: Seed, given: Any, text: str) -> str:
-        """What is passed on for the seed `text`."""
-        kind: Any = seed.type
-        like = "" if carries_adjoint(kind) and isinstance(kind, types.BaseTuple) else next(self.likes)
-        if not carries_adjoint(kind):
-            return like
-        if isinstance(kind, types.BaseTuple):
-            return self._structure(seed, kind, given, text)
-        if isinstance(kind, types.Array):
-            dtype = self.source.add(str(kind.dtype), getattr(np, str(kind.dtype)))
-            if given == types.none:
-                return f"{self.source.add('zeros', np.zeros)}({like}, {dtype})"
-            if not isinstance(given, types.Array) or (given.dtype, given.ndim) != (kind.dtype, kind.ndim):
-                raise _unfit(seed, given)
-            return f"{self.source.add('fitting', _fitting(str(seed)))}({text}, {like})"
-        cast = self.source.add(str(kind), getattr(np, str(kind)))
-        if given == types.none:
-            return f"{cast}(0)"
-        real = isinstance(given, types.Integer | types.Float)
-        if not real and not (isinstance(given, types.Complex) and isinstance(kind, types.Complex)):
-            raise _unfit(seed, given)
-        return f"{cast}({text})"
 
-    def _structure(self, seed: Seed, kind: Any, given: Any, text: str) -> str:
+@dataclass(frozen=True)
+class _TextSeed(Seed):
+    """What a seed in compiled code is for: `value` is a text for what is known of it, as are the seeds passed on."""
+
+    source: _Source
+
+    def items(self, given: _Text) -> list[_Text] | None:
+        """Return the seeds in a structure; None if it is another one than what it is for."""
+        kind: Any = self.type
         cls = getattr(kind, "instance_class", None)
-        components = components_of(kind)
-        if given == types.none:
-            return self.source.made(kind, [self._item(seed, kind, n, types.none, text) for n in range(len(components))])
-        fits = isinstance(given, types.BaseTuple) and getattr(given, "instance_class", None) is cls
-        seeds = components_of(given) if fits else ()
-        if not fits or len(seeds) != len(components):
-            raise _unfit(seed, given)
-        return self.source.made(kind, [self._item(seed, kind, n, each, text) for n, each in enumerate(seeds)])
+        if given.type == types.none:
+            return [given] * len(components_of(kind))
+        if not isinstance(given.type, types.BaseTuple) or getattr(given.type, "instance_class", None) is not cls:
+            return None
+        components = zip(components_of(given.type), item_texts(given.type), strict=True)
+        return [_Text(types.unliteral(each), given.text + item) for each, item in components]
 
-    def _item(self, seed: Seed, kind: Type, number: int, given: Type, text: str) -> str:
-        item = item_texts(kind)[number]
-        part = Seed(seed.name, seed.path + item, components_of(kind)[number], None)
-        return self.text(part, types.unliteral(given), text + item)
+    def known(self) -> list[str]:
+        """Return what is known of the items of a structure."""
+        return [f"{self.value}[{number}]" for number in range(len(components_of(self.type)))]
 
+    def made(self, items: Sequence[str]) -> str:
+        """Return the structure that is passed on."""
+        cls = getattr(self.type, "instance_class", None)
+        if cls is None:
+            return _tuple(items)
+        name = self.source.add(cls.__name__, cls)
+        if structures.is_structure(cls):
+            return f"{self.source.add('new', structures.new)}({name}, {_tuple(items)})"
+        return f"{name}({', '.join(items)})"
 
-def _unfit(seed: Seed, given: Any) -> DifferentiationError:
-    return DifferentiationError(f"{seed} is {_described(given)}; it needs {_described(seed.type)}", hint=HINT)
+    def array(self, given: _Text) -> str:
+        """Return the array that is passed on."""
+        kind: Any = self.type
+        if given.type == types.none:
+            dtype = self.source.add(str(kind.dtype), getattr(np, str(kind.dtype)))
+            return f"{self.source.add('zeros', np.zeros)}({self.value}, {dtype})"
+        if not isinstance(given.type, types.Array) or (given.type.dtype, given.type.ndim) != (kind.dtype, kind.ndim):
+            raise self.unfit(given)
+        return f"{self.source.add('fitting', _fitting(str(self)))}({given.text}, {self.value})"
+
+    def number(self, given: _Text) -> str:
+        """Return the number that is passed on."""
+        cast = self.source.add(str(self.type), getattr(np, str(self.type)))
+        if given.type == types.none:
+            return f"{cast}(0)"
+        real = isinstance(given.type, types.Integer | types.Float)
+        if not real and not (isinstance(given.type, types.Complex) and isinstance(self.type, types.Complex)):
+            raise self.unfit(given)
+        return f"{cast}({given.text})"
+
+    def unfit(self, given: _Text) -> DifferentiationError:
+        """Return the error for a seed that does not fit."""
+        return DifferentiationError(f"{self} is {_described(given.type)}; it needs {_described(self.type)}", hint=HINT)
 
 
 def _described(type_: Any) -> str:

@@ -17,7 +17,7 @@ import functools
 import inspect
 import operator
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
@@ -25,9 +25,9 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base.python_text import stub
-from zygote_py.cache import Kernel, MachineCode
-from zygote_py.capture import PARTS, are_unchanged
+from zygote_py.base.python_text import Names, stub
+from zygote_py.cache import Kernel, MachineCode, folder_in_use, linked
+from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.generations import Fewer, Generation, Outdated, passing
 from zygote_py.given import watch
@@ -263,9 +263,12 @@ class DerivativeFunction(Generic[P, R]):
             if now.dispatcher is None:
                 if now.hidden or self.form.has_own_entry:
                     kernel_of = functools.partial(self._kernel_of, now)
-                    stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
+                    stub = stub_of(self._request, now.hidden)
                     now.dispatcher = numba_adapter.make_dispatcher(
-                        stub, lambda given: kernel_of(given).function, self._request.options, MachineCode(kernel_of)
+                        stub,
+                        lambda given: kernel_of(given).function,
+                        self._request.options,
+                        (lambda given: kernel_of(given).code) if folder_in_use() else None,
                     )
                 else:
                     now.dispatcher = self._entry_of(now)
@@ -303,13 +306,16 @@ class DerivativeFunction(Generic[P, R]):
                 stub = stub_of(self._request, [])
                 wrong = functools.partial(misfit, self._request)
 
-                def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
+                def code_of(given: tuple[Type, ...]) -> MachineCode | None:
                     present, kernel = self._compile(given)
-                    return None if present.hidden else kernel  # with constants, it is not what the kernel says
+                    return None if present.hidden else kernel.code  # with constants, it is not what the kernel says
 
-                options = {**self._request.options, **self.form.entry_options}
                 now.entry = numba_adapter.make_dispatcher(
-                    stub, functools.partial(self._implement_entry, now), options, MachineCode(kernel_of), misfit=wrong
+                    stub,
+                    functools.partial(self._implement_entry, now),
+                    {**self._request.options, **self.form.entry_options},
+                    code_of if folder_in_use() else None,
+                    misfit=wrong,
                 )
                 numba_adapter.link_along(now.entry, functools.partial(self._linked, now))
             self._kept.append(now.entry)  # Numba refers to it weakly
@@ -317,7 +323,6 @@ class DerivativeFunction(Generic[P, R]):
 
     def _linked(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
         """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
-        from zygote_py.cache.linked import linked
 
         def holds() -> bool:
             return self._now.entry is now.entry and not self._is_outdated()
@@ -405,13 +410,13 @@ class DerivativeFunction(Generic[P, R]):
                 signature = (*argument_types, *map(numba_adapter.typeof, now.captured()))
                 dispatcher.compile(signature)
                 if numba_adapter.is_from_cache(dispatcher, signature):
-                    dispatcher = of._not_from_cache(dispatcher, kernel)
+                    dispatcher = of._without_cache(dispatcher, kernel)
                     dispatcher.compile(signature)
                 return show(dispatcher, signature)
             except Outdated:
                 continue
 
-    def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
+    def _without_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
         """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
         return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
 
@@ -442,20 +447,14 @@ def _restored(
     return DerivativeFunction(primal, form, held)
 
 
-def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
-    """A function with the parameters of the emitted ones, for the dispatcher to know them by."""
-    names = [*request.signature.parameters, *hidden]
-    # With hidden parameters behind them, defaults are filled in before the call.
-    made: Callable[..., object] = stub(request.name, names, () if hidden else tuple(request.defaults.values()))
+def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object]:
+    """Return a function with the parameters of the emitted ones, for the dispatcher to know them by."""
+    names = Names(request.signature.parameters)
+    captured = [names.fresh(f"captured_{capture.name}") for capture in hidden]
+    # With captured values after them, defaults are filled in before the call.
+    defaults = () if captured else tuple(request.defaults.values())
+    made: Callable[..., object] = stub(request.name, [*request.signature.parameters, *captured], defaults)
     return made
-
-
-def _distinct(names: Iterable[str]) -> list[str]:
-    """The names, those that were there already with a number behind them."""
-    found: list[str] = []
-    for name in names:
-        found.append(f"{name}_{len(found)}" if name in found else name)
-    return found
 
 
 @functools.cache

@@ -76,6 +76,11 @@ def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
         if has_reversible_steps(function):
             passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL))
             routines += outline_reversible_loops(function, () if caller is None else together[caller])
+    return _with_routines(lowered, routines)
+
+
+def _with_routines(lowered: LoweredFunction, routines: list[Routine]) -> LoweredFunction:
+    """Return a function that calls further routines, whose effects are found out."""
     find_effects(routines)
     return replace(lowered, routines=tuple(routines))
 
@@ -90,10 +95,7 @@ def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
             for each in (function, *(routine.function for routine in made)):
                 make_canonical(each)
             routines += made
-    if len(routines) == len(lowered.routines):
-        return lowered
-    find_effects(routines)
-    return replace(lowered, routines=tuple(routines))
+    return lowered if len(routines) == len(lowered.routines) else _with_routines(lowered, routines)
 
 
 def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:

@@ -216,9 +216,9 @@ class PullbackKernel(Kernel):
     def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
         """A pullback that comes out of compiled code."""
         compiled, items = self.compiled, iter(likes)
-        result = known_of(compiled.result_type, items) if carries_adjoint(compiled.result_type) else None
+        result = known_of(compiled.result_type, next(items)) if carries_adjoint(compiled.result_type) else None
         params = compiled.lowered.function.params[: compiled.lowered.argument_count]
-        known = tuple(known_of(param.type, items) if param.hint in compiled.written else None for param in params)
+        known = tuple(known_of(param.type, next(items)) if param.hint in compiled.written else None for param in params)
         return self.pullback(known, result, kept)
 
 

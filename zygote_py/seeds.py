@@ -8,8 +8,8 @@ For calls in compiled code see `zygote_py.compiled_pullback`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts
-from zygote_py.structures import parts, with_parts
+from zygote_py.structures import map_leaves, parts, with_parts
 
 
 def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) -> None:
@@ -71,23 +71,27 @@ def _forgotten(compiled: CompiledPullback) -> DifferentiationError:
 
 @dataclass(frozen=True, slots=True)
 class ArrayLike:
-    """What is to be known of an array to check a seed."""
+    """The shape and the dtype of an array, to check a seed."""
 
     shape: tuple[int, ...]
     dtype: Any
 
 
 def like(value: Any) -> Any:
-    """What is to be known of a value to check a seed: of arrays no elements, in any structure."""
-    if isinstance(value, np.ndarray):
-        return ArrayLike(value.shape, value.dtype)
-    held = parts(value)
-    return value if held is None else with_parts(value, map(like, held))
+    """Return what is to be known of a value to check a seed: of arrays no elements, in any structure."""
+    return map_leaves(lambda leaf: ArrayLike(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf, value)
+
+
+HINT = "a seed has the form, the shapes and the dtypes of what it is the adjoint of; None is zero"
 
 
 @dataclass(frozen=True)
 class Seed:
-    """What a seed is for: a result, by its name (empty: the returned value), or an item of it, and what it was."""
+    """The purpose of a seed: a result, by its name (empty: the returned value), or an item of it, and what it was.
+
+    The methods after `of` say how seeds are read and made that are values; see `zygote_py.compiled_pullback` for seeds
+    that are texts.
+    """
 
     name: str
     path: str
@@ -100,50 +104,67 @@ class Seed:
         return f"the seed for {f'`{self.path}` of ' if self.path else ''}the returned value"
 
     def of(self, given: Any) -> Any:
-        """What is passed on for a seed as it was given; None is zero. What does not fit is refused."""
+        """Return what is passed on for a seed as it was given; None is zero. What does not fit is refused."""
         if not carries_adjoint(self.type):
             return self.value  # nothing looks at it
+        if not isinstance(self.type, types.BaseTuple):
+            return self.array(given) if isinstance(self.type, types.Array) else self.number(given)
+        components = components_of(self.type)
+        items = self.items(given)
+        if items is None or len(items) != len(components):
+            raise self.unfit(given)
+        parts = zip(item_texts(self.type), components, self.known(), items, strict=True)
+        made = [
+            replace(self, path=self.path + text, type=kind, value=known).of(item) for text, kind, known, item in parts
+        ]
+        return self.made(made)
+
+    def needed(self) -> str:
+        """Return what the seed has to be, in messages."""
         if isinstance(self.type, types.BaseTuple):
-            return self._structure(given)
-        return self._array(given) if isinstance(self.type, types.Array) else self._number(given)
+            cls = getattr(self.type, "instance_class", None)
+            return f"a tuple of {len(components_of(self.type))} items" if cls is None else f"a `{cls.__name__}`"
+        return described(self.value) if isinstance(self.type, types.Array) else f"a {self.type}"
 
-    def _structure(self, given: Any) -> Any:
-        held = parts(self.value)
-        assert held is not None
+    def unfit(self, given: Any) -> DifferentiationError:
+        """Return the error for a seed that does not fit."""
+        return DifferentiationError(f"{self} is {described(given)}; it needs {self.needed()}", hint=HINT)
+
+    def items(self, given: Any) -> Sequence[Any] | None:
+        """Return the seeds in a structure; None if it is another one than what it is for."""
         if given is None:
-            given = with_parts(self.value, (None,) * len(held))
-        seeds = parts(given) if type(given) is type(self.value) else None
-        if seeds is None or len(seeds) != len(held):
-            kind = type(self.value)
-            needed = f"a tuple of {len(held)} items" if kind is tuple else f"a `{kind.__name__}`"
-            raise DifferentiationError(f"{self} is {described(given)}; it needs {needed}", hint=HINT)
-        items = zip(item_texts(self.type), components_of(self.type), held, seeds, strict=True)
-        made = [Seed(self.name, self.path + text, kind, old).of(seed) for text, kind, old, seed in items]
-        return with_parts(self.value, made)
+            return (None,) * len(components_of(self.type))
+        return parts(given) if type(given) is type(self.value) else None
 
-    def _array(self, given: Any) -> Any:
+    def known(self) -> Sequence[Any]:
+        """Return what is known of the items of a structure."""
+        return parts(self.value) or ()
+
+    def made(self, items: Sequence[Any]) -> Any:
+        """Return the structure that is passed on."""
+        return with_parts(self.value, items)
+
+    def array(self, given: Any) -> Any:
+        """Return the array that is passed on."""
         if given is None:
             return np.zeros(self.value.shape, self.value.dtype)
-        fits = isinstance(given, np.ndarray) and (given.shape, given.dtype) == (self.value.shape, self.value.dtype)
-        if not fits:
-            raise DifferentiationError(f"{self} is {described(given)}; it needs {described(self.value)}", hint=HINT)
+        if not isinstance(given, np.ndarray) or (given.shape, given.dtype) != (self.value.shape, self.value.dtype):
+            raise self.unfit(given)
         return given
 
-    def _number(self, given: Any) -> Any:
+    def number(self, given: Any) -> Any:
+        """Return the number that is passed on."""
         given = 0 if given is None else given
         is_complex = isinstance(given, complex | np.complexfloating) and isinstance(self.type, types.Complex)
         is_real = isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool)
         if not is_complex and not is_real:
-            raise DifferentiationError(f"{self} is {described(given)}; it needs a {self.type}", hint=HINT)
+            raise self.unfit(given)
         number: Any = getattr(np, str(self.type))(given)
         return float(number) if self.type == types.float64 else number
 
 
-HINT = "a seed has the form, the shapes and the dtypes of what it is the adjoint of; None is zero"
-
-
 def described(value: Any) -> str:
-    """What a seed is, in messages."""
+    """Return what a seed is, in messages."""
     if isinstance(value, np.ndarray | ArrayLike):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, tuple) and type(value) is tuple:

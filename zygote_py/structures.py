@@ -65,10 +65,15 @@ def parts(value: Any) -> tuple[Any, ...] | None:
 
 
 def with_parts(value: Any, parts: Iterable[Any]) -> Any:
-    """The tuple, NamedTuple or dataclass like `value` that holds other parts."""
-    if not isinstance(value, tuple):
-        return new(type(value), tuple(parts))
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    """Return the tuple, NamedTuple or dataclass like `value` that holds other parts."""
+    return made(type(value), tuple(parts))
+
+
+def made(cls: Any, parts: tuple[Any, ...]) -> Any:
+    """Return the tuple, NamedTuple or dataclass of a class that holds these parts."""
+    if not issubclass(cls, tuple):
+        return new(cls, parts)
+    return cls(*parts) if hasattr(cls, "_fields") else parts
 
 
 def item_names(value: Any) -> list[str]:

@@ -7,7 +7,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from zygote_py.emit import emit, load
+from zygote_py import numba_adapter
+from zygote_py.emit import NJIT, emit
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.text.parser import parse
@@ -160,9 +161,9 @@ def test_emitted_arrays(name, golden):
     source, calls = PROGRAMS[name]
     (function,) = parse(dedent(source).strip())
     verify(function)
-    emitted = emit(function, name=name, decorator="njit")
+    emitted = emit(function, name=name, target=NJIT)
     golden(f"emit/arrays_{name}", emitted.source)
-    compiled = load(emitted)
+    compiled = numba_adapter.load(emitted)
     for args in calls:
         expected = outcome(lambda *args: interpret(function, *args), args)
         assert outcome(compiled.py_func, args) == expected

@@ -16,8 +16,8 @@ import pytest
 from pow_example import pow_primal
 
 from tests.plain import plain
-from zygote_py import gradient
-from zygote_py.emit import emit, load
+from zygote_py import gradient, numba_adapter
+from zygote_py.emit import NJIT, emit
 from zygote_py.emit.source import _print_nodes
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.checks.verify import verify
@@ -81,7 +81,7 @@ def test_in_plain_python(name, golden):
     golden(f"emit/{name.lower()}", emitted.source)
     for args in CALLS[name]:
         want = outcome(lambda *args: interpret(ir, *args), args)
-        got = outcome(load(emitted), args)
+        got = outcome(numba_adapter.load(emitted), args)
         assert_same(got, want)
         assert type(got[0]) is type(want[0]) or not isinstance(want[0], np.floating)
 
@@ -92,7 +92,7 @@ COMPILED = ("SWAP", "LOST_COPY", "GUARDS", "TRIANGLE", "FLOAT32", "UNSET_AND_COP
 @pytest.mark.parametrize("name", [*COMPILED, "NAMES", "BREAKS", "EMPTY"])
 def test_compiled(name):
     ir = function(getattr(programs, name))
-    call = load(emit(ir, name=name.lower(), decorator="njit"))
+    call = numba_adapter.load(emit(ir, name=name.lower(), target=NJIT))
     for args in CALLS[name]:
         assert_same(outcome(call, args), outcome(lambda *args: interpret(ir, *args), args))
 
@@ -102,11 +102,12 @@ def test_the_module_around_the_function(golden):
     emitted = emit(
         primal,
         name="power",
-        decorator="njit(fastmath=True)",
+        target=NJIT,
+        options={"fastmath": True},
         defaults={"n": 3},
     )
     golden("emit/pow", emitted.source)
-    power = load(emitted)
+    power = numba_adapter.load(emitted)
     assert power(2.0) == power.py_func(2.0) == 8.0
     assert inspect.getsource(power.py_func).startswith("@njit(fastmath=True)\ndef power(x, n=3):")
 
@@ -151,15 +152,15 @@ def test_defaults_and_globals():
     ir.blocks[0].terminator.args = (ir.blocks[0].instrs[1],)
     emitted = emit(ir, name="f", defaults={"y": float("inf"), "z": 0.5})
     assert "def f(x, y=float('inf'), z=0.5):" in emitted.source
-    assert load(emitted)(1.0) == float("inf")
-    assert load(emitted)(1.0, 3.0) == 6.0
+    assert numba_adapter.load(emitted)(1.0) == float("inf")
+    assert numba_adapter.load(emitted)(1.0, 3.0) == 6.0
     assert len(emitted.globals) == 2
 
 
 def test_tracebacks_show_the_emitted_line():
     emitted = emit(function(programs.CHECKED), name="checked")
     with pytest.raises(ValueError, match="n is negative") as raised:
-        load(emitted)(1.0, -1)
+        numba_adapter.load(emitted)(1.0, -1)
     assert "raise ValueError('n is negative')" in "".join(traceback.format_exception(raised.value))
 
 

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import random_function
 
-from zygote_py.emit import emit, load
+from zygote_py import numba_adapter
+from zygote_py.emit import NJIT, emit
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import Function
@@ -42,7 +43,7 @@ def plain(value: object) -> object:
 def check(function: Function) -> None:
     verify(function)
     emitted = emit(function, name="emitted")
-    call = load(emitted)
+    call = numba_adapter.load(emitted)
     for a, n in CASES:
         assert outcome(call, a, n) == outcome(lambda *args: interpret(function, *args), a, n), emitted.source
     assert emit(function, name="emitted") == emitted
@@ -63,8 +64,8 @@ def test_any_loops(choices, size):
 @pytest.mark.parametrize("seed", range(6))
 def test_compiled(seed):
     function = random_function(Random(seed), seed % 2 == 0, 6)
-    emitted = emit(function, name="emitted", decorator="njit")
-    call = load(emitted)
+    emitted = emit(function, name="emitted", target=NJIT)
+    call = numba_adapter.load(emitted)
     for a, n in CASES:
         want = outcome(lambda *args: interpret(function, *args), a, n)
         got = outcome(call, a, n)

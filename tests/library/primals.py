@@ -18,7 +18,7 @@ import numpy as np
 from tests import array_trees
 from tests.modes import is_interpreted
 from zygote_py import numba_adapter
-from zygote_py.emit import emit, load
+from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.ir import passes
 from zygote_py.ir.core import Instr
@@ -48,7 +48,7 @@ def primal(f: Any, *args: Any) -> Any:
         for each in block.instrs:
             if isinstance(each, Instr) and is_differentiable(each.type):
                 assert each.op not in REPLACED, each.op
-    return load(emit(function, name="primal", decorator="njit", defaults={}))
+    return numba_adapter.load(emit(function, name="primal", target=NJIT, defaults={}))
 
 
 def outcome(f: Any, *args: Any) -> tuple[Any, tuple[Any, ...]]:

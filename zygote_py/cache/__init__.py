@@ -1,7 +1,9 @@
 """The cache: what was made of a function is kept in a folder, and found again by the next process.
 
     kernel, hidden = find(request, argument_types, ())      # from the folder, or else made by the stages and kept
-    dispatcher = make_dispatcher(stub, implement, options, MachineCode(kernel_of))
+    kernel.code                                             # where its machine code is kept; None if it is not
+
+This module is all that the rest of the package knows of it.
 
 A gradient is known by what it depends on (`fingerprint.py`, `environment.py`), and kept as three files (`folder.py`):
 the emitted module, a record of what it captures (`records.py`), and the machine code for each signature, which
@@ -14,6 +16,7 @@ the cache off, and so does `switch(False)` for the process.
 from __future__ import annotations
 
 from zygote_py.cache.folder import Folder, Info, folder_in_use, folder_named, switch
+from zygote_py.cache.linked import linked
 from zygote_py.cache.records import Kernel, Link, MachineCode, as_captured, find
 
 __all__ = [
@@ -26,5 +29,6 @@ __all__ = [
     "find",
     "folder_in_use",
     "folder_named",
+    "linked",
     "switch",
 ]

@@ -16,11 +16,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from zygote_py import given, numba_adapter
-from zygote_py.cache.fingerprint import NotCacheable
+from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, fingerprint
+from zygote_py.capture import Capture
+from zygote_py.ir.core import Type
+from zygote_py.requests import Request
 
 _BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
 _FORMAT = 3  # of what is written; another number makes all that was written before unknown
 _PRINTING = ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP")
+
+
+def key_of(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Fingerprint:
+    """Return the fingerprint of a gradient in this environment. Raises NotCacheable."""
+    return fingerprint(request, argument_types, hidden, versions(), registered())
 
 
 def versions() -> str:

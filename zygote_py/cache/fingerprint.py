@@ -35,7 +35,7 @@ from numba import types
 
 from zygote_py import numba_adapter, structures
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.capture import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function
+from zygote_py.capture import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function, varies
 from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import Ignored
 from zygote_py.ir.core import Type
@@ -149,7 +149,7 @@ class Fingerprint:
         if isinstance(held, ModuleType):
             self._module(held, attributes)
             return
-        by_value = not _varies(held, self._numbers_vary)
+        by_value = not varies(held, self._numbers_vary)  # if it turns out otherwise, nothing is stored
         self.captured[self._numbers[id(place)], name] = held, by_value
         if by_value:
             self.value(held)
@@ -413,21 +413,6 @@ def _typeof(value: object) -> Type:
         return numba_adapter.typeof(value)
     except DifferentiationError as error:
         raise NotCacheable(error.message) from None
-
-
-def _varies(value: object, numbers: bool) -> bool:
-    """Whether a captured value is passed at each call. If it is not after all, or the other way, nothing is stored."""
-    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
-        return True
-    if numbers and (parts := structures.parts(value)) is not None and any(_varies(each, True) for each in parts):
-        return True
-    if isinstance(value, tuple):
-        return any(
-            isinstance(each, np.ndarray) or (not isinstance(each, float) and _varies(each, False)) for each in value
-        )
-    if structures.is_structure(type(value)):
-        return any(_varies(getattr(value, name), False) for name in structures.field_names(type(value)))
-    return isinstance(value, float | np.floating | np.ndarray)
 
 
 _MOST_ELEMENTS = 1_000_000  # of an array that is read only to see whether it is the same

@@ -47,12 +47,12 @@ class Info:
     refusal: str | None = None
 
 
+@dataclass(frozen=True)
 class Folder:
     """A folder with files of the cache, of at most so many bytes together."""
 
-    def __init__(self, path: Path, most_bytes: float) -> None:
-        self.path = path
-        self.most_bytes = most_bytes
+    path: Path
+    most_bytes: float
 
     def read(self, name: str) -> bytes | None:
         """What was written under a name; None for what is not there or damaged."""

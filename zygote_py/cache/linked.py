@@ -19,7 +19,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import NotCacheable, content_of, fingerprint
+from zygote_py.cache.fingerprint import NotCacheable, content_of
 from zygote_py.ir.core import Type
 from zygote_py.requests import Request
 
@@ -103,7 +103,7 @@ def linked(
 
 def _digest(derivative: Derivative, argument_types: tuple[Type, ...]) -> str:
     environment.check_unchanged()
-    prints = fingerprint(derivative._request, argument_types, (), environment.versions(), environment.registered())
+    prints = environment.key_of(derivative._request, argument_types, ())
     captured = [(where, content_of(value)) for where, (value, by_value) in prints.captured.items() if not by_value]
     return hashlib.sha256(f"{prints.digest} {captured}".encode()).hexdigest()
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from zygote_py import numba_adapter
 from zygote_py.base.python_text import caller
 from zygote_py.cache import environment
-from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, fingerprint, read_from
+from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
 from zygote_py.cache.folder import Folder, folder_in_use
 from zygote_py.capture import Capture
 from zygote_py.ir.core import Type
@@ -35,6 +35,28 @@ if TYPE_CHECKING:
 
 
 Link = Callable[[Any], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MachineCode:
+    """Where the machine code of a kernel is kept; `zygote_py.numba_adapter.stored` reads and writes it for Numba."""
+
+    folder: Folder
+    digest: str  # of what the kernel was made of
+    content: str  # of what it is
+
+    def name_of(self, signature: tuple[Any, ...], machine: str) -> str:
+        """Return the name for a signature and a description of the machine."""
+        found = hashlib.sha256(f"{self.content} {machine} {'; '.join(map(str, signature))}".encode()).hexdigest()
+        return f"{self.digest}.{found[:16]}.code"
+
+    def read(self, name: str) -> bytes | None:
+        """Return the code under a name; None if there is none."""
+        return self.folder.read(name)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep code under a name."""
+        self.folder.write(name, data)
 
 
 class Kernel:
@@ -52,8 +74,7 @@ class Kernel:
         self.hidden = hidden  # in the order of the parameters
         self.frozen = frozen
         self.compiled = compiled  # None if it was read from the cache
-        self.key: tuple[str, str] | None = None  # digests of what it was made of, and of what it is, if it is kept
-        self.folder: Folder | None = None
+        self.code: MachineCode | None = None  # None if it is not kept
         self._load = load
 
     @functools.cached_property
@@ -87,30 +108,28 @@ def made_by_stages(compiled: Compiled) -> Kernel:
     return Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
 
 
-class Found:
-    """What the cache knows of a gradient: where it is, or is to be, and what is there."""
+class Entry:
+    """The place of a gradient in a folder: under the digest of what it depends on."""
 
     def __init__(self, look: Callable[[], Fingerprint], folder: Folder) -> None:
         self._look = look
         self._prints = look()
         self._folder = folder
         self._name = f"{self._prints.digest}.py"
-        self.hidden: tuple[Capture, ...] = ()  # what the kernel is passed
-        self.kernel: Kernel | None = None
 
-    def read(self) -> None:
-        """Look for the kernel. What is damaged is as if it were not there."""
+    def read(self) -> tuple[Kernel, tuple[Capture, ...]] | None:
+        """Return the kernel and what it is passed; None if there is none, or if it is damaged."""
         data = self._folder.read(self._name)
         if data is None:
-            return
+            return None
         try:
             line, _, source = data.decode().partition("\n")
             record = json.loads(line.removeprefix(_COMMENT))
-            if all(content_of(self._held(*where)) == content for *where, content in record["constants"]):
-                self.hidden = tuple(self._capture(*each) for each in record["passed"])
-                self.kernel = self._kernel(record, source, data)
+            if any(content_of(self._held(*where)) != content for *where, content in record["constants"]):
+                return None
+            return self._kernel(record, source, data), tuple(self._capture(*each) for each in record["passed"])
         except Exception:  # of any kind: a file may hold anything
-            return
+            return None
 
     def _kernel(self, record: Mapping[str, Any], source: str, data: bytes) -> Kernel:
         hidden = tuple(_typed(self._capture(*each)) for each in record["hidden"])
@@ -118,18 +137,16 @@ class Found:
 
         def load() -> Callable[..., object]:
             from zygote_py.emit import Emitted
-            from zygote_py.emit import load as execute
 
-            return numba_adapter.entry_of(execute(Emitted(source, record["name"], {})))
+            return numba_adapter.entry_of(numba_adapter.load(Emitted(source, record["name"], {})))
 
         kernel = Kernel(source, hidden, frozen, load)
-        self._keep(kernel, data)
+        kernel.code = self._code(data)
         return kernel
 
-    def _keep(self, kernel: Kernel, data: bytes) -> None:
-        """Let machine code of a kernel be kept: under a name of what it is, and not only of what it was made of."""
-        kernel.key = self._prints.digest, hashlib.sha256(data).hexdigest()
-        kernel.folder = self._folder
+    def _code(self, data: bytes) -> MachineCode:
+        """Return where the machine code is kept: under the name of what it is of, not only of what this was made of."""
+        return MachineCode(self._folder, self._prints.digest, hashlib.sha256(data).hexdigest())
 
     def _held(self, number: int, key: str) -> object:
         return read_from(self._prints.objects[number], key)
@@ -141,22 +158,17 @@ class Found:
             name, kind, functools.partial(read_from, place, key), (id(place), key), None, value, source, owner
         )
 
-    def store(self, compiled: Compiled, hidden: tuple[Capture, ...]) -> Kernel:
-        """Write what the stages made, if another process can use it. Gives it, ready for use.
-
-        The emitted function is passed the captured values `hidden`.
-        """
-        kernel = made_by_stages(compiled)
+    def store(self, kernel: Kernel, compiled: Compiled, hidden: tuple[Capture, ...]) -> None:
+        """Write what the stages made, if another process can use it; it is passed the captured values `hidden`."""
         try:
             data = self._described(compiled, kernel, hidden)
             if not self._prints.is_like(self._look()):  # something has changed while the stages ran
-                return kernel
+                return
             environment.check_unchanged()
-        except Exception:  # as in `recall`
-            return kernel
+        except Exception:  # as in `find`
+            return
         if self._folder.write(self._name, data):
-            self._keep(kernel, data)
-        return kernel
+            kernel.code = self._code(data)
 
     def _described(self, compiled: Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
         """What is written: a comment with what is to be known of the source, and the source."""
@@ -210,23 +222,6 @@ def as_captured(type: Any) -> Any:
     return type.copy(readonly=True) if hasattr(type, "layout") else type
 
 
-def recall(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]) -> Found | None:
-    """What the cache knows of a gradient that is passed the captured values `hidden`; None if it cannot be kept."""
-    folder = folder_in_use()
-    if folder is None:
-        return None
-
-    def look() -> Fingerprint:
-        return fingerprint(request, argument_types, hidden, environment.versions(), environment.registered())
-
-    try:
-        found = Found(look, folder)
-    except Exception:  # NotCacheable as a rule; objects of the user's may raise anything when they are looked at
-        return None
-    found.read()
-    return found
-
-
 def find(
     request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
 ) -> tuple[Kernel, tuple[Capture, ...]]:
@@ -234,37 +229,18 @@ def find(
 
     These are the ones in `hidden`, and after them what else the function captures. Raises DifferentiationError.
     """
-    found = recall(request, argument_types, hidden)
-    if found is not None and found.kernel is not None:
-        return found.kernel, found.hidden
+    entry = None
+    if (folder := folder_in_use()) is not None:
+        try:
+            entry = Entry(lambda: environment.key_of(request, argument_types, hidden), folder)
+        except Exception:  # NotCacheable as a rule; objects of the user's may raise anything when they are looked at
+            entry = None
+    if entry is not None and (found := entry.read()) is not None:
+        return found
     from zygote_py.compile import compile_gradient
 
-    compiled, hidden = compile_gradient(request, argument_types, hidden)
-    return made_by_stages(compiled) if found is None else found.store(compiled, hidden), hidden
-
-
-class MachineCode:
-    """Where the machine code of a dispatcher is kept: under the names of the kernels, with signature and machine."""
-
-    def __init__(self, kernel_of: Callable[[tuple[Type, ...]], Kernel | None]) -> None:
-        self._kernel_of = kernel_of
-        self._folder: Folder | None = None
-
-    def name_of(self, signature: tuple[Any, ...], machine: str) -> str | None:
-        """The name for a signature; None for what is not kept."""
-        kernel = self._kernel_of(signature)
-        if kernel is None or kernel.key is None:
-            return None
-        self._folder = kernel.folder
-        digest, content = kernel.key
-        found = hashlib.sha256(f"{content} {machine} {'; '.join(map(str, signature))}".encode()).hexdigest()
-        return f"{digest}.{found[:16]}.code"
-
-    def read(self, name: str) -> bytes | None:
-        """The code under a name."""
-        return None if self._folder is None else self._folder.read(name)
-
-    def write(self, name: str, data: bytes) -> None:
-        """Keep code under a name."""
-        if self._folder is not None:
-            self._folder.write(name, data)
+    compiled, passed = compile_gradient(request, argument_types, hidden)
+    kernel = made_by_stages(compiled)
+    if entry is not None:
+        entry.store(kernel, compiled, passed)
+    return kernel, passed

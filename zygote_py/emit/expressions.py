@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -38,16 +39,15 @@ _AUGMENTED = (*_CASTS_ITSELF, ops.Family.WHOLE_DIVISION)
 _LARGEST = 30
 
 
-def _syntax(op: ops.Op) -> ast.expr | None:
+@functools.cache
+def _parsed(text: str) -> Any:
+    return ast.parse(text, mode="eval").body
+
+
+def _syntax(op: ops.Op) -> Any:
     """Return an expression with the syntax of an operator, of names; None if `op` is not an operator."""
     text = ops.of(op).syntax
-    return ast.parse(text, mode="eval").body if text else None
-
-
-def _binary(op: ops.Op) -> ast.operator:
-    found = _syntax(op)
-    assert isinstance(found, ast.BinOp)
-    return found.op
+    return _parsed(text) if text else None
 
 
 def _is_operator(op: ops.Op, *families: ops.Family) -> bool:
@@ -103,13 +103,13 @@ class Expressions:
                 sign, value = self._signed(operator.add, value)
                 whole = not index and getattr(array.type, "ndim", 0) > 0
                 to = name(self.of[array].name) if whole and isinstance(array, Value) else self._subscript(array, index)
-                return ast.AugAssign(to, _binary(sign), self.operand(value))
+                return ast.AugAssign(to, _syntax(sign).op, self.operand(value))
             case op, (first, second) if _is_operator(op, *_AUGMENTED) and _is_number(instr.type):
                 if self._is(first, instr):
                     op, second = self._signed(op, second)
-                    return ast.AugAssign(name(target), _binary(op), self._beside(second, first, op))
+                    return ast.AugAssign(name(target), _syntax(op).op, self._beside(second, first, op))
                 if self._is(second, instr) and ops.of(op).commutative:
-                    return ast.AugAssign(name(target), _binary(op), self._beside(first, second, op))
+                    return ast.AugAssign(name(target), _syntax(op).op, self._beside(first, second, op))
         computed = self.computed(instr)
         if instr.type == types.none:
             return ast.Expr(computed)
@@ -129,7 +129,7 @@ class Expressions:
         match _syntax(op), args:
             case ast.BinOp(), (left, right):
                 op, right = self._signed(op, right)
-                return ast.BinOp(self._beside(left, right, op), _binary(op), self._beside(right, left, op))
+                return ast.BinOp(self._beside(left, right, op), _syntax(op).op, self._beside(right, left, op))
             case ast.Compare(ops=[comparison]), (left, right):
                 return ast.Compare(self.operand(left), [comparison], [self.operand(right)])
             case ast.UnaryOp(op=sign), (value,):
@@ -411,6 +411,17 @@ def name(identifier: str) -> ast.Name:
 def signed(value: ast.expr, negative: bool) -> ast.expr:
     """Return `value` or `-value`; a negative number is an operation, so that astor adds parentheses where needed."""
     return ast.UnaryOp(ast.USub(), value) if negative else value
+
+
+def negated(test: ast.expr) -> ast.expr:
+    """Return `not test`, with the `not` moved inwards."""
+    match test:
+        case ast.UnaryOp(ast.Not(), operand):
+            return operand
+        case ast.BoolOp(op, values):
+            return ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), [negated(value) for value in values])
+        case _:
+            return ast.UnaryOp(ast.Not(), test)
 
 
 def _reordered(array: ast.expr, type: types.Array) -> ast.expr:

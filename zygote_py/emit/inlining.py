@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.emit.out_of_ssa import Variable, Variables
-from zygote_py.emit.ranges import Range
+from zygote_py.emit.structure import Range
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import memory
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
+from zygote_py.ir.walks import uses
 
 # The approximate maximum width of an expression; longer lines are hard to read.
 WIDTH = 64
@@ -84,25 +85,16 @@ def choose_statements(
 
 def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[Value]) -> dict[Value, int]:
     """Count the uses of each value. A use by a phi counts as several: such a value needs its own variable."""
-    counts: dict[Value, int] = dict.fromkeys(function.values(), 0)
-
-    def count(found: Iterable[Operand], weight: int) -> None:
-        for operand in found:
-            if isinstance(operand, Value):
-                counts[operand] += weight
-
     counters = {found.phi for found in ranges.values()}
-    for block in function.blocks:
-        for phi in block.phis:
-            if phi not in counters:
-                count(phi.incoming.values(), 2)
-        for instr in block.instrs:
-            if instr not in removed:
-                count(instr.args, 1)
-        count(block.terminator.args, 1)
-    for found in ranges.values():
-        counts[found.removed[0]] = 0  # the condition, which the branch uses
-        count((found.start, found.bound), 1)
+    counts: dict[Value, int] = dict.fromkeys(function.values(), 0)
+    for value, found in uses(function).items():
+        users = [use.user for use in found if use.user not in counters and use.user not in removed]
+        counts[value] = sum(2 if isinstance(user, Phi) else 1 for user in users)
+    for counting in ranges.values():
+        counts[counting.removed[0]] = 0  # the condition, which the branch uses
+        for operand in (counting.start, counting.bound):
+            if isinstance(operand, Value):
+                counts[operand] += 1
     return counts
 
 

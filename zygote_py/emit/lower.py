@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.emit import structure
-from zygote_py.emit.expressions import Expressions, name, signed
+from zygote_py.emit.expressions import Expressions, name, negated, signed
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables, sequence_copies
-from zygote_py.emit.ranges import Range
+from zygote_py.emit.structure import Range
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Branch, Const, Instr, Loc, Operand, Raise, Return, Value
 from zygote_py.ir.errors import InternalError
@@ -70,6 +70,18 @@ class For:
 
 
 Statement = Simple | If | While | For
+
+
+def inside(statement: Statement) -> tuple[Statement, ...]:
+    """Return the statements that a compound statement consists of."""
+    match statement:
+        case If(_, then, orelse):
+            return then + orelse
+        case While() | For():
+            return statement.body
+        case _:
+            return ()
+
 
 _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
@@ -185,14 +197,12 @@ class Lowering:
     def _negated(self, condition: Operand) -> ast.expr:
         test = self.expressions.operand(condition)
         match test:
-            case ast.UnaryOp(ast.Not(), operand):
-                return operand
             case ast.Compare(left, [comparison], [right]) if isinstance(condition, Instr) and (
                 isinstance(comparison, _ALWAYS_FLIPPED) or all(_is_whole(arg) for arg in condition.args)
             ):
                 return ast.Compare(left, [_FLIPPED[type(comparison)]()], [right])
             case _:
-                return ast.UnaryOp(ast.Not(), test)
+                return negated(test)
 
     def _loop(self, header: Block, runs_while: bool, body: tuple[Statement, ...]) -> Iterator[Statement]:
         condition = _condition(header)
@@ -251,12 +261,9 @@ def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
                 read(target)
             case Simple(node):
                 read(node)
-            case If(test, then, orelse):
+            case If(test) | While(test):
                 read(test)
-                found += read_early((*then, *orelse), candidates)
-            case While(test, inner):
-                read(test)
-                found += read_early(inner, candidates)
+                found += read_early(inside(statement), candidates)
             case For(target, iterable, inner):
                 read(iterable)
                 candidates.difference_update(_assigned(target))

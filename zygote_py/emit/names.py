@@ -12,15 +12,15 @@ import cmath
 import math
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import MethodDescriptorType
 from typing import Any
 
 import numpy as np
 
 from zygote_py import structures
+from zygote_py.base.captured_type import captured_type, is_captured_type
 from zygote_py.base.python_text import Names
-from zygote_py.captured import captured_type, is_captured_type
 from zygote_py.emit.standalone import optional_imports, without_dataclasses
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
 from zygote_py.ir.ops import OWN, Op, helpers, module_of
@@ -97,12 +97,9 @@ class Module:
             self._used_pointers.add(op)
             return (self._pointers.setdefault(op, self._names.fresh(op.__name__)),)
         name = getattr(op, "__name__", "function")
-        for prefix, namespace in (("math", math), ("cmath", cmath), ("random", random), ("np", np)):
+        for (module, *parts), namespace in _NAMESPACES.items():
             if getattr(namespace, name, None) is op:
-                return (self.alias(prefix), name)
-        for part in ("linalg", "random"):
-            if getattr(getattr(np, part), name, None) is op:
-                return (self.alias("np"), part, name)
+                return (self.alias(module), *parts, name)
         if getattr(builtins, name, None) is op:
             return (self.alias(name),)
         if helpers.is_helper(op):
@@ -145,7 +142,7 @@ class Module:
             lines.append(f"from builtins import {name} as {alias}")
         for name in modules:
             if name in aliases:
-                lines.append(f"import {name}" if aliases[name] == name else f"import {name} as {aliases[name]}")
+                lines.append(f"import {name}" + _renamed(name, aliases[name]))
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
         if self._used_pointers:
@@ -158,13 +155,13 @@ class Module:
                 lines.append(f"from {module} import {name}" + _renamed(name, alias))
         return lines
 
-    def optional_imports(self, decorator: str | None) -> list[str]:
-        """The lines that import names of this package, or define what takes their place."""
+    def optional_imports(self, above: Sequence[str]) -> list[str]:
+        """Return the lines that import names of this package, or define what takes their place."""
         imports = {key: alias for key, alias in self._imports.items() if key[0] in _OPTIONAL}
-        return optional_imports(imports, self.has_dataclasses and decorator is not None, decorator)
+        return optional_imports(imports, self.has_dataclasses and bool(above), above)
 
     def without_dataclasses(self, name: str) -> list[str]:
-        """The lines that let the function take and give dataclasses where this package is missing."""
+        """Return the lines that let the function take and give dataclasses where this package is missing."""
         return without_dataclasses(name, self._constructed, self._names.fresh("on_named_tuples"))
 
     def definitions(self) -> list[str]:
@@ -185,6 +182,14 @@ class Module:
 
 # The modules of this package that emitted ones import from, if they can.
 _OPTIONAL = (captured_type.__module__, structures.__name__)
+_NAMESPACES: dict[tuple[str, ...], object] = {
+    ("math",): math,
+    ("cmath",): cmath,
+    ("random",): random,
+    ("np",): np,
+    ("np", "linalg"): np.linalg,
+    ("np", "random"): np.random,
+}
 _OF_POINTERS = ("ctypes", "get_cython_function_address")
 
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from zygote_py.emit.ranges import Range
-from zygote_py.ir.analysis.dataflow import liveness
+from zygote_py.emit.structure import Range
+from zygote_py.ir.analysis.dataflow import liveness, reach
 from zygote_py.ir.analysis.loops import LoopNest
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Terminator, Undef, Value
 
@@ -117,11 +117,7 @@ def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[
     """Return the phis that can only hold a single value or be unset, grouped by that value."""
     carried: dict[Phi, Value | Const | None] = dict.fromkeys(phis)  # None: nothing found yet
     several: set[Phi] = set()
-    users: dict[Value, list[Phi]] = {}
-    for phi in carried:
-        for operand in phi.incoming.values():
-            if isinstance(operand, Phi):
-                users.setdefault(operand, []).append(phi)
+    users = _users(carried)
     work = list(carried)
     while work:
         phi = work.pop()
@@ -152,19 +148,12 @@ def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[
 
 
 def _reset(
-    phi: Phi, users: Mapping[Value, Sequence[Phi]], carried: dict[Phi, Value | Const | None], several: set[Phi]
+    phi: Phi, users: Mapping[Operand, Sequence[Phi]], carried: dict[Phi, Value | Const | None], several: set[Phi]
 ) -> list[Phi]:
     """Discard the conclusions drawn from the value that `phi` carried, and return the phis concerned."""
-    reset: dict[Phi, None] = {}
-    work = list(users.get(phi, []))
-    while work:
-        user = work.pop()
-        if user in several or user in reset:
-            continue
-        carried[user] = None
-        reset[user] = None
-        work += users.get(user, [])
-    return list(reset)
+    reset = list(reach(users.get(phi, ()), lambda user: users.get(user, ()), stop=several))
+    carried.update(dict.fromkeys(reset))
+    return reset
 
 
 def _has_undef(phi: Phi) -> bool:
@@ -173,18 +162,18 @@ def _has_undef(phi: Phi) -> bool:
 
 def _may_be_unset(phis: Sequence[Phi]) -> set[Operand]:
     """Return the phis that may be unset."""
+    users = _users(phis)
+    starts: list[Operand] = [phi for phi in phis if _has_undef(phi)]
+    return set(reach(starts, lambda phi: users.get(phi, ())))
+
+
+def _users(phis: Iterable[Phi]) -> dict[Operand, list[Phi]]:
+    """Return those of the phis that read each operand."""
     users: dict[Operand, list[Phi]] = {}
     for phi in phis:
         for operand in phi.incoming.values():
             users.setdefault(operand, []).append(phi)
-    unset: set[Operand] = set()
-    work = [phi for phi in phis if _has_undef(phi)]
-    while work:
-        phi = work.pop()
-        if phi not in unset:
-            unset.add(phi)
-            work += users.get(phi, [])
-    return unset
+    return users
 
 
 class _Webs:
@@ -211,35 +200,27 @@ class _Webs:
         leaving = live_out(function, number, ranges, removed)
         entry = 0
         for block in function.blocks:
-            live = leaving[block]
-            for operand in block.terminator.args:
-                if isinstance(operand, Value):
-                    live |= 1 << number[operand]
+            live = leaving[block] | _bits(block.terminator.args, number)
             for instr in reversed(self.order[block]):
-                index = number[instr]
-                live &= ~(1 << index)
-                self.after[index] = live
-                for operand in instr.args:
-                    if isinstance(operand, Value) and instr not in removed:
-                        live |= 1 << number[operand]
-            together = live
-            for phi in block.phis:
-                together |= 1 << number[phi]
+                live &= ~(1 << number[instr])
+                self.after[number[instr]] = live
+                if instr not in removed:
+                    live |= _bits(instr.args, number)
+            together = live | _bits(block.phis, number)
             for phi in block.phis:
                 self.after[number[phi]] = together & ~(1 << number[phi])
                 if block in ranges:
                     # The copies on the edge into the loop precede the creation of the `range`.
-                    entering = phi.incoming[ranges[block].entering]
-                    self.after[number[phi]] |= _bits(ranges[block], number, entering)
+                    found = ranges[block]
+                    reads = {found.start, found.bound} - {phi.incoming[found.entering]}
+                    self.after[number[phi]] |= _bits(reads, number)
             if block is function.entry:
                 entry = live
-        for param in function.params:
-            entry |= 1 << number[param]
+        entry |= _bits(function.params, number)
         for param in function.params:
             self.after[number[param]] = entry & ~(1 << number[param])
 
-    def find(self, value: Value) -> int:
-        index = self.number[value]
+    def find(self, index: int) -> int:
         while self.parent[index] != index:
             self.parent[index] = self.parent[self.parent[index]]
             index = self.parent[index]
@@ -247,7 +228,7 @@ class _Webs:
 
     def join(self, a: Value, b: Value) -> None:
         """Merge the variables of `a` and `b`, unless they interfere or have different names in the source."""
-        first, second = self.find(a), self.find(b)
+        first, second = self.find(self.number[a]), self.find(self.number[b])
         if first == second or (self.hints[first] and self.hints[second] and self.hints[first] != self.hints[second]):
             return
         if self.after[first] & self.members[second] or self.after[second] & self.members[first]:
@@ -277,10 +258,7 @@ class _Webs:
             kept -= stale
         indices = [self.number[phi] for phi in members if phi in kept] + ([] if root is None else [self.number[root]])
         for index in indices[1:]:
-            self._unite(self._top(indices[0]), self._top(index))
-
-    def _top(self, index: int) -> int:
-        return self.find(self.values[index])
+            self._unite(self.find(indices[0]), self.find(index))
 
     def _unite(self, first: int, second: int) -> None:
         if first == second:
@@ -294,17 +272,20 @@ class _Webs:
     def variables(self) -> dict[Value, Variable]:
         by_root: dict[int, Variable] = {}
         of: dict[Value, Variable] = {}
-        for value in self.values:
-            variable = by_root.setdefault(self.find(value), Variable([]))
+        for index, value in enumerate(self.values):
+            variable = by_root.setdefault(self.find(index), Variable([]))
             variable.members.append(value)
             of[value] = variable
         return of
 
 
-def _bits(found: Range, number: Mapping[Value, int], other: Operand | None = None) -> int:
-    """Return the values that a `for` reads when it starts, except `other`."""
-    read = {found.start, found.bound} - {other}
-    return sum(1 << number[operand] for operand in read if isinstance(operand, Value))
+def _bits(operands: Iterable[Operand], number: Mapping[Value, int]) -> int:
+    """Return the values among the operands, as bits numbered by `number`."""
+    bits = 0
+    for operand in operands:
+        if isinstance(operand, Value):
+            bits |= 1 << number[operand]
+    return bits
 
 
 def live_out(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables
-from zygote_py.emit.ranges import Range
+from zygote_py.emit.structure import Range
 from zygote_py.ir.analysis.dataflow import solve
 from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value
 

@@ -1,145 +1,44 @@
-"""The source text of an emitted module, and the function that it defines.
+"""The source text of one function of an emitted module.
 
-    emit(joint, name="pow_gradient", decorator="njit")      import math ... @njit ... def pow_gradient(x, n): ...
-    load(emitted)                                           <function pow_gradient>
+    function_text(joint, "pow_gradient", module, ["@njit"], {})         @njit ... def pow_gradient(x, n): ...
 
 astor prints all expressions and simple statements in one call. The compound statements and the comments, which are not
-part of an `ast`, are added here. The same function always yields the same text.
+part of an `ast`, are added here.
 """
 
 from __future__ import annotations
 
 import ast
 import enum
-import hashlib
 import linecache
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import astor
 
-from zygote_py.base.python_text import Names, execute
+from zygote_py.base.python_text import Names
 from zygote_py.emit import structure as regions
 from zygote_py.emit.expressions import Expressions
 from zygote_py.emit.inlining import Statements, choose_statements
 from zygote_py.emit.lower import For, If, Lowering, Place, Simple, Statement, While
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variables, assign_variables
-from zygote_py.emit.ranges import ranges
 from zygote_py.emit.schedule import schedule
 from zygote_py.emit.sharing import hint_of, share_by_hint
-from zygote_py.emit.standalone import definitions
-from zygote_py.emit.structure import structure
+from zygote_py.emit.structure import ranges, structure
 from zygote_py.emit.tidy import tidy
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import loop_nest
-from zygote_py.ir.analysis.routines import routines_of
 from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.identifiers import is_identifier, one_line, place_text
+from zygote_py.ir.text.identifiers import one_line, place_text
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
-    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports."""
-
-    source: str
-    name: str
-    globals: Mapping[str, object]
-
-    @property
-    def standalone(self) -> str:
-        """The module with definitions of what it needs besides its imports."""
-        return definitions(self.globals) + self.source
-
-
-def emit(
-    function: Function,
-    *,
-    name: str,
-    decorator: str | None = None,
-    defaults: Mapping[str, object] | None = None,
-) -> Emitted:
-    """Return `function` as a Python module.
-
-    Parameters
-    ----------
-    function : Function
-        A function in SSA form, with a reducible graph and without alphas.
-    name : str
-        The name of the emitted function.
-    decorator : str, optional
-        The text after the `@`, of `njit` or `cuda`.
-    defaults : mapping, optional
-        The values of the parameters that have a default.
-
-    Returns
-    -------
-    Emitted
-        The source, the name, and the globals of the module.
-
-    Raises
-    ------
-    InternalError
-        If a name is not an identifier, or the function cannot be written.
-    """
-    routines = routines_of(function)
-    functions = [function, *(routine.function for routine in routines)]
-    written = [*_decorator_names(decorator), name, *(param.hint for each in functions for param in each.params)]
-    if wrong := [each for each in written if not is_identifier(each)]:
-        raise InternalError(f"emit: {wrong[0]!r} is not a name")
-    reserved = [name, *_decorator_names(decorator), *(param.hint for each in functions for param in each.params)]
-    module = Module(Names(reserved))
-    for each in functions:
-        module.reserve(each)
-    texts = [
-        _function_text(
-            routine.function, module.routine(routine), module, _own_decorator(routine.function, function, decorator), {}
-        )
-        for routine in reversed(routines)
-    ]
-    texts.append(_function_text(function, name, module, decorator, defaults or {}))
-    imports = module.imports()
-    if decorator is not None:
-        imports.append(f"from numba import {_decorator_names(decorator)[0]}")
-    while imports and not imports[0]:
-        imports.pop(0)
-    parts = list(imports)
-    if optional := module.optional_imports(decorator):
-        parts += ["", *optional]
-    if definitions := module.definitions():
-        parts += ["", *definitions]
-    if parts:
-        parts += ["", ""]
-    for helper in module.helpers.values():
-        parts += [*(["@njit"] if decorator is not None else []), helper, "", ""]
-    if module.has_dataclasses and decorator is not None:
-        texts.append("\n".join(module.without_dataclasses(name)))
-    parts.append("\n\n\n".join(texts))
-    return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
-
-
-def njit_with(options: Mapping[str, object]) -> str:
-    """Return the text of Numba's decorator with these options."""
-    return f"njit({', '.join(f'{name}={_option(value)}' for name, value in options.items())})" if options else "njit"
-
-
-def _option(value: object) -> str:
-    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
-
-
-def _own_decorator(function: Function, root: Function, decorator: str | None) -> str | None:
-    """Return the decorator of a routine: that of the module, unless the routine has different options."""
-    if decorator is None or not function.options or function.options == root.options:
-        return decorator
-    return njit_with(function.options)
-
-
-def _function_text(
-    function: Function, name: str, module: Module, decorator: str | None, defaults: Mapping[str, object]
+def function_text(
+    function: Function, name: str, module: Module, above: Sequence[str], defaults: Mapping[str, object]
 ) -> str:
-    """Return the definition of one function."""
+    """Return the definition of one function, with the lines `above` it."""
     nest = loop_nest(function)
     tree = structure(function, nest)
     counting = ranges(function, nest, tree)
@@ -162,7 +61,6 @@ def _function_text(
     body = tidy(lowering.lower(tree), frozenset(lowering.guards.values()))
     body = (*lowering.zeros(body), *body)
     signature = _signature(params, defaults, module)
-    above = [] if decorator is None else [f"@{decorator.removeprefix('@')}"]
     return "\n".join([*above, f"def {name}({signature}):", *_print(body)])
 
 
@@ -178,45 +76,13 @@ def _passed_on(function: Function) -> frozenset[Value]:
     return frozenset(passed)
 
 
-def load(emitted: Emitted) -> Callable[..., object]:
-    """Execute the emitted module and return its function.
-
-    The source is registered with `linecache`, so that tracebacks, `inspect.getsource` and Numba's messages show it.
-    """
-    digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
-    filename = f"<zygote_py {emitted.name} {digest}>"
-    # Without a `__name__`, since Numba can resolve a recursive function only if its module can be imported or is
-    # missing.
-    namespace: dict[str, object] = {"__name__": None, **emitted.globals}
-    execute(emitted.source, filename, namespace)
-    namespace["__name__"] = __name__  # the functions have no module, but cached callers require one
-    function = namespace[emitted.name]
-    assert callable(function)
-    return function
-
-
-def _decorator_names(decorator: str | None) -> list[str]:
-    """Return the name with which the decorator starts, in a list."""
-    return [] if decorator is None else [decorator.removeprefix("@").split("(")[0].split(".")[0]]
-
-
 def _name_guards(function: Function, tree: Sequence[regions.Region], names: Names) -> dict[regions.Target, str]:
     number = {block: index for index, block in enumerate(function.blocks)}
     guards: dict[regions.Target, str] = {}
-    work = list(reversed(tree))
-    while work:
-        region = work.pop()
-        match region:
-            case regions.SetGuard(target, _) if target not in guards:
-                again = not isinstance(target, Block)
-                block = target if isinstance(target, Block) else target.header
-                guards[target] = names.fresh(f"{'again' if again else 'to'}_{number[block]}")
-            case regions.If(_, then, orelse):
-                work += reversed(then + orelse)
-            case regions.Loop(_, body) | regions.Endless(body) | regions.Guarded(_, body):
-                work += reversed(body)
-            case _:
-                pass
+    for region in regions.walk(tree):
+        if isinstance(region, regions.SetGuard) and (target := region.target) not in guards:
+            kind, block = ("to", target) if isinstance(target, Block) else ("again", target.header)
+            guards[target] = names.fresh(f"{kind}_{number[block]}")
     return guards
 
 

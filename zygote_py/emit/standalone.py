@@ -16,7 +16,7 @@ import dataclasses
 import enum
 import inspect
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _IMPORTED = """\
@@ -39,17 +39,18 @@ def {alias}(cls, values):
 '''
 
 
-def optional_imports(imports: Mapping[tuple[str, str], str], has_dataclasses: bool, decorator: str | None) -> list[str]:
-    """The lines that import names of this package, or else define what takes their place.
+def optional_imports(imports: Mapping[tuple[str, str], str], has_dataclasses: bool, above: Sequence[str]) -> list[str]:
+    """Return the lines that import names of this package, or else define what takes their place.
 
-    `imports` maps modules and names to the names that they have in the emitted module.
+    `imports` maps modules and names to the names that they have in the emitted module; the lines `above` a function
+    compile it.
     """
     lines = ["import zygote_py  # makes dataclasses known to Numba"] if has_dataclasses else []
     instead = ["zygote_py = None"] if has_dataclasses else []
     for (module, name), alias in sorted(imports.items()):
         lines.append(f"from {module} import {name}" + ("" if name == alias else f" as {alias}"))
         text = (_CAPTURED if name == "captured_type" else _NEW).format(alias=alias)
-        instead += ["", *(["@njit"] if name == "new" and decorator is not None else []), *text.splitlines()]
+        instead += ["", *(above if name == "new" else ()), *text.splitlines()]
     if not lines:
         return []
     while not instead[0]:
@@ -96,7 +97,7 @@ def on_named_tuples(function, *made):
 
 
 def without_dataclasses(name: str, made: Iterable[str], alias: str) -> list[str]:
-    """The lines at the end that let the function `name` take and give dataclasses which Numba does not know."""
+    """Return the lines at the end that let the function `name` take and give dataclasses which Numba does not know."""
     source = inspect.getsource(on_named_tuples)
     source = textwrap.indent(source.replace("on_named_tuples", alias), "    ").rstrip()
     names = ", ".join((name, *made))
@@ -105,14 +106,14 @@ def without_dataclasses(name: str, made: Iterable[str], alias: str) -> list[str]
 
 
 def definitions(values: Mapping[str, object]) -> str:
-    """The text that defines what an emitted module is given; a comment for what cannot be defined by a text."""
+    """Return the text that defines what an emitted module is given; a comment for what cannot be defined by a text."""
     lines = [_definition(name, value) for name, value in values.items()]
     imports = sorted({each for needed, _ in lines for each in needed})
     return "\n".join([*imports, *([""] if imports else []), *(line for _, line in lines), "", ""]) if lines else ""
 
 
 def _definition(name: str, value: Any) -> tuple[tuple[str, ...], str]:
-    """The imports that it takes, and the line."""
+    """Return the imports that it takes, and the line."""
     if isinstance(value, type) and dataclasses.is_dataclass(value):
         fields = [field.name for field in dataclasses.fields(value)]
         frozen = bool(getattr(value, "__dataclass_params__").frozen)  # noqa: B009

@@ -10,19 +10,29 @@ part of the arm that leads to it, and a merge follows its immediate dominator, i
 past a merge: if control may skip one, the merge is put under a guard variable that the jumps to it set. A loop that is
 left only by the branch of its header is a `Loop`; any other is an `Endless` loop with breaks.
 
-This module deals with blocks and edges only. `emit.lower` determines the copies on an edge, the instructions that
-become statements, and whether a `Loop` is printed as `for` or `while`.
+A `Loop` that counts is printed as `for`, if it is among the `ranges`:
+
+    b1:  %i: i64 = phi b0: 0, b2: %i2           for i in range(0, n):
+         %c = lt %i, %n : bool                      ...
+         branch %c, b2, b3
+    b2:  ...
+         %i2 = add %i, 1 : i64
+
+`emit.lower` determines the copies on an edge and the instructions that become statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from numba import types
+
+from zygote_py.ir.analysis.loops import CountedLoop, LoopNest, counted
 from zygote_py.ir.analysis.loops import Loop as NaturalLoop
-from zygote_py.ir.analysis.loops import LoopNest
-from zygote_py.ir.core import Block, Branch, Function, Jump, Raise, Return, predecessors
+from zygote_py.ir.core import Block, Branch, Function, Instr, Jump, Operand, Phi, Raise, Return, Value, predecessors
 from zygote_py.ir.errors import InternalError
+from zygote_py.ir.walks import Use, uses
 
 # A destination of control: a block, or the next iteration of a loop.
 Target = Block | NaturalLoop
@@ -96,6 +106,19 @@ class Guarded:
 
 
 Region = Straight | Edge | Leave | If | Loop | Endless | Break | SetGuard | Guarded
+
+
+def walk(regions: Iterable[Region]) -> Iterator[Region]:
+    """Yield the regions and the regions inside them, in the order of their text."""
+    for region in regions:
+        yield region
+        match region:
+            case If(_, then, orelse):
+                yield from walk(then + orelse)
+            case Loop() | Endless() | Guarded():
+                yield from walk(region.body)
+            case _:
+                pass
 
 
 def structure(function: Function, nest: LoopNest) -> tuple[Region, ...]:
@@ -254,14 +277,74 @@ def _pruned(regions: Sequence[Region], guarded: set[Target]) -> tuple[Region, ..
         match region:
             case SetGuard(target, _) if target not in guarded:
                 continue
-            case If(block, then, orelse):
-                kept.append(If(block, _pruned(then, guarded), _pruned(orelse, guarded)))
-            case Loop(loop, body):
-                kept.append(Loop(loop, _pruned(body, guarded)))
-            case Endless(body):
-                kept.append(Endless(_pruned(body, guarded)))
-            case Guarded(target, body):
-                kept.append(Guarded(target, _pruned(body, guarded)))
+            case If(_, then, orelse):
+                kept.append(replace(region, then=_pruned(then, guarded), orelse=_pruned(orelse, guarded)))
+            case Loop() | Endless() | Guarded():
+                kept.append(replace(region, body=_pruned(region.body, guarded)))
             case _:
                 kept.append(region)
     return tuple(kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range:
+    """The loop `for phi in range(start, bound + past, step)`, which replaces the instructions in `removed`.
+
+    Python's `range` leaves the counter at its last value rather than past it, so neither the counter nor what is added
+    to it may be used after the loop. A loop whose counter is not an int64 remains a `while`, since Numba would choose
+    the type of the range.
+    """
+
+    phi: Phi
+    start: Operand
+    bound: Operand
+    past: int
+    step: int
+    entering: Block
+    removed: tuple[Instr, ...]
+
+
+def ranges(function: Function, nest: LoopNest, regions: Sequence[Region]) -> dict[Block, Range]:
+    """Return the loops in `regions` that can be printed as `for`, by their headers."""
+    candidates: dict[Value, tuple[NaturalLoop, CountedLoop]] = {}
+    for region in walk(regions):
+        if not isinstance(region, Loop):
+            continue
+        loop = region.loop
+        found = counted(loop, function)
+        if found is None or len(loop.entering) != 1 or len(loop.latches) != 1:
+            continue
+        alone = {found.condition, found.increment} >= set(loop.header.instrs)
+        if alone and all(operand.type == types.int64 for operand in (found.phi, found.start, found.bound)):
+            candidates[found.phi] = (loop, found)
+    used = uses(function)
+    return {
+        loop.header: _range(loop, found, used)
+        for loop, found in candidates.values()
+        if _unused_after(loop, found, used)
+    }
+
+
+Uses = Mapping[Value, Sequence[Use]]
+
+
+def _unused_after(loop: NaturalLoop, found: CountedLoop, used: Uses) -> bool:
+    header = loop.header
+    if len(used[found.condition]) != 1:
+        return False
+    for value in (found.phi, found.increment):
+        for use in used.get(value, ()):
+            if use.at not in loop:
+                return False
+            if use.at is header and use.user not in (found.condition, found.increment):
+                return False  # a copy on an exit edge
+    return not (found.increment in header.instrs and len(used[found.increment]) > 1)
+
+
+def _range(loop: NaturalLoop, found: CountedLoop, used: Uses) -> Range:
+    removed = [found.condition]
+    if len(used[found.increment]) == 1:
+        removed.append(found.increment)
+    return Range(
+        found.phi, found.start, found.bound, found.comparison.past, found.step, loop.entering[0], tuple(removed)
+    )

@@ -19,8 +19,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
-from zygote_py.emit.lower import For, If, Simple, Statement, While
+from zygote_py.emit.expressions import negated
+from zygote_py.emit.lower import For, If, Simple, Statement, While, inside
 
 # Longer arms are not compared: the copies of a jump are few.
 LONGEST_JUMP = 4
@@ -50,10 +52,8 @@ def _everywhere(body: Body, change: Callable[[Body], Body]) -> Body:
         match statement:
             case If(test, then, orelse, place):
                 changed.append(If(test, _everywhere(then, change), _everywhere(orelse, change), place))
-            case While(test, inner, place):
-                changed.append(While(test, _everywhere(inner, change), place))
-            case For(target, iterable, inner, place):
-                changed.append(For(target, iterable, _everywhere(inner, change), place))
+            case While() | For():
+                changed.append(replace(statement, body=_everywhere(statement.body, change)))
             case _:
                 changed.append(statement)
     return change(tuple(changed))
@@ -82,17 +82,6 @@ def _join(outer: If) -> If:
             return outer
 
 
-def negated(test: ast.expr) -> ast.expr:
-    """Return `not test`, with the `not` moved inwards."""
-    match test:
-        case ast.UnaryOp(ast.Not(), operand):
-            return operand
-        case ast.BoolOp(op, values):
-            return ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), [negated(value) for value in values])
-        case _:
-            return ast.UnaryOp(ast.Not(), test)
-
-
 def _both(op: ast.boolop, first: ast.expr, second: ast.expr) -> ast.expr:
     values: list[ast.expr] = []
     for test in (first, second):
@@ -116,16 +105,9 @@ def _same(one: Body, other: Body) -> bool:
 def _setters(body: Body, guards: Collection[str]) -> Iterator[str]:
     """Yield the guards that statements set to True, once per statement."""
     for statement in body:
-        match statement:
-            case If(_, then, orelse):
-                yield from _setters(then, guards)
-                yield from _setters(orelse, guards)
-            case While(_, inner) | For(_, _, inner):
-                yield from _setters(inner, guards)
-            case _:
-                guard = _assigned_guard(statement, guards, True)
-                if guard is not None:
-                    yield guard
+        yield from _setters(inside(statement), guards)
+        if (guard := _assigned_guard(statement, guards, True)) is not None:
+            yield guard
 
 
 def _assigned_guard(statement: Statement, guards: Collection[str], value: bool) -> str | None:

@@ -17,28 +17,31 @@ from zygote_py.numba_adapter.decorations import locals_of, py_func_of, semantic,
 from zygote_py.numba_adapter.dispatch import (
     COMPILER_LOCK,
     arguments_of_decorator,
-    asm_text,
-    decorated,
-    entry_of,
     is_compile_time,
     is_dispatcher,
-    is_from_cache,
     is_made,
     is_plain,
     is_plain_dispatcher,
     jit_is_disabled,
-    link_along,
-    llvm_text,
-    make_dispatcher,
     object_of,
     options_of,
-    refuse_functions,
     register_as_dispatcher,
     typeof,
     warn,
 )
 from zygote_py.numba_adapter.embedded import embed
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
+from zygote_py.numba_adapter.target import (
+    asm_text,
+    decorated,
+    entry_of,
+    is_from_cache,
+    link_along,
+    llvm_text,
+    load,
+    make_dispatcher,
+    refuse_functions,
+)
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
@@ -142,6 +145,7 @@ __all__ = [
     "jit_is_disabled",
     "link_along",
     "llvm_text",
+    "load",
     "locals_of",
     "made_by",
     "make_dispatcher",

@@ -18,13 +18,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 from numba import types
 
 from zygote_py import statements as st
-from zygote_py import structures
 from zygote_py.adjoints.errors import refuse
-from zygote_py.capture import CONSTANT_MODULES
+from zygote_py.capture import CONSTANT_MODULES, varies
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Type
 from zygote_py.ir.text.identifiers import identifier
@@ -142,7 +140,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
-    if state.session.frozen or not _varies(capture.value, state.session.numbers_vary):
+    if state.session.frozen or not varies(capture.value, state.session.numbers_vary, holds_functions):
         if OURS not in state.func_id.func.__globals__:
             captures.frozen.setdefault(capture.key, capture)
         if is_key and is_from_source(capture.value):
@@ -198,7 +196,9 @@ def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -
                 case ir.Expr(op="getattr") as read if isinstance(held := typemap[read.value.name], types.Module):
                     module = held.pymod
                     is_constant = session.frozen or module.__name__.partition(".")[0] in CONSTANT_MODULES
-                    if not is_constant and _varies(getattr(module, read.attr, None), session.numbers_vary):
+                    if not is_constant and varies(
+                        getattr(module, read.attr, None), session.numbers_vary, holds_functions
+                    ):
                         raise refuse(
                             f"`{read.attr}` of the module `{module.__name__}` is read through another variable",
                             loc_of(assign.loc),
@@ -211,21 +211,6 @@ def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -
 
 def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
     return lambda: with_functions((read(),))[0]
-
-
-def _varies(value: object, numbers: bool = False) -> bool:
-    """Whether a captured value is read at each call; numbers in tuples are if gradients are asked for of `numbers`."""
-    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
-        return True
-    if numbers and (parts := structures.parts(value)) is not None and any(_varies(each, True) for each in parts):
-        return True
-    if isinstance(value, tuple) and holds_functions(value):
-        return True
-    if isinstance(value, tuple):
-        return any(isinstance(item, np.ndarray) or (not isinstance(item, float) and _varies(item)) for item in value)
-    if structures.is_structure(type(value)):
-        return any(_varies(getattr(value, name)) for name in structures.field_names(type(value)))
-    return isinstance(value, float | np.floating | np.ndarray)
 
 
 def _read_only(type_: Type) -> Type:

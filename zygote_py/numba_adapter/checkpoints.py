@@ -18,8 +18,9 @@ from numba.extending import lower_builtin, overload
 
 from zygote_py.checkpoints import Checkpointed, checkpoint, checkpointed
 from zygote_py.numba_adapter.callees import fold
-from zygote_py.numba_adapter.dispatch import decorated, is_dispatcher, refresh, register_as_dispatcher
+from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh, register_as_dispatcher
 from zygote_py.numba_adapter.internals import AbstractTemplate, Signature, imputils, infer_global
+from zygote_py.numba_adapter.target import decorated
 
 
 @overload(checkpoint)

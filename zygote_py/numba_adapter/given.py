@@ -27,8 +27,9 @@ from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callables import HandleType, StandIn
 from zygote_py.numba_adapter.callees import Session, fold
 from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
-from zygote_py.numba_adapter.dispatch import decorated, is_dispatcher, jit_enabled, refresh
+from zygote_py.numba_adapter.dispatch import is_dispatcher, jit_enabled, refresh
 from zygote_py.numba_adapter.internals import _Intrinsic, cpu_target, errors, ir, signature
+from zygote_py.numba_adapter.target import decorated
 from zygote_py.numba_adapter.type_facts import known_type
 
 

@@ -28,7 +28,6 @@ from numba.extending import box, overload, register_model, typeof_impl
 from zygote_py.base.python_text import caller, free
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.callables import CompiledCallableType, Same
-from zygote_py.numba_adapter.dispatch import decorated
 from zygote_py.numba_adapter.internals import (
     cgutils,
     impl_ret_borrowed,
@@ -37,6 +36,7 @@ from zygote_py.numba_adapter.internals import (
     models,
     signature,
 )
+from zygote_py.numba_adapter.target import decorated
 
 Check = Callable[[tuple[Type, ...], Mapping[str, Type]], None]
 

@@ -1,6 +1,6 @@
 """Machine code on disk: what Numba made of an emitted function, written and read without asking Numba to compile.
 
-    dispatcher._cache = Stored(code)        # `code` says under which name a signature's code is kept, and keeps it
+    dispatcher._cache = Stored(code_of)     # what `code_of` gives for a signature names and keeps its machine code
 
 Numba's own cache does the same for functions in files, and first imports all that compiling needs. Here nothing of that
 is imported: the code needs symbols only. Code is kept only if it can stand by itself in another process: if it holds no
@@ -17,7 +17,7 @@ import pickle
 import re
 import secrets
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -38,10 +38,10 @@ from zygote_py.numba_adapter.internals import typing_registry as templates
 
 
 class Code(Protocol):
-    """Where the machine code of one dispatcher is kept."""
+    """Where the machine code of a function is kept."""
 
-    def name_of(self, signature: tuple[Any, ...], machine: str) -> str | None:
-        """The name for a signature, and a description of the machine; None for what is not kept."""
+    def name_of(self, signature: tuple[Any, ...], machine: str) -> str:
+        """The name for a signature, and a description of the machine."""
 
     def read(self, name: str) -> bytes | None:
         """What was written under a name; None if there is nothing."""
@@ -93,8 +93,8 @@ _held: weakref.WeakValueDictionary[str, _Holder] = weakref.WeakValueDictionary()
 class Stored(_Cache):
     """The cache of one dispatcher, in the form that Numba's dispatchers ask for."""
 
-    def __init__(self, code: Code) -> None:
-        self._code = code
+    def __init__(self, code_of: Callable[[tuple[Any, ...]], Code | None]) -> None:
+        self._code_of = code_of  # None for what is not kept
         self._holders: list[_Holder] = []
 
     @property
@@ -113,12 +113,13 @@ class Stored(_Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for a signature, or None. Numba's lock is held."""
-        name = self._code.name_of(_argument_types(sig), _machine(target_context))
-        if name is None:
+        signature = _argument_types(sig)
+        if (code := self._code_of(signature)) is None:
             return None
+        name = code.name_of(signature, _machine(target_context))
         holder = _held.get(name)
         if holder is None:
-            data = self._code.read(name)
+            data = code.read(name)
             try:
                 holder = None if data is None else _read(data, target_context)
             except Exception:  # of any kind: a file may hold anything
@@ -134,15 +135,18 @@ class Stored(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled for a signature, if it can be read again."""
-        name = self._code.name_of(_argument_types(sig), _machine(data.target_context))
-        if name is None or name in _held:
+        signature = _argument_types(sig)
+        if (code := self._code_of(signature)) is None:
+            return
+        name = code.name_of(signature, _machine(data.target_context))
+        if name in _held:
             return
         try:
             written = _written(data)
         except Exception:  # what cannot be pickled
             return
         if written is not None:
-            self._code.write(name, written)
+            code.write(name, written)
             _held[name] = holder = _Holder(data, ())
             self._holders.append(holder)
 

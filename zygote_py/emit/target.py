@@ -1,0 +1,132 @@
+"""The text of an emitted module, for a compiler or for plain Python.
+
+    emit(joint, name="pow_gradient", target=NJIT)       import math ... @njit ... def pow_gradient(x, n): ...
+
+`zygote_py.numba_adapter.target` compiles what is built here; another compiler needs a `Target` here and its decorator
+there. The same function always yields the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zygote_py.base.python_text import Names
+from zygote_py.emit.names import Module
+from zygote_py.emit.source import function_text
+from zygote_py.emit.standalone import definitions
+from zygote_py.ir.analysis.routines import routines_of
+from zygote_py.ir.core import Function
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.text.identifiers import is_identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The compiler that a module is written for: the decorator of its functions, and where this is imported from."""
+
+    decorator: str
+    module: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that the module needs for it."""
+        return (self.decorator,) if self.decorator else ()
+
+    def imports(self) -> list[str]:
+        """Return the lines that import the decorator."""
+        return [f"from {self.module} import {name}" for name in self.names]
+
+    def above(self, options: Mapping[str, object]) -> list[str]:
+        """Return the lines above a function that is compiled with these options."""
+        written = ", ".join(f"{name}={_option(value)}" for name, value in options.items())
+        return [f"@{name}({written})" if written else f"@{name}" for name in self.names]
+
+
+PYTHON = Target("", "")
+NJIT = Target("njit", "numba")
+
+
+def _option(value: object) -> str:
+    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports."""
+
+    source: str
+    name: str
+    globals: Mapping[str, object]
+
+    @property
+    def standalone(self) -> str:
+        """The module with definitions of what it needs besides its imports."""
+        return definitions(self.globals) + self.source
+
+
+def emit(
+    function: Function,
+    *,
+    name: str,
+    target: Target = PYTHON,
+    options: Mapping[str, object] | None = None,
+    defaults: Mapping[str, object] | None = None,
+) -> Emitted:
+    """Return `function` as a Python module.
+
+    Parameters
+    ----------
+    function : Function
+        A function in SSA form, with a reducible graph and without alphas.
+    name : str
+        The name of the emitted function.
+    target : Target, optional
+        What the functions of the module are compiled by. By default they are plain Python.
+    options : mapping, optional
+        The options of the decorator, also for routines that have none of their own.
+    defaults : mapping, optional
+        The values of the parameters that have a default.
+
+    Returns
+    -------
+    Emitted
+        The source, the name, and the globals of the module.
+
+    Raises
+    ------
+    InternalError
+        If a name is not an identifier, or the function cannot be written.
+    """
+    options = options or {}
+    routines = routines_of(function)
+    functions = [function, *(routine.function for routine in routines)]
+    reserved = [name, *target.names, *(param.hint for each in functions for param in each.params)]
+    if wrong := [each for each in reserved if not is_identifier(each)]:
+        raise InternalError(f"emit: {wrong[0]!r} is not a name")
+    module = Module(Names(reserved))
+    for each in functions:
+        module.reserve(each)
+    texts = []
+    for routine in reversed(routines):
+        own = routine.function.options
+        above = target.above(own if own and own != function.options else options)
+        texts.append(function_text(routine.function, module.routine(routine), module, above, {}))
+    texts.append(function_text(function, name, module, target.above(options), defaults or {}))
+    imports = [*module.imports(), *target.imports()]
+    plain = target.above({})
+    parts = [
+        line
+        for group in (imports, module.optional_imports(plain), module.definitions())
+        if group
+        for line in ("", *group)
+    ]
+    while parts and not parts[0]:
+        parts.pop(0)
+    parts += ["", ""] if parts else []
+    for helper in module.helpers.values():
+        parts += [*plain, helper, "", ""]
+    if module.has_dataclasses and plain:
+        texts.append("\n".join(module.without_dataclasses(name)))
+    parts.append("\n\n\n".join(texts))
+    return Emitted("\n".join(parts) + "\n", name, dict(module.globals))
