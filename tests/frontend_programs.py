@@ -34,6 +34,10 @@ class Segment(NamedTuple):
     end: Point
 
 
+def difference_of(a, b):
+    return a * a - b
+
+
 # Branches
 
 
@@ -322,3 +326,21 @@ closure_of_a_closure = at((3.0,))(make_closure(4.0, A, 2))
 def prints(x):
     print("x is", x)
     return x
+
+
+@at((2.0, 1.0), (1.0, 3.0))
+def starred(x, y):
+    pair = (x * y, y)
+    return difference_of(*pair) * x
+
+
+@at((2.0, 1), (2.0, 3), (2.0, 2))
+def pairs_in_order(x, n):
+    s = x
+    if (2, n) <= (2, 2):
+        s = s * x
+    if (2, n) >= (2, 2):
+        s = s + 3.0 * x
+    if (1, n) <= (2, 0):
+        s = s * 2.0
+    return s

@@ -259,6 +259,20 @@ def adds(x):
     return s
 
 
+def recursive(x, n):
+    if n < 0:
+        raise ValueError("negative")
+    return x if n == 0 else x * recursive(x, n - 1)
+
+
+def calls_a_routine(x):
+    try:
+        s = recursive(x, 2)
+    except Exception:
+        s = x
+    return s
+
+
 def of_list(x):
     items = [x[0, 0], x[0, 1]]
     try:
@@ -274,6 +288,7 @@ def of_list(x):
         (catches_one_kind, 1.0, "`except` of one kind of exception is not supported"),
         (solves, np.eye(2), "`solve` in `try` may raise an exception by itself"),
         (adds, np.eye(2), "an operation on arrays or lists in `try` may raise"),
+        (calls_a_routine, 2.0, "`recursive`, which stays a function in `try` may raise an exception"),
         (of_list, np.eye(2), "in `try` may raise an exception by itself"),
     ],
 )

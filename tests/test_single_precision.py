@@ -135,3 +135,7 @@ def test_the_gradient_is_of_single_precision() -> None:
         found = gradient(function)(*(arg.copy() for arg in args))
         for part, arg in zip(found if isinstance(found, tuple) else (found,), args, strict=True):
             assert part.dtype == arg.dtype
+
+
+def test_a_constant_is_rounded() -> None:
+    assert gradient(lambda x: x * float(np.float32(0.1)))(2.0) == float(np.float32(0.1))

@@ -85,10 +85,9 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
             copy, count, typed.return_type, typed.hidden, typed.frozen, routines, has_derivatives=True
         )
     program = program_of(typed)
-    body = program.body(typed)
-    lowering = Lowering(body, program)
+    lowering = Lowering(typed, program)
     function = lowering.run()
-    frozen = {capture.key: capture for capture in body.frozen}
+    frozen = lowering.frozen
     made: dict[Routine, None] = {}
     while waiting := [each for each in program.routines().items() if each[1] not in made]:
         for callee, routine in waiting:
@@ -118,8 +117,8 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
     return LoweredFunction(
         function,
         count,
-        lowering.result_type,
-        body.hidden,
+        lowering.frame.result_type,
+        tuple(capture for capture, _ in lowering.captured.values()),
         tuple(frozen.values()),
         tuple(made),
         has_derivatives=any(callee.derived is not None for callee in program.routines()),
@@ -128,5 +127,5 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
 
 def _lowered_routine(callee: TypedFunction, program: Program) -> tuple[Function, tuple[Capture, ...]]:
     """Return the IR of a routine, and the captured values that are constant in it."""
-    body = program.body(callee)
-    return Lowering(body, program, [each.key for each, _ in program.hidden(callee)]).run(), body.frozen
+    lowering = Lowering(callee, program, is_routine=True)
+    return lowering.run(), tuple(lowering.frozen.values())

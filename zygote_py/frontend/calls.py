@@ -199,12 +199,17 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
     return None
 
 
-def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Type], return_type: Type) -> Type:
-    """Type the results of `np.where` on numbers as numbers, in `types_`; return the return type, changed likewise.
+def retype_numbers(
+    blocks: Iterable[st.TypedBlock],
+    types_: dict[st.Variable, Type],
+    return_type: Type,
+    numbers: Iterable[st.Variable] = (),
+) -> Type:
+    """Type the results of `np.where` on numbers, and `numbers`, as such, in `types_`; return the return type, changed.
 
     Numba types such a result as a zero-dimensional array, which everything but indexing treats like a number.
     """
-    pending: list[st.Variable] = []
+    pending = list(numbers)
     users: dict[st.Variable, list[st.Variable]] = {}
     results: set[st.Variable] = set()
     for block in blocks:

@@ -57,7 +57,6 @@ class Emitter(Builder):
 
     loc: Loc
     types: dict[st.Variable, Type]
-    result_type: Type
     iterations: dict[st.Variable, tuple[Iteration, Counter | None]]
     copied_if_needed: list[tuple[Operand, Operand, Loc]]  # arrays that Numba copies unless contiguous
 
@@ -65,10 +64,6 @@ class Emitter(Builder):
         super().__init__(block, loc)
         self.homes: dict[Operand, Block] = {}  # of the named constants
         self._recast: dict[tuple[Value, Type], Value] = {}  # named constants of another type
-
-    @abstractmethod
-    def parameter(self, index: int) -> Bundle:
-        """Return the argument with this number."""
 
     @abstractmethod
     def read(self, variable: st.Variable) -> Bundle:
@@ -81,10 +76,6 @@ class Emitter(Builder):
     @abstractmethod
     def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
         """Convert a value to another type: numbers are converted, also those in tuples."""
-
-    @abstractmethod
-    def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
-        """Call a routine."""
 
     @abstractmethod
     def make_iterator(self, target: st.Variable, over: Iteration) -> None:

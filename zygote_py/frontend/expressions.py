@@ -48,20 +48,12 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
     """Return the value of `expression`, which will be assigned to `target`."""
     type_ = at.types[target]
     match expression:
-        case st.Parameter(index):
-            return at.parameter(index)
         case st.Constant(value):
             return values.constant_of(value, type_, at.loc)
-        case st.Copy(source):
-            if source in at.iterations:
-                at.iterations[target] = at.iterations[source]
-            return at.read_whole(source)
         case st.Operate():
             return _operate(at, expression, type_)
         case st.Call():
             return calls.call(at, expression, target)
-        case st.Invoke():
-            return at.invoke(expression, type_)
         case st.Attribute(value, name):
             found = _attribute(at, at.read(value), name, type_)
             if (array := arrays.flat_of(found)) is not None:
@@ -70,10 +62,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
         case st.Item():
             return _item(at, expression, type_)
         case st.Build("tuple", items):
-            parts = [at.read_whole(item) for item in items]
-            return Bundle(
-                types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves)
-            )
+            return values.tuple_of([at.read_whole(item) for item in items])
         case st.Build("list", items):
             return lists.build(at, [at.read(item) for item in items], type_)
         case st.Build(kind, _):
@@ -81,8 +70,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
             raise at.refuse(message, hint, token)
         case st.Iterate(value):
             iteration = calls.iteration(at, value)
-            at.iterations[target] = iteration, counter_of(iteration, at)
-            return Bundle(type_, ())
+            return Bundle(type_, (), None, (iteration, counter_of(iteration, at)))
         case st.Unpack(value, _):
             calls.refuse_sequence(at, at.read(value))
             return _unpack(at, at.read(value), type_)
@@ -92,14 +80,18 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
             raise at.refuse("this expression is not supported", "write it with numbers, arrays, tuples and loops")
 
 
-def act(at: Emitter, statement: st.Act) -> None:
+def act(at: Emitter, statement: st.Statement) -> None:
     """Lower a statement without a result."""
-    match statement.kind:
-        case "print":
-            at.emit(print, [calls.whole(at, at.read(arg), print) for arg in statement.args], types.none)
-        case "delitem":
+    match statement:
+        case st.Store():
+            arrays.store(at, statement)
+        case st.SetAttribute():
+            objects.assign(at, statement)
+        case st.Act("print", args):
+            at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
+        case st.Act("delitem"):
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
-        case kind:
+        case st.Act(kind):
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
 
 
@@ -299,9 +291,7 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
     if index is not None:
         return pick(value, index.leaves[0], at, type_)
     if isinstance(static, slice):
-        parts = components(value)[static]
-        part_types = types.Tuple([part.type for part in parts])
-        return Bundle(part_types, tuple(leaf for part in parts for leaf in part.leaves))
+        return values.tuple_of(components(value)[static])
     if not isinstance(static, int):
         raise at.refuse("this index of a tuple is not supported", "use an integer or a slice of constants", "[")
     return component(value, static)

@@ -16,25 +16,24 @@ Blocks keep their labels, in the order of the source; new ones follow the block 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from numba import types
 
 from zygote_py import statements as st
 from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
+from zygote_py.ir.analysis.dominators import dominator_tree, reverse_postorder
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
 
 
 @dataclass(eq=False)
 class Graph:
-    """Blocks by label, in their final order; `shells` are the empty IR blocks that will hold them."""
+    """Blocks by label, in their final order."""
 
     blocks: dict[st.Label, st.TypedBlock]
     types: dict[st.Variable, Type]
     latches: dict[st.Label, st.Label] = field(default_factory=dict)  # of each header of an iterator's loop
-    shells: dict[st.Label, Block] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._drop_idle_choices()
@@ -45,10 +44,10 @@ class Graph:
         headers = [label for label in self.blocks if self._is_header(label)]
         if headers:
             preds = self.predecessors()
-            tree = self.build_shells(Function("", [], []))
+            shells = self.make_shells()
+            tree = dominator_tree(Function("", [], list(shells.values())))
             for header in headers:
-                shell = self.shells[header]
-                back = [pred for pred in preds[header] if tree.dominates(shell, self.shells[pred])]
+                back = [pred for pred in preds[header] if tree.dominates(shells[header], shells[pred])]
                 self._prepare_loop(header, back, preds)
             self.blocks = {label: self.blocks[label] for label in sorted(self.blocks, key=self._place.__getitem__)}
 
@@ -60,7 +59,7 @@ class Graph:
         match self.blocks[label].ending:
             case st.GoTo(target):
                 return (target,)
-            case st.Choose(_, then, orelse):
+            case st.Choose(_, then, orelse) | st.Try(then, orelse):
                 return (then, orelse) if then != orelse else (then,)
             case _:
                 return ()
@@ -105,20 +104,29 @@ class Graph:
                 first, second = self.blocks[source], self.blocks.pop(label)
                 self.blocks[source] = st.TypedBlock((*first.statements, *second.statements), second.ending, first.loc)
 
-    def build_shells(self, function: Function) -> DominatorTree:
-        """Make the IR's blocks with their edges; the conditions of branches are filled in later."""
-        self.shells = {label: Block(block.loc) for label, block in self.blocks.items()}
-        function.blocks = list(self.shells.values())
-        for label, block in self.blocks.items():
-            shell = self.shells[label]
-            match block.ending:
+    def make_shells(self) -> dict[st.Label, Block]:
+        """Return empty blocks of the IR with their edges; the conditions of branches are filled in later."""
+        shells = {label: Block(block.loc) for label, block in self.blocks.items()}
+        for label, shell in shells.items():
+            match self.blocks[label].ending:
                 case st.GoTo(target):
-                    shell.terminator = Jump(self.shells[target])
-                case st.Choose(_, then, orelse):
-                    shell.terminator = Branch(Const(True, types.boolean), self.shells[then], self.shells[orelse])
+                    shell.terminator = Jump(shells[target])
+                case st.Choose(_, then, orelse) | st.Try(then, orelse):
+                    shell.terminator = Branch(Const(True, types.boolean), shells[then], shells[orelse])
                 case _:
                     shell.terminator = Return(())
-        return dominator_tree(function)
+        return shells
+
+    def order(self) -> list[st.Label]:
+        """Return the labels in reverse postorder."""
+        shells = self.make_shells()
+        labels = {shell: label for label, shell in shells.items()}
+        return [labels[shell] for shell in reverse_postorder(Function("", [], list(shells.values())))]
+
+    def assignments(self) -> Iterator[st.Assign]:
+        """Yield all assignments."""
+        for block in self.blocks.values():
+            yield from (each for each in block.statements if isinstance(each, st.Assign))
 
     def _prepare_loop(self, header: st.Label, back: list[st.Label], preds: dict[st.Label, list[st.Label]]) -> None:
         if len(back) == 1 and len(self.successors(back[0])) == 1:
@@ -164,6 +172,9 @@ class Graph:
                 case st.Choose(condition, then, orelse):
                     then, orelse = (new if label == target else label for label in (then, orelse))
                     ending = st.Choose(condition, then, orelse, ending.loc)
+                case st.Try(handler, following):
+                    handler, following = (new if label == target else label for label in (handler, following))
+                    ending = st.Try(handler, following, ending.loc)
             self.blocks[source] = st.TypedBlock(self._body(source), ending, self.blocks[source].loc)
         self.blocks[new] = st.TypedBlock((), st.GoTo(target, loc), loc)
         self._place[new] = (*self._place[after], len(self._place))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping
-from itertools import count
 
 import numpy as np
 from numba import literal_unroll, prange, types
@@ -41,60 +40,16 @@ _SAFE = frozenset(
 _SAFE_METHODS = frozenset({"append", "sum", "mean", "copy"})
 
 
-def guard(
-    blocks: Mapping[st.Label, st.TypedBlock],
-    handlers: Mapping[st.Label, st.Label],
-    types_: dict[st.Variable, Type],
-    options: Mapping[str, object],
-) -> tuple[dict[st.Label, st.TypedBlock], dict[st.Label, st.Label]]:
-    """Redirect what raises in blocks with handlers to these; new variables are added to `types_`.
-
-    Returns the blocks and, for each that was split, the last of its parts. Raises DifferentiationError.
-    """
-    fresh = count(max(blocks) + 1)
-    found: dict[st.Label, st.TypedBlock] = {}
-    lasts: dict[st.Label, st.Label] = {}
-    methods = {
-        each.target: each.value
-        for block in blocks.values()
-        for each in block.statements
-        if isinstance(each, st.Assign)
-        and isinstance(each.value, st.Attribute)
-        and not isinstance(types_[each.value.value], types.Module)
-    }
-    for label, block in blocks.items():
-        if label not in handlers:
-            found[label] = block
-            continue
-        current, done = label, list[st.Statement]()
-        for number, statement in enumerate(block.statements):
-            divisor = _divisor(statement, types_, methods, options)
-            if divisor is not None:
-                variable, type_ = divisor
-                zero, test = f"{label}:zero{number}", f"{label}:is_zero{number}"
-                types_[zero], types_[test] = type_, types.boolean
-                done.append(st.Assign(zero, st.Constant(0), statement.loc))
-                done.append(st.Assign(test, st.Operate(operator.eq, (variable, zero), (type_, type_)), statement.loc))
-                following = next(fresh)
-                ending = st.Choose(test, handlers[label], following, statement.loc)
-                found[current] = st.TypedBlock(tuple(done), ending, block.loc)
-                current, done = following, []
-            done.append(statement)
-        last: st.Ending = block.ending
-        if isinstance(last, st.Fail):
-            last = st.GoTo(handlers[label], last.loc)
-        found[current] = st.TypedBlock(tuple(done), last, block.loc)
-        lasts[label] = current
-    return found, lasts
-
-
-def _divisor(
+def divisor(
     statement: st.Statement,
     types_: Mapping[st.Variable, Type],
     methods: Mapping[st.Variable, st.Attribute],
     options: Mapping[str, object],
 ) -> tuple[st.Variable, Type] | None:
-    """Return the variable that must not be zero in a statement, with the type that it is taken as."""
+    """Return the variable that must not be zero in a statement in `try`, with the type that it is taken as.
+
+    Raises DifferentiationError if the statement may raise for another reason.
+    """
     match statement:
         case st.Assign(_, st.Operate(op, args, taken)):
             kinds = [plain(each) for each in taken]
@@ -107,9 +62,6 @@ def _divisor(
             _check_call(target, callee, args, types_, methods, statement.loc)
             if numba_adapter.object_of(types_[callee]) in (divmod, operator.mod):
                 return args[1], plain(taken[1])
-        case st.Assign(_, st.Invoke(function)):
-            if not _is_safe(function, set()):
-                raise _refuse(f"`{function.name}`, which stays a function", statement.loc, function.name)
         case st.Assign(_, st.Item(value, index)):
             dynamic = is_tuple(types_[value]) and index is not None and not isinstance(types_[index], types.Literal)
             if dynamic or is_list(types_[value]) or options.get("boundscheck"):
@@ -166,6 +118,12 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
+def check_routine(function: st.TypedFunction, loc: Loc) -> None:
+    """Raise DifferentiationError if a routine that is called in `try` may raise."""
+    if not _is_safe(function, set()):
+        raise _refuse(f"`{function.name}`, which stays a function", loc, function.name)
+
+
 def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
     """Return whether neither a routine nor anything that it calls raises."""
     if function in seen:
@@ -186,7 +144,7 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
                 case _:
                     pass
             try:
-                if _divisor(statement, types_, {}, function.options) is not None:
+                if divisor(statement, types_, {}, function.options) is not None:
                     return False
             except Exception:  # it may raise
                 return False

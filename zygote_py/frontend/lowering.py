@@ -12,25 +12,36 @@ the class.
 from __future__ import annotations
 
 import operator
-from collections import Counter as Multiset
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import aliases, arrays, calls, choices, expressions, lists, objects, optional, values
+from zygote_py.frontend import (
+    aliases,
+    calls,
+    choices,
+    expressions,
+    handlers,
+    inlining,
+    lists,
+    optional,
+    values,
+)
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.emitter import Counter, Emitter, Iteration
-from zygote_py.frontend.graph import Graph
+from zygote_py.frontend.frames import Advancing, Frame
 from zygote_py.frontend.iteration import element_of, is_used_up
-from zygote_py.frontend.program import Program
-from zygote_py.frontend.renaming import is_parameter
+from zygote_py.frontend.program import Program, name_among
 from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.building.builder import Builder, inserting
 from zygote_py.ir.building.ssa import SSABuilder
 from zygote_py.ir.core import (
     Block,
@@ -38,6 +49,7 @@ from zygote_py.ir.core import (
     Const,
     Function,
     Instr,
+    Jump,
     Loc,
     Operand,
     Param,
@@ -53,188 +65,345 @@ from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, is_scalar
 
 
-class Advancing:
-    """The loop of an iterator: what it iterates over, the counter's value, and the variables that hold the element."""
-
-    def __init__(self, iteration: Iteration, count: Operand, condition: Operand, loc: Loc) -> None:
-        self.iteration = iteration
-        self.count = count
-        self.condition = condition
-        self.loc = loc
-        self.holders: list[st.Variable] = []
-
-
 class Lowering(Emitter):
     """The state of making one function; `run` makes it."""
 
-    def __init__(self, typed: st.TypedFunction, program: Program, hidden: Sequence[object] | None = None) -> None:
-        """`hidden` is given for a routine: the keys of its captured variables, in the order of its parameters."""
+    def __init__(self, typed: st.TypedFunction, program: Program, *, is_routine: bool = False) -> None:
         super().__init__(Block(), typed.loc)
-        self.typed = typed
         self.program = program
-        self._hidden_keys = hidden
-        self.graph = Graph(dict(typed.blocks), dict(typed.types))
-        self.types = self.graph.types
-        self.result_type = calls.retype_numbers(self.graph.blocks.values(), self.types, typed.return_type)
+        self._is_routine = is_routine
         self.function = Function(
-            _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
+            identifier(typed.name, "lambda_"), [], [], kind="primal", loc=typed.loc, options=typed.options
         )
         self.ssa = SSABuilder(self.function)
-        self.static: dict[st.Variable, object] = {}  # the values of variables known while compiling
-        self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
+        self.captured = program.captured(typed)
+        self.frozen = {capture.key: capture for capture in typed.frozen}
+        self._values: dict[object, Bundle] = {}  # of the captured variables
+        self._dominator: dict[Block, tuple[int, Block | None]] = {}  # the immediate one, and the depth in their tree
         self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
-        self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
-        self._parameters: list[Bundle] = []
-        self._single: dict[st.Variable, tuple[Block, Bundle]] = {}
-        self._assigned = Multiset(
-            each.target
-            for block in self.graph.blocks.values()
-            for each in block.statements
-            if isinstance(each, st.Assign)
-        )
-        self._merges: list[tuple[Block, st.Merge, list[Phi], Type, Loc]] = []
-        self._loops: list[tuple[Phi, Counter, st.Label]] = []
-        self._bodies: dict[st.Label, list[Advancing]] = {}
-        self._declared: set[st.Variable] = set()
+        self._merges: list[tuple[Frame, st.Label, st.Merge, list[Phi], Type, Loc]] = []
+        self._loops: list[tuple[Frame, st.Label, Phi, Counter]] = []
+        self._root = Frame(program.prepared(typed), ())
+        self._enter(self._root)
 
     def run(self) -> Function:
         """Return the function in SSA form."""
         self._check_result()
-        self._tree = self.graph.build_shells(self.function)
-        labels = {shell: label for label, shell in self.graph.shells.items()}
-        preds = {
-            self.graph.shells[label]: [self.graph.shells[pred] for pred in found]
-            for label, found in self.graph.predecessors().items()
-        }
-        waiting = {block: len(before) for block, before in preds.items()}  # for how many predecessors to be filled
-        self.ssa.seal(self.function.entry, ())
-        for block in self._tree.order:
-            self.block = block
-            if block is self.function.entry:
-                if self._hidden_keys is None:
-                    self._make_parameters()
-                else:
-                    self._make_parameters_of_routine(self._hidden_keys)
-            self._fill(labels[block])
-            for successor in block.successors:
-                waiting[successor] -= 1
-                if not waiting[successor]:
-                    self.ssa.seal(successor, preds[successor])
-        self._close_loops(preds)
-        self._close_merges(labels, preds)
+        shells = list(self.frame.shells.values())
+        self.function.blocks = shells
+        self._begin(shells[0], ())
+        self._make_parameters(self.frame.typed)
+        self._lower(self.frame)
+        self._close_loops()
+        self._close_merges()
+        self._enter(self._root)
+        self.function.blocks = [block for block in self.function.blocks if block in self._dominator]
         self.ssa.finish()
         forward_jumps(self.function)
         merge_blocks(self.function)
         unrotate_loops(self.function)
         clean_up(self.function)
         lists.hoist_lengths(self.function)
-        aliases.check_copied(self.function, self.copied_if_needed, is_routine=self._hidden_keys is not None)
+        aliases.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
         return self.function
 
+    def _enter(self, frame: Frame) -> None:
+        self.frame = frame
+        self.types = frame.types
+        self.iterations = frame.iterations
+
     def _check_result(self) -> None:
-        if any(isinstance(leaf, types.List) for leaf in leaves_of(self.result_type)):
-            endings = [block.ending for block in self.graph.blocks.values()]
+        if any(isinstance(leaf, types.List) for leaf in leaves_of(self.frame.result_type)):
+            endings = [block.ending for block in self.frame.graph.blocks.values()]
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
-        if isinstance(self.result_type, types.Optional) and self._hidden_keys is None:
-            self.result_type = optional.result(self, self.graph.blocks.values())
+        if isinstance(self.frame.result_type, types.Optional) and not self._is_routine:
+            self.frame.result_type = optional.result(self, self.frame.graph.blocks.values(), self.frame.result_type)
 
-    def _make_parameters(self) -> None:
-        for name, type_ in zip(self.typed.parameters, self.typed.parameter_types, strict=True):
-            kind = values.unsupported(type_)
-            if kind:
-                raise refuse(
-                    f"the argument `{name}`, {kind}, is not supported",
-                    self.typed.loc,
-                    "use a number, an array, a tuple or a NamedTuple",
-                    name,
-                )
-            param = Param(values.structure(type_), name, self.typed.loc)
-            self.function.params.append(param)
-            if leaves_of(type_):
-                self._parameters.append(Bundle(plain(type_), split(self, param, param.type).leaves))
-            else:
-                self._parameters.append(Bundle(type_, (), numba_adapter.object_of(type_)))
+    def _make_parameters(self, typed: st.TypedFunction) -> None:
+        count = typed.argument_count
+        arguments = zip(typed.parameters[:count], typed.parameter_types, strict=False)
+        self.frame.arguments = [self._make_parameter(name, type_, self) for name, type_ in arguments]
+        if self._is_routine:
+            captured = [(self.captured.get(each.key, (each,))[0], type_) for each, type_ in self.program.hidden(typed)]
+        else:
+            captured = list(self.captured.values())
+        for capture, type_ in captured:
+            self._values[capture.key] = self._make_parameter(capture.name, type_, self)
 
-    def _make_parameters_of_routine(self, keys: Sequence[object]) -> None:
-        typed = self.typed
-        made = [
-            parameters_of(name, type_, typed.loc)
-            for name, type_ in zip(typed.parameters, typed.parameter_types, strict=True)
-        ]
-        for type_, params in zip(typed.parameter_types, made, strict=True):
-            static = numba_adapter.object_of(type_) if not params else None
-            self._parameters.append(Bundle(type_, tuple(params), static))
-        own = {capture.key: params for capture, params in zip(typed.hidden, made[typed.argument_count :], strict=True)}
-        captured = [own[key] for key in keys]
-        self.function.params += [param for params in (*made[: typed.argument_count], *captured) for param in params]
+    def _make_parameter(self, name: str, type_: Type, b: Builder) -> Bundle:
+        """Return the value of a new parameter, or of several for one of a routine."""
+        loc = self.frame.typed.loc
+        if self._is_routine:
+            params = parameters_of(name, type_, loc)
+            self.function.params += params
+            return Bundle(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
+        kind = values.unsupported(type_)
+        if kind:
+            raise refuse(
+                f"the argument `{name}`, {kind}, is not supported",
+                loc,
+                "use a number, an array, a tuple or a NamedTuple",
+                name,
+            )
+        param = Param(values.structure(type_), name, loc)
+        self.function.params.append(param)
+        if not leaves_of(type_):
+            return Bundle(type_, (), numba_adapter.object_of(type_))
+        return Bundle(plain(type_), split(b, param, param.type).leaves)
+
+    # ------------------------------------------------------------------------------------------------------- blocks
+
+    def _lower(self, frame: Frame) -> None:
+        """Fill the blocks of a frame; control is at the first of them."""
+        around, self.loc = self.loc, frame.typed.loc
+        caller = self.frame
+        self._enter(frame)
+        waiting = {label: len(before) for label, before in frame.preds.items()}  # for how many to be filled
+        for label in frame.order:
+            preds = frame.predecessors(label)
+            if preds:
+                self._begin(frame.shells[label], [block for block, _ in preds], seal=False)
+            if preds or label == frame.order[0]:
+                self._fill(label)
+            for successor in frame.graph.successors(label):
+                waiting[successor] -= 1
+                if not waiting[successor] and (preds := frame.predecessors(successor)):
+                    self.ssa.seal(frame.shells[successor], [block for block, _ in preds])
+        self._enter(caller)
+        self.loc = around
+
+    def _begin(self, block: Block, preds: Sequence[Block], seal: bool = True) -> None:
+        """Go on in a block; these are all its predecessors except those of back edges."""
+        if seal:
+            self.ssa.seal(block, preds)
+        nearest = None
+        for pred in preds:
+            nearest = pred if nearest is None else self._common_dominator(nearest, pred)
+        self._dominator[block] = 0 if nearest is None else self._dominator[nearest][0] + 1, nearest
+        self.block = block
+
+    def _common_dominator(self, one: Block | None, other: Block | None) -> Block:
+        while one is not other:
+            assert one is not None
+            assert other is not None
+            if self._dominator[one][0] < self._dominator[other][0]:
+                one, other = other, one
+            one = self._dominator[one][1]
+        assert one is not None
+        return one
+
+    def _dominates(self, block: Block, other: Block) -> bool:
+        return self._common_dominator(block, other) is block
 
     def _fill(self, label: st.Label) -> None:
-        block = self.graph.blocks[label]
-        for advancing in self._bodies.get(label, ()):
+        frame = self.frame
+        block = frame.graph.blocks[label]
+        frame.handler = block.ending.handler if isinstance(block.ending, st.Try) else None
+        for advancing in frame.bodies.get(label, ()):
             self.loc = advancing.loc
             element = element_of(advancing.iteration, advancing.count, self)
             for holder in advancing.holders:
                 self.write(holder, element)
-        for statement in block.statements:
-            self.loc = statement.loc
-            match statement:
-                case st.Assign(target, st.Merge() as merge):
-                    self._merge(target, merge)
-                case st.Assign(target, st.Advance(iterator)):
-                    self._advance(label, target, iterator)
-                case st.Assign(target, st.Element(pair)):
-                    self._hold(target, self.advancing[pair])
-                case st.Assign(target, st.Present(pair)):
-                    self.write(target, Bundle(types.boolean, (self.advancing[pair].condition,)))
-                case st.Assign(target, st.Copy(source)) if source in self.advancing and self._assigned[source] == 1:
-                    self._copy_element(target, source)
-                case st.Assign(target, value):
-                    by_name = not (isinstance(value, st.Copy) and is_parameter(value.source))
-                    self.assign(target, expressions.evaluate(self, value, target), by_name)
-                case st.Store():
-                    arrays.store(self, statement)
-                case st.SetAttribute():
-                    objects.assign(self, statement)
-                case st.Act():
-                    expressions.act(self, statement)
-        self.loc = block.ending.loc
-        self._end(block.ending)
+        with suppress(_NeverReturns):
+            for statement in block.statements:
+                self.loc = frame.loc or statement.loc
+                self._statement(label, statement)
+            self.loc = frame.loc or block.ending.loc
+            self._end(label, block.ending)
+        frame.handler = None
+
+    def _statement(self, label: st.Label, statement: st.Statement) -> None:
+        frame = self.frame
+        match statement:
+            case st.Assign(target, st.Merge() as merge):
+                self._merge(label, target, merge)
+            case st.Assign(target, st.Advance(iterator)):
+                self._advance(label, target, iterator)
+            case st.Assign(target, st.Element(pair)):
+                self._hold(target, frame.advancing[pair])
+            case st.Assign(target, st.Present(pair)):
+                self.write(target, Bundle(types.boolean, (frame.advancing[pair].condition,)))
+            case st.Assign(target, st.Copy(source)) if source in frame.advancing and frame.assigned[source] == 1:
+                self._copy_element(target, source)
+            case st.Assign(target, st.Copy(source)):
+                if (
+                    source in frame.never_none
+                    and frame.assigned[target] == 1
+                    and optional.is_optional(self.types[target])
+                ):
+                    self.types[target] = self.types[source]
+                    frame.never_none.add(target)
+                self.assign(target, self.read_whole(source))
+            case st.Assign(target, st.Parameter(index)):
+                self.assign(target, self._argument(index), by_name=False)
+            case st.Assign(target, value):
+                self._evaluate(target, value, statement)
+            case st.Store(target, index, value) if values.is_list(self.types[target]) and isinstance(
+                self.types[index], types.SliceType
+            ):
+                self._change_list(operator.setitem, (target, index, value))
+            case st.Act("delitem", (target, index)) if values.is_list(self.types[target]):
+                self._change_list(operator.delitem, (target, index))
+            case _:
+                self._check_in_try(statement)
+                expressions.act(self, statement)
+
+    def _evaluate(self, target: st.Variable, expression: st.Expression, statement: st.Statement) -> None:
+        frame = self.frame
+        call = inlining.inlined(self, frame, target, expression)
+        if call is not None:
+            result = self._inline(call)
+            if is_scalar(result.type) and isinstance(self.types[target], types.Array):
+                frame.retype([target])
+            self.assign(target, result)
+            return
+        self._check_in_try(statement)
+        self.assign(target, expressions.evaluate(self, expression, target))
+        if isinstance(expression, st.Call):
+            initializer = inlining.initialized(self, frame, expression, target)
+            if initializer is not None:
+                self._inline(initializer)
+
+    def _change_list(self, op: Callable[..., object], args: tuple[st.Variable, ...]) -> None:
+        """Lower the assignment to a slice of a list, or a deletion from one."""
+        call = inlining.implemented(self, self.frame, "", op, args)
+        assert call is not None
+        self._inline(call)
 
     def _copy_element(self, target: st.Variable, source: st.Variable) -> None:
         """Copy the element of a loop: in the header it does not exist yet; after it, it is like any other value."""
-        if source in self._single:
+        if source in self.frame.single:
             self.assign(target, self.read(source))
         else:
-            self._hold(target, self.advancing[source])
+            self._hold(target, self.frame.advancing[source])
 
     def _hold(self, target: st.Variable, advancing: Advancing) -> None:
-        self.advancing[target] = advancing
+        self.frame.advancing[target] = advancing
         advancing.holders.append(target)
 
-    def _end(self, ending: st.Ending) -> None:
+    def _end(self, label: st.Label, ending: st.Ending) -> None:
+        frame = self.frame
         match ending:
             case st.Choose(condition, _, _):
                 terminator = self.block.terminator
                 assert isinstance(terminator, Branch)
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
+            case st.Try(_, target):
+                self.block.terminator = Jump(frame.shells[target])
             case st.Leave(value):
-                result = self.cast_bundle(self.read_whole(value), self.result_type)
-                if self._hidden_keys is None:
-                    self.block.terminator = Return((calls.whole(self, result, "return"),))
-                else:
-                    self.block.terminator = Return((flatten(self, result),))
+                result = self.cast_bundle(self.read_whole(value), frame.result_type)
+                if frame is self._root:
+                    whole = flatten(self, result) if self._is_routine else calls.whole(self, result, "return")
+                    self.block.terminator = Return((whole,))
+                frame.returned.append((self.block, result))
             case st.Fail(exception, args):
-                self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
+                self._raise(exception, args)
+                return
             case _:
                 pass
+        frame.ends[label] = self.block
 
-    def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
-        """Return the call of a routine."""
-        operands = [leaf for arg in expression.args for leaf in self.read_whole(arg).leaves]
-        routine = self.program.routine(expression.function)
-        return unflatten(self, self.emit(routine, operands, flat_type(leaves_of(type_))), type_)
+    # --------------------------------------------------------------------------------------------- exceptions, calls
+
+    def _raise(self, exception: type[BaseException] | None, args: tuple[object, ...]) -> None:
+        catching = self.frame.catching()
+        if catching is None:
+            self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
+        else:
+            frame, handler = catching
+            self.block.terminator = Jump(frame.shells[handler])
+            frame.raising.setdefault(handler, []).append(self.block)
+
+    def _check_in_try(self, statement: st.Statement) -> None:
+        """Go to the handler if a division that follows would raise; refuse what may raise for another reason."""
+        catching = self.frame.catching()
+        if catching is None:
+            return
+        frame, handler = catching
+        found = handlers.divisor(statement, self.types, self.frame.attributes, frame.typed.options)
+        if found is None:
+            return
+        variable, type_ = found
+        divisor = self.cast(self.read(variable).leaves[0], type_)
+        test = self.emit(operator.eq, (divisor, values.constant(0, type_)), types.boolean, "c")
+        before, following = self.block, Block(self.block.loc)
+        following.terminator = before.terminator
+        before.terminator = Branch(test, frame.shells[handler], following)
+        frame.raising.setdefault(handler, []).append(before)
+        self._insert(before, [following])
+        self._begin(following, [before])
+
+    def _insert(self, after: Block, blocks: Sequence[Block]) -> None:
+        place = self.function.blocks.index(after) + 1
+        self.function.blocks[place:place] = blocks
+
+    def _argument(self, index: int) -> Bundle:
+        typed = self.frame.typed
+        if index < typed.argument_count:
+            return self.frame.arguments[index]
+        return self._captured_value(
+            typed.hidden[index - typed.argument_count], typed.parameter_types[index], typed.name
+        )
+
+    def _captured_value(self, capture: st.Capture, type_: Type, callee: str) -> Bundle:
+        """Return the value of a captured variable: a parameter; a new one for a function that the library calls."""
+        if capture.key not in self._values:
+            name = name_among({param.hint for param in self.function.params}, capture.name, callee)
+            self.captured[capture.key] = replace(capture, name=name), type_
+            with inserting(self.function.entry) as b:
+                self._values[capture.key] = self._make_parameter(name, type_, b)
+        return self._values[capture.key]
+
+    def _inline(self, call: inlining.Inlined) -> Bundle:
+        """Return the value of a call of a function with a body, which is lowered here unless it is a routine."""
+        function = call.function
+        for capture in function.frozen:
+            self.frozen.setdefault(capture.key, capture)
+        is_library = call.is_library or self.frame.is_library
+        if not is_library and self.program.is_routine(function):
+            return self._invoke(function, call.arguments)
+        loc = self.loc if is_library else None
+        frame = Frame(self.program.prepared(function), call.arguments, self.frame, loc, is_library)
+        calling, rest = self.block, Block(self.block.loc)
+        (entry, *_), endings = frame.shells, [block.ending for block in frame.graph.blocks.values()]
+        in_place = len(endings) == 1 and isinstance(endings[0], st.Leave)
+        if in_place:
+            frame.shells[entry] = calling
+        else:
+            rest.terminator, calling.terminator = calling.terminator, Jump(frame.shells[entry])
+            for shell, ending in zip(frame.shells.values(), endings, strict=True):
+                if isinstance(ending, st.Leave):
+                    shell.terminator = Jump(rest)
+            self._insert(calling, [*frame.shells.values(), rest])
+            self._begin(frame.shells[entry], [calling])
+        self._lower(frame)
+        if not frame.returned:
+            raise _NeverReturns
+        if not in_place:
+            self._begin(rest, [block for block, _ in frame.returned])
+        *others, (_, result) = frame.returned
+        if not others:
+            return result
+        leaves = []
+        for number, leaf in enumerate(leaves_of(result.type)):
+            key = frame, number
+            self.ssa.declare(key, leaf)
+            for block, each in frame.returned:
+                self.ssa.write(key, block, each.leaves[number])
+            leaves.append(self.ssa.read(key, rest))
+        return replace(result, leaves=tuple(leaves))
+
+    def _invoke(self, function: st.TypedFunction, arguments: Sequence[Bundle]) -> Bundle:
+        """Return the call of a routine, which takes its captured variables and those of its callees, too."""
+        if self.frame.catching() is not None:
+            handlers.check_routine(function, self.loc)
+        hidden = [self._captured_value(each, type_, function.name) for each, type_ in self.program.hidden(function)]
+        operands = [leaf for arg in (*arguments, *hidden) for leaf in arg.leaves]
+        type_ = function.return_type
+        value = self.emit(self.program.routine(function), operands, flat_type(leaves_of(type_)))
+        return unflatten(self, value, type_)
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):
@@ -246,10 +415,9 @@ class Lowering(Emitter):
 
     # ------------------------------------------------------------------------------------------ merges and loops
 
-    def _merge(self, target: st.Variable, merge: st.Merge) -> None:
+    def _merge(self, label: st.Label, target: st.Variable, merge: st.Merge) -> None:
         type_ = self.types[target]
-        shells = {self.graph.shells.get(label) for label, _ in merge.incoming}
-        if not shells:
+        if not merge.incoming:
             self.write(target, Bundle(type_, values.undefined(type_)))
             return
         if not leaves_of(type_):
@@ -257,12 +425,12 @@ class Lowering(Emitter):
             return
         phis = [Phi(leaf, self._hint(target), self.loc) for leaf in leaves_of(type_)]
         self.block.phis += phis
-        self._merges.append((self.block, merge, phis, type_, self.loc))
+        self._merges.append((self.frame, label, merge, phis, type_, self.loc))
         self.write(target, Bundle(type_, tuple(phis)))
 
     def _same_object(self, merge: st.Merge, type_: Type) -> Bundle:
         """Return the common value of a merge of functions or the like, which must all be the same one."""
-        found = [self.static.get(var) for _, var in merge.incoming if var is not None]
+        found = [self.frame.static.get(var) for _, var in merge.incoming if var is not None]
         if found and found[0] is not None and all(each is found[0] for each in found):
             return Bundle(type_, (), found[0])
         raise self.refuse(
@@ -270,19 +438,19 @@ class Lowering(Emitter):
             "use each of them in its own branch of an `if`",
         )
 
-    def _close_merges(self, labels: dict[Block, st.Label], preds: dict[Block, list[Block]]) -> None:
-        for block, merge, phis, type_, loc in self._merges:
-            incoming = dict(merge.incoming)
+    def _close_merges(self) -> None:
+        for frame, label, merge, phis, type_, loc in self._merges:
+            self._enter(frame)
             self.loc = loc
-            for pred in preds[block]:
-                self.block = pred
-                variable = incoming.get(labels[pred])
+            incoming = dict(merge.incoming)
+            for self.block, pred in frame.predecessors(label):
+                variable = incoming.get(pred)
                 if variable is None:
                     leaves = values.undefined(type_)
                 else:
                     leaves = self.cast_bundle(self.read_whole(variable), type_).leaves
                 for phi, leaf in zip(phis, leaves, strict=True):
-                    phi.incoming[pred] = leaf
+                    phi.incoming[self.block] = leaf
 
     def make_iterator(self, target: st.Variable, over: Iteration) -> None:
         """Record a variable that holds an iterator over which no loop has begun."""
@@ -308,33 +476,32 @@ class Lowering(Emitter):
         if made is None:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
-        ending = self.graph.blocks[label].ending
+        frame = self.frame
+        ending = frame.graph.blocks[label].ending
         if counter is None or not isinstance(ending, st.Choose):
             raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
         count = counter.start
-        if label in self.graph.latches:  # else the body always leaves the loop
+        if label in frame.graph.latches:  # else the body always leaves the loop
             count = phi = Phi(counter.type, "", self.loc)
             self.block.phis.append(phi)
-            self._loops.append((phi, counter, label))
+            self._loops.append((frame, label, phi, counter))
         stop = iteration.length(self) if lists.grows(iteration) else counter.stop
         compare = operator.lt if counter.step > 0 else operator.gt
         condition = self.emit(compare, (count, stop), types.boolean, "c")
-        advancing = self.advancing[target] = Advancing(iteration, count, condition, self.loc)
-        self._bodies.setdefault(ending.then, []).append(advancing)
+        advancing = frame.advancing[target] = Advancing(iteration, count, condition, self.loc)
+        frame.bodies.setdefault(ending.then, []).append(advancing)
 
-    def _close_loops(self, preds: dict[Block, list[Block]]) -> None:
-        for phi, counter, label in self._loops:
-            header, latch = self.graph.shells[label], self.graph.shells[self.graph.latches[label]]
+    def _close_loops(self) -> None:
+        for frame, label, phi, counter in self._loops:
+            latch = frame.ends.get(frame.graph.latches[label])
             step = Const(counter.step, counter.type)
             following = Instr(operator.add, (phi, step), counter.type, phi.hint, phi.loc)
-            latch.instrs.append(following)
-            phi.incoming = {pred: following if pred is latch else counter.start for pred in preds[header]}
+            if latch is not None:
+                latch.instrs.append(following)
+            for pred, _ in frame.predecessors(label):
+                phi.incoming[pred] = following if pred is latch else counter.start
 
     # -------------------------------------------------------------------------------- what expressions are made with
-
-    def parameter(self, index: int) -> Bundle:
-        """Return the argument with this number."""
-        return self._parameters[index]
 
     def read(self, variable: st.Variable) -> Bundle:
         """Return the value of a variable here; if it may be `None`, there must be a value."""
@@ -343,37 +510,46 @@ class Lowering(Emitter):
 
     def read_whole(self, variable: st.Variable) -> Bundle:
         """Return the value of a variable here."""
-        type_ = self.types[variable]
-        if variable in self._single:
-            block, bundle = self._single[variable]
-            if self._tree.dominates(block, self.block):
+        frame = self.frame
+        type_ = frame.types[variable]
+        if variable in frame.single:
+            block, bundle = frame.single[variable]
+            if self._dominates(block, self.block):
                 return bundle
-        elif not leaves_of(type_):
-            return Bundle(type_, (), self.static.get(variable))
-        self._declare(variable)
-        keys = [(variable, index) for index in range(len(leaves_of(type_)))]
-        return Bundle(type_, tuple(self.ssa.read(key, self.block) for key in keys))
+        leaves: tuple[Operand, ...] = ()
+        if leaves_of(type_):
+            self._declare(variable)
+            leaves = tuple(
+                self.ssa.read((frame, variable, index), self.block) for index in range(len(leaves_of(type_)))
+            )
+        return Bundle(type_, leaves, None if leaves else frame.static.get(variable), frame.iterations.get(variable))
 
     def write(self, variable: st.Variable, bundle: Bundle) -> None:
         """Make a variable hold a value of its own type."""
+        frame = self.frame
         if bundle.static is not None:
-            self.static[variable] = bundle.static
-        if self._assigned[variable] == 1:
-            self._single[variable] = self.block, bundle
+            frame.static[variable] = bundle.static
+        if bundle.iterator is not None:
+            frame.iterations[variable] = bundle.iterator
+        elif variable in frame.iterations:
+            bundle = replace(bundle, iterator=frame.iterations[variable])
+        if frame.assigned[variable] == 1:
+            frame.single[variable] = self.block, bundle
         self._declare(variable)
         for index, leaf in enumerate(bundle.leaves):
-            self.ssa.write((variable, index), self.block, leaf)
+            self.ssa.write((frame, variable, index), self.block, leaf)
 
     def _declare(self, variable: st.Variable) -> None:
-        if variable in self._declared:
+        frame = self.frame
+        if variable in frame.declared:
             return
-        self._declared.add(variable)
-        for index, leaf in enumerate(leaves_of(self.types[variable])):
-            self.ssa.declare((variable, index), leaf, self._hint(variable))
+        frame.declared.add(variable)
+        for index, leaf in enumerate(leaves_of(frame.types[variable])):
+            self.ssa.declare((frame, variable, index), leaf, self._hint(variable))
 
     def _hint(self, variable: st.Variable) -> str:
         """Return the name that a variable has in the source; none for temporaries."""
-        name = self.typed.names.get(variable, "")
+        name = self.frame.typed.names.get(variable, "")
         return name if name.strip("_") else ""
 
     def assign(self, variable: st.Variable, bundle: Bundle, by_name: bool = True) -> None:
@@ -386,8 +562,7 @@ class Lowering(Emitter):
             self._name(leaf, hint) if hint and (by_name or not isinstance(leaf, Const)) else leaf
             for leaf in bundle.leaves
         )
-        bundle = Bundle(bundle.type, tuple(leaves), bundle.static)
-        self.write(variable, bundle)
+        self.write(variable, replace(bundle, leaves=tuple(leaves)))
 
     def _name(self, operand: Operand, hint: str) -> Operand:
         match operand:
@@ -414,8 +589,8 @@ class Lowering(Emitter):
             cast = [self.cast_bundle(part, to) for part, to in parts]
             return Bundle(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
         if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
-            return Bundle(type, (self.cast(bundle.leaves[0], type),), bundle.static)
-        return Bundle(type, bundle.leaves, bundle.static)
+            return replace(bundle, type=type, leaves=(self.cast(bundle.leaves[0], type),))
+        return replace(bundle, type=type)
 
 
 def comes_to(start: Block, target: Block, without: Block) -> bool:
@@ -423,5 +598,5 @@ def comes_to(start: Block, target: Block, without: Block) -> bool:
     return target in reach(start.successors, lambda block: block.successors, (without,))
 
 
-def _function_name(name: str) -> str:
-    return identifier(name, "lambda_")
+class _NeverReturns(Exception):
+    """Control does not come back from a call, so that what follows is not lowered."""

@@ -71,7 +71,7 @@ def is_none(at: Emitter, op: ops.Op, args: list[Bundle]) -> Operand | None:
     return at.emit(operator.not_, (flag,), types.boolean, "c")
 
 
-def result(at: Emitter, blocks: Collection[st.TypedBlock]) -> Any:
+def result(at: Emitter, blocks: Collection[st.TypedBlock], type_: Any) -> Any:
     """Return the type of the result, which may be of a variable that may be `None`, but that is not returned itself."""
     assigned = [each for block in blocks for each in block.statements if isinstance(each, st.Assign)]
     times = Counter(each.target for each in assigned)
@@ -92,5 +92,4 @@ def result(at: Emitter, blocks: Collection[st.TypedBlock]) -> Any:
                 "return a value everywhere, or raise an exception",
                 "return",
             )
-    found: Any = at.result_type
-    return found.type
+    return type_.type

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -22,47 +22,49 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.strategies.checkpoint import Checkpoint
-from zygote_py.frontend.renaming import divisions
+from zygote_py.frontend.displays import with_tuples
+from zygote_py.frontend.divisions import divisions
 from zygote_py.frontend.values import leaves_of
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Routine, Type
-from zygote_py.ir.text.identifiers import identifier
+from zygote_py.ir.text.identifiers import identifier, is_identifier
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
 # source has about four.
 _MOST_STATEMENTS = 400
 
 Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
-Inline = Callable[[st.TypedFunction, "Program"], st.TypedFunction]
 
 
 class Program:
-    """A function and those that it calls: their bodies, with calls inlined, and the routines among them."""
+    """A function and those that it calls, and the routines among them."""
 
-    def __init__(
-        self,
-        inline: Inline,
-        root: st.TypedFunction | None = None,
-        callees: Callees | None = None,
-        caught: Collection[st.TypedFunction] = (),
-    ) -> None:
+    def __init__(self, root: st.TypedFunction, callees: Callees, caught: Collection[st.TypedFunction]) -> None:
         """`caught` are the functions that are called in a `try`; `callees` adds those that it finds."""
-        self._inline = inline
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
-        self._bodies: dict[st.TypedFunction, st.TypedFunction] = {}
         self._routines: dict[st.TypedFunction, Routine] = {}
-        if root is not None and callees is not None:
-            self._survey(root, callees, [])
-            self._choose(root, self._with_callees(caught))
+        self._prepared: dict[st.TypedFunction, st.TypedFunction] = {}
+        self._survey(root, callees, [])
+        self._choose(root, self._with_callees(caught))
 
-    def body(self, function: st.TypedFunction) -> st.TypedFunction:
-        """Return a function with its calls inlined, except those of routines."""
-        if function not in self._bodies:
-            self._bodies[function] = self._inline(function, self)
-            if function.given is not None:
-                self._bodies[function] = _with_hidden(self._bodies[function], self.hidden(function))
-        return self._bodies[function]
+    def prepared(self, function: st.TypedFunction) -> st.TypedFunction:
+        """Return a function as it is lowered: with tuples for lists that are only passed on."""
+        if function not in self._prepared:
+            self._prepared[function] = with_tuples(function)
+        return self._prepared[function]
+
+    def captured(self, function: st.TypedFunction) -> dict[object, tuple[st.Capture, Type]]:
+        """Return the captured variables of a function and those inlined into it, by key, with names of their own."""
+        found = {capture.key: (capture, type_) for capture, type_ in _own(function)}
+        names = set(function.parameters)
+        for callee in self._calls[function]:
+            inner = self.hidden(callee) if self.is_routine(callee) else self.captured(callee).values()
+            for capture, type_ in inner:
+                if capture.key not in found:
+                    name = name_among(names, capture.name, callee.name)
+                    found[capture.key] = replace(capture, name=name), type_
+        return found
 
     def is_routine(self, function: st.TypedFunction) -> bool:
         """Return whether calls of a function stay calls."""
@@ -86,7 +88,7 @@ class Program:
         pending = [function]
         while pending:
             each = pending.pop()
-            for capture, type_ in zip(each.hidden, each.parameter_types[each.argument_count :], strict=True):
+            for capture, type_ in _own(each):
                 found.setdefault(capture.key, (capture, type_))
             for callee in self._calls[each]:
                 if callee not in seen:
@@ -208,16 +210,17 @@ def _targets(ending: st.Ending) -> tuple[st.Label, ...]:
             return ()
 
 
-def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) -> st.TypedFunction:
-    """Return a function with further captured values as parameters: those of its custom rule."""
-    own = {capture.key for capture in body.hidden}
-    more = [(capture, type_) for capture, type_ in hidden if capture.key not in own]
-    return replace(
-        body,
-        parameters=(*body.parameters, *(capture.name for capture, _ in more)),
-        parameter_types=(*body.parameter_types, *(type_ for _, type_ in more)),
-        hidden=(*body.hidden, *(capture for capture, _ in more)),
-    )
+def _own(function: st.TypedFunction) -> Iterator[tuple[st.Capture, Type]]:
+    """Return the captured variables of a function with their types."""
+    return zip(function.hidden, function.parameter_types[function.argument_count :], strict=True)
+
+
+def name_among(names: set[str], name: str, callee: str) -> str:
+    """Return a name for the captured variable of a callee that is not among the names yet, and add it to them."""
+    while name in names:
+        name = f"{callee}_{name}" if is_identifier(callee) else f"{name}_"
+    names.add(name)
+    return name
 
 
 def _size(function: st.TypedFunction) -> int:

@@ -9,7 +9,7 @@ A `Bundle` is a value of any type with its operands. Casts between numbers are h
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,15 @@ RANGES: dict[Type, Type] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundle:
-    """A value: its type and the operands that it consists of, or the object itself if that is known while compiling."""
+    """A value: its type and the operands that it consists of, or the object itself if that is known while compiling.
+
+    `iterator` is what a loop over an iterator runs over, and how it counts.
+    """
 
     type: Type
     leaves: tuple[Operand, ...]
     static: object = None
+    iterator: Any = None
 
 
 def plain(type: Type) -> Type:
@@ -152,6 +156,11 @@ def component(bundle: Bundle, index: int) -> Bundle:
 def components(bundle: Bundle) -> tuple[Bundle, ...]:
     """Return all components of a tuple."""
     return tuple(component(bundle, index) for index in range(len(components_of(bundle.type))))
+
+
+def tuple_of(parts: Sequence[Bundle]) -> Bundle:
+    """Return values as the components of a tuple."""
+    return Bundle(types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves))
 
 
 def constant(value: object, type: Type) -> Const:
