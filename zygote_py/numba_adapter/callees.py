@@ -27,7 +27,7 @@ from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.ops.helpers import is_helper
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import leaf_types
 from zygote_py.numba_adapter.callables import HandleType, Same, StandIn, bound_arguments
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.internals import cpu_target, errors, signature
@@ -160,7 +160,7 @@ class Session(Same):
             try:
                 return self.typed(*key).return_type
             except DifferentiationError as error:
-                if any(map(_is_none, argument_types)):
+                if any(isinstance(leaf, types.NoneType) for each in argument_types for leaf in leaf_types(each)):
                     raise self._not_yet(error) from error
                 raise
         if how is not None and how.result is not None:
@@ -192,13 +192,6 @@ class Session(Same):
         """What is wrong with a function that is called, if Numba could not type the call because of that."""
         found = re.search(r"not for None: failure (\d+)", str(error))
         return self._failed[int(found[1]) - 1] if found else None
-
-
-def _is_none(type_: Type) -> bool:
-    """Whether the value of a type is `None`, or a component of it is."""
-    if isinstance(type_, types.BaseTuple):
-        return any(map(_is_none, components_of(type_)))
-    return isinstance(type_, types.NoneType)
 
 
 def _forget_failures() -> None:

@@ -15,7 +15,6 @@ import functools
 import operator
 import types as python_types
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,12 +89,12 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
             return None
         case ir.Global() if value.name in func.__globals__:
             name, namespace = value.name, func.__globals__
-            read = partial(operator.getitem, namespace, name)
+            read = functools.partial(operator.getitem, namespace, name)
             capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
         case ir.FreeVar():
             cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
             cell = cells.get(value.name) or python_types.CellType(value.value)
-            read = partial(getattr, cell, "cell_contents")
+            read = functools.partial(getattr, cell, "cell_contents")
             capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
         case ir.Expr(op="getattr") if value.value.name in modules:
             module, path = modules[value.value.name]
@@ -104,7 +103,7 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
                 return None
             path = f"{path}_{name}"
             held = getattr(module, name)
-            read = partial(getattr, module, name)
+            read = functools.partial(getattr, module, name)
             capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
         case _:
             return None
@@ -136,7 +135,9 @@ def _check_builtin(value: Any) -> None:
 def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     if capture.value is checkpoint:
-        transform = TransformType("checkpoint", state.session.number, partial(checkpoint_type, session=state.session))
+        transform = TransformType(
+            "checkpoint", state.session.number, functools.partial(checkpoint_type, session=state.session)
+        )
         assign.value = ir.Global("checkpoint", StandIn(transform), assign.value.loc)
         return
     if capture.value is functools.reduce:

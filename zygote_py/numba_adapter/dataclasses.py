@@ -157,11 +157,12 @@ def _member(cls: type, name: str, session: Session | None) -> object:
 
 
 def _function_type(found: Any, session: Session | None) -> Any:
-    if is_from_source(found):
-        return types.Dispatcher(found) if session is None else callee_type(found, session)
-    if not inspect.isfunction(found):
+    decorated = is_from_source(found)
+    if not decorated and not inspect.isfunction(found):
         return None
-    return types.Dispatcher(_dispatcher(found)) if session is None else callee_type(found, session)
+    if session is not None:
+        return callee_type(found, session)
+    return types.Dispatcher(found if decorated else _dispatcher(found))
 
 
 _dispatchers: dict[Any, Any] = {}  # Numba refers to them weakly

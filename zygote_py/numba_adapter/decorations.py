@@ -17,7 +17,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import leaf_types
 from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, cpu_target, errors, make_concrete_template
 from zygote_py.numba_adapter.internals import dispatcher as numba_dispatcher
 
@@ -123,7 +123,9 @@ def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decor
     found = template(cpu_target.typing_context).apply(given, {})
     if found is None:
         raise errors.TypingError(misfit_text(name, [each.args for each in signatures], given))
-    result = None if _holds_functions(found.return_type) else found.return_type
+    # functions have other types of ours while we type what they are in
+    is_function = any(isinstance(leaf, types.Callable | types.FunctionType) for leaf in leaf_types(found.return_type))
+    result = None if is_function else found.return_type
     return tuple(found.args), replace(decoration, result=result)
 
 
@@ -145,10 +147,3 @@ def is_ambiguous(value: Any, given: tuple[Type, ...]) -> bool:
     except TypeError:
         return True
     return False
-
-
-def _holds_functions(type_: Any) -> bool:
-    """Whether there are functions in values of a type: ours have other types while we type what they are in."""
-    if isinstance(type_, types.BaseTuple):
-        return any(map(_holds_functions, components_of(type_)))
-    return isinstance(type_, types.Callable | types.FunctionType)

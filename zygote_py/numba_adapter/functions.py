@@ -26,7 +26,7 @@ from zygote_py import structures
 from zygote_py.base.python_text import captured
 from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import leaf_types
 from zygote_py.numba_adapter.callables import CallableType
 from zygote_py.numba_adapter.callees import constant_key
 from zygote_py.numba_adapter.decorations import is_as_undecorated, is_from_source
@@ -224,10 +224,7 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
 
 def takes_functions(argument_types: tuple[Type, ...]) -> bool:
     """Whether there are functions among arguments of these types, or in a tuple or structure among them."""
-    return any(
-        takes_functions(components_of(each)) if isinstance(each, types.BaseTuple) else isinstance(each, types.Callable)
-        for each in argument_types
-    )
+    return any(isinstance(leaf, types.Callable) for each in argument_types for leaf in leaf_types(each))
 
 
 def holds_functions(value: Any) -> bool:

@@ -241,19 +241,10 @@ class _PruneTestsOfNone(IRPass):
         """Change the IR of `state` in place."""
         func_ir = state.func_ir
         self._write_nones(func_ir, state.args)
-        hidden = []
-        for block in func_ir.blocks.values():
-            if isinstance(block.terminator, ir.Branch):
-                test = definition(func_ir, block.terminator.cond)
-                if (
-                    isinstance(test, ir.Expr)
-                    and test.op == "call"
-                    and test.args
-                    and not self._is_of_none(func_ir, test)
-                ):
-                    callee = definition(func_ir, test.func)
-                    if isinstance(callee, ir.Global) and callee.value is bool:
-                        hidden.append(callee)
+        tests = [definition(func_ir, each.terminator.cond) for each in func_ir.blocks.values() if _branches(each)]
+        calls = [each for each in tests if isinstance(each, ir.Expr) and each.op == "call" and each.args]
+        callees = [definition(func_ir, each.func) for each in calls if not self._is_of_none(func_ir, each)]
+        hidden = [each for each in callees if isinstance(each, ir.Global) and each.value is bool]
         for callee in hidden:
             callee.value = None
         try:
@@ -281,11 +272,11 @@ class _PruneTestsOfNone(IRPass):
                 whole = self._type_of(func_ir, args, definition(func_ir, made.value))
                 if not isinstance(whole, types.BaseTuple):
                     return None
-                name = made.attr if made.op == "getattr" else made.index
+                parts = components_of(whole)
                 if made.op == "getattr":
-                    return dict(zip(names_of(whole), components_of(whole), strict=True)).get(name)
-                is_place = isinstance(name, int) and -len(components_of(whole)) <= name < len(components_of(whole))
-                return components_of(whole)[name] if is_place else None
+                    return dict(zip(names_of(whole), parts, strict=True)).get(made.attr)
+                is_place = isinstance(made.index, int) and -len(parts) <= made.index < len(parts)
+                return parts[made.index] if is_place else None
             case _:
                 return None
 
@@ -295,3 +286,7 @@ class _PruneTestsOfNone(IRPass):
         sides = [tested.lhs, tested.rhs] if isinstance(tested, ir.Expr) and tested.op == "binop" else [test.args[0]]
         made = [definition(func_ir, side) for side in sides]
         return any(is_constant(each) and each.value is None for each in made)
+
+
+def _branches(block: Any) -> bool:
+    return isinstance(block.terminator, ir.Branch)
