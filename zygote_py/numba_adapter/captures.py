@@ -43,12 +43,12 @@ from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.type_facts import as_pointer, known_type
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
-# What the globals of a function hold that was written here: what it captures follows from what it was written for.
+# The globals of a function that this package wrote have this name: its captured values need not be observed.
 OURS = "__written_by_zygote_py__"
 
 
 class Captures:
-    """What a function captures, in the order it was met; the hidden ones with the number of their argument."""
+    """The captured variables of a function, in order; hidden ones with the number of their argument."""
 
     def __init__(self) -> None:
         self.hidden: dict[object, tuple[int, st.Capture]] = {}
@@ -56,7 +56,7 @@ class Captures:
 
 
 class CapturesToArguments(IRPass):
-    """Runs twice: once before Numba inlines closures, once after, for what these capture."""
+    """Runs twice: once before Numba inlines closures, once after, for the variables that these capture."""
 
     def change(self, state: Any) -> bool:
         """Put arguments and callees in the place of captured values."""
@@ -78,7 +78,7 @@ class CapturesToArguments(IRPass):
 
 
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
-    """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
+    """Return the captured value that an assignment reads, if any. `modules` is updated: modules by variable."""
     value = assign.value
     read: Callable[[], object]
     match value:
@@ -230,7 +230,7 @@ def _varies(value: object, numbers: bool = False) -> bool:
 
 
 def _read_only(type_: Type) -> Type:
-    """The type of a captured value, to which Numba lets nobody write."""
+    """Return the type of a captured value, which Numba keeps read-only."""
     if isinstance(type_, types.Array):
         return type_.copy(readonly=True)
     return type_

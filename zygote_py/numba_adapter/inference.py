@@ -1,4 +1,4 @@
-"""Numba's pipeline up to and including its type inference, so that what we see is what Numba will compile.
+"""Numba's pipeline up to and including its type inference, so that the result is what Numba will compile.
 
 typed = typed_function(f, (types.float64, types.int64), {})     # typed statements, see zygote_py.statements
 """
@@ -55,7 +55,7 @@ Options = Mapping[str, object]
 def typed_function(
     func: Callable[..., object], argument_types: Sequence[Type], options: Options, *, numbers_vary: bool = False
 ) -> st.TypedFunction:
-    """What Numba makes of a Python function for these argument types, before it lowers it.
+    """Return a Python function for these argument types as Numba types it, before lowering.
 
     Captured floats and arrays become parameters after the function's own; arguments that have defaults may be missing.
     Numbers in captured tuples are constants, unless `numbers_vary`. Raises DifferentiationError if Numba cannot read or
@@ -83,7 +83,7 @@ def _session(options: Options, numbers_vary: bool = False) -> Session:
 
 
 def typed_derivative(form: Form, primal: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
-    """What a form makes of a function, for the types of its arguments."""
+    """Return the transformed function for the types of its arguments."""
     session = _session(options)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     derived = type_of_form(form, primal, session, None)
@@ -165,7 +165,7 @@ _library: dict[object, st.TypedFunction] = {}
 
 
 def typed_implementation(implementation: Callable[..., object], argument_types: Sequence[Type]) -> st.TypedFunction:
-    """A function of our own library, typed. What it captures is constant, so that equal ones are typed only once."""
+    """Return a typed function of the package's library. Captured values are constant: equal ones are typed once."""
     key = constant_key(implementation), tuple(argument_types)
     if key not in _library:
         session = Session(lambda session, func, types_, how: _typed(func, types_, {}, session, how), frozen=True)
@@ -202,7 +202,7 @@ class _TypeInference(compiler.CompilerBase):
     """The pipeline, with captured values made into arguments on the way."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """Numba's own passes, ours among them."""
+        """Return Numba's passes with those of this package."""
         pipeline = PassManager("zygote_py")
         ours: dict[type, type] = {TranslateByteCode: TranslateInOrder}
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:

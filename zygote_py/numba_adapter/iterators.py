@@ -61,7 +61,7 @@ class ReduceToLoop(IRPass):
 
 
 class IteratorsToLoops(IRPass):
-    """Stands behind Numba's inlining of closures."""
+    """Runs after Numba's inlining of closures."""
 
     def change(self, state: Any) -> bool:
         """Loop over what the iterators go through."""
@@ -218,7 +218,7 @@ class _Work:
     # ------------------------------------------------------------------------------------------------------ others
 
     def rewrite_others(self) -> None:
-        """What is not consumed by a loop becomes a list."""
+        """Make lists of the iterators that are not consumed by a loop."""
 
         def listed(block: Any, statement: Any) -> Iterable[Any] | None:
             function = _called(self._ir, statement)
@@ -254,7 +254,7 @@ class _Work:
         return self._scope.redefine(f"${name}", loc)
 
     def _assign(self, name: str, value: Any, loc: Any, made: list[Any]) -> Any:
-        """Assign a value to a new variable, behind the statements that are made. Return the variable."""
+        """Append an assignment to a new variable to the statements. Return the variable."""
         variable = self._fresh(name, loc)
         made.append(ir.Assign(value, variable, loc))
         return variable
@@ -296,7 +296,7 @@ class _Work:
 
 
 def _calling(function: Any, block: Any, statement: Any, session: Any) -> Iterable[Any]:
-    """A call of a function of ours with the same arguments."""
+    """Return statements that call another function with the same arguments."""
     call, loc = statement.value, statement.loc
     callee = ir.Global(function.__name__, StandIn(CalleeType(function, session)), loc)
     holder = assigned(block.scope, f"{statement.target.name}.function", callee, loc)

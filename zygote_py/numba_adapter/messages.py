@@ -1,4 +1,4 @@
-"""Numba's errors as ours: its reason in a line, and the line of the user's file that it is about.
+"""Numba's errors as DifferentiationErrors: the reason in one line, and the line of the user's file.
 
     Failed in nopython mode pipeline (step: nopython frontend)          f.py:3: a value of type `float64` has no
     Unknown attribute 'foo' of type float64                     ->      attribute `foo`
@@ -222,7 +222,7 @@ def _last_frame(error: BaseException) -> FrameType | None:
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether an error was raised by this package, and is no error of Numba at all."""
+    """Return whether an error was raised by this package, not by Numba."""
     frame = _last_frame(error)
     return frame is not None and frame.f_globals.get("__name__", "").startswith("zygote_py.")
 
