@@ -3,9 +3,9 @@
     np.median(x)        # typed: Numba infers the types of its own implementation, and of the functions that this calls
 
 The signature of such a call comes from the implementation, which Numba compiles to learn it. Only the signature is
-needed: the call may be replaced by a function of the library, differentiated by a rule, or found not to
-matter, and the remaining calls are compiled with the emitted function. So `typed_only` marks the types that are inferred
-within it, and there a dispatcher runs the front of its pipeline, up to its type inference.
+needed: the call may be replaced by a function of the library, differentiated by a rule, or found not to matter, and the
+remaining calls are compiled with the emitted function. So `typed_only` marks the types that are inferred within it, and
+there a dispatcher runs the front of its pipeline, up to its type inference.
 """
 
 from __future__ import annotations
