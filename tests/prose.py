@@ -36,6 +36,7 @@ FINISHED = [
     "zygote_py/emit",
     "zygote_py/frontend",
     "zygote_py/library",
+    "zygote_py/numba_adapter",
     "adjoints/rules",
     "zygote_py/cli.py",
     "zygote_py/demo.py",

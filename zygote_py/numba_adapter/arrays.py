@@ -1,4 +1,4 @@
-"""What Numba's type inference says of operations on arrays that no statement of the user's has just so.
+"""Result types of array operations that do not occur as such in the user's code, inferred by Numba.
 
 item_type(f64[:, :], (i64, slice2))            f64[:]       the type of `x[i, a:b]`, of which `x[i, a:b] = v` stores
 result_type(operator.add, (f32[:], f64))       f64[:]       what `x + y` computes in `x += y`

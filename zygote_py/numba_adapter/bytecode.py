@@ -4,7 +4,7 @@
         k += 1
         if k > 3:
             y = 2.0 * s       # Numba gives this `y` a name of its own, and every `y` below it in the bytecode, although
-            break             # control does not come to the last line from here
+            break             # control does not reach the last line from here
         s -= y
 
 `numba.njit` computes a wrong result for this loop (seen in 0.68.1): a name of its own is right only if what follows in
@@ -64,7 +64,7 @@ class _Interpreter(Interpreter):
             self.store(item, name)
 
     def _remove_unused_temporaries(self) -> None:
-        """Give variables at once what is computed for them; but not where it is used again, as in `(y := x) > 0`."""
+        """Assign results to variables directly, except where they are used again, as in `(y := x) > 0`."""
         block: Any = self.current_block
         used = {var.name for each in block.body for var in _read(each)} | set(self.dfainfo.outgoing_phis.values())
         body: list[Any] = []
@@ -81,7 +81,7 @@ class _Interpreter(Interpreter):
         super()._remove_unused_temporaries()  # type: ignore[no-untyped-call]
 
     def _is_in_order(self, block: Any) -> bool:
-        """Whether all that stands behind a block runs only after it, and nothing that stands before it does."""
+        """Return whether the blocks after a block in the bytecode run only after it, and those before it do not."""
         known = self.__dict__.setdefault("_in_order", {})
         if block not in known:
             graph = self.cfa.graph
@@ -132,7 +132,7 @@ class TranslateInOrder(IRPass):
 
 @contextmanager
 def _unpacking() -> Iterator[None]:
-    """While we translate, under Numba's lock, its walk over the bytecode knows an instruction that Numba does not."""
+    """Teach Numba's walk over the bytecode an instruction that it does not know, while its lock is held."""
     walk: Any = TraceRunner
     walk.op_UNPACK_EX = _walk_unpacking
     try:

@@ -22,7 +22,7 @@ class Same:
 
 
 class StandIn(Same):
-    """A value whose type is known already, in the place of another value in a function that is typed for us."""
+    """A value with a known type that replaces another value in a function which this package types."""
 
     def __init__(self, type: Type) -> None:
         self.type = type
@@ -39,9 +39,9 @@ def _without_value(context: Any, builder: Any, typ: Any, value: Any) -> Any:
 
 
 class CallableType(Same, types.Callable):
-    """The type of a function of ours. Its data model is registered with the class.
+    """The base of the package's function types. Its data model is registered with the class.
 
-    Most of these functions are typed for us only: nothing is compiled of their calls.
+    Most of these functions are only typed: their calls are never compiled.
     """
 
     model: ClassVar[Any] = models.OpaqueModel
@@ -62,7 +62,7 @@ class CallableType(Same, types.Callable):
 
 
 class HandleType(CallableType):
-    """The type of a Python function, `func`, that is called in a function which is typed for us."""
+    """The type of a Python function, `func`, that is called in a function which this package types."""
 
     func: Any
 
@@ -74,12 +74,12 @@ def function_of(value: Any) -> Any:
 
 
 def is_closure(type: Type) -> bool:
-    """Return whether values of this type are inner functions with what they capture, which are named tuples of that."""
+    """Return whether values of this type are inner functions, as named tuples of their captured variables."""
     return isinstance(type, HandleType) and isinstance(type, types.BaseTuple)
 
 
 class CompiledCallableType(CallableType):
-    """The type of a function of ours whose calls are compiled: `lower_builtin` of the class says how."""
+    """The type of a function whose calls are compiled: `lower_builtin` of the class defines how."""
 
     def get_impl_key(self, sig: object) -> object:
         """Return the class, under which the implementation is registered."""

@@ -27,7 +27,7 @@ from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.ops.helpers import is_helper
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import leaf_types
 from zygote_py.numba_adapter.callables import HandleType, Same, StandIn, bound_arguments
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.internals import cpu_target, errors, signature
@@ -43,7 +43,7 @@ from zygote_py.numba_adapter.sources import (
 )
 from zygote_py.numba_adapter.type_facts import known_type
 
-MADE = "__made_by_zygote_py__"  # an attribute of functions that were made here of others, and nobody else has
+MADE = "__made_by_zygote_py__"  # an attribute that only functions made by this package have
 Typer = Callable[["Session", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
 _numbers = itertools.count()
 
@@ -154,13 +154,13 @@ class Session(Same):
         return None if unite is None else unite(*functions)
 
     def result_type(self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None) -> Type:
-        """What a function returns for these argument types. Raises numba's TypingError if it does not come to it."""
+        """Return the result type for these argument types. Raises numba's TypingError if it cannot be found."""
         key = func, argument_types, self.decoration(how)
         if key not in self._active:
             try:
                 return self.typed(*key).return_type
             except DifferentiationError as error:
-                if any(map(_is_none, argument_types)):
+                if any(isinstance(leaf, types.NoneType) for each in argument_types for leaf in leaf_types(each)):
                     raise self._not_yet(error) from error
                 raise
         if how is not None and how.result is not None:
@@ -181,7 +181,7 @@ class Session(Same):
         return self._assumed[key]
 
     def _not_yet(self, error: DifferentiationError) -> errors.TypingError:
-        """What to tell Numba of a function that cannot be typed for an argument that is `None`.
+        """Return the error for a function that cannot be typed for an argument that is `None`.
 
         It goes on to type what it can, and may find out that the argument is a value on another path.
         """
@@ -189,16 +189,9 @@ class Session(Same):
         return errors.TypingError(f"not for None: failure {len(self._failed)}")
 
     def failure(self, error: Exception) -> DifferentiationError | None:
-        """What is wrong with a function that is called, if Numba could not type the call because of that."""
+        """Return the error of a called function, if Numba could not type the call because of it."""
         found = re.search(r"not for None: failure (\d+)", str(error))
         return self._failed[int(found[1]) - 1] if found else None
-
-
-def _is_none(type_: Type) -> bool:
-    """Whether the value of a type is `None`, or a component of it is."""
-    if isinstance(type_, types.BaseTuple):
-        return any(map(_is_none, components_of(type_)))
-    return isinstance(type_, types.NoneType)
 
 
 def _forget_failures() -> None:
@@ -272,7 +265,7 @@ class CalleeType(HandleType, types.Opaque):
         return self._session.typed(found.func, found.types, found.how, self.again)
 
     def found(self, given: tuple[Type, ...]) -> Found:
-        """The Python function that arguments of these types come to, and the types that it takes them as."""
+        """Return the Python function that is called with arguments of these types, and its parameter types."""
         if self.source is None:
             return Found(self.func, tuple(map(types.unliteral, given)), self.how)
         return find(self.source, given, self._session)
@@ -350,7 +343,7 @@ def callee_type(function: Any, session: Session) -> CalleeType:
 
 
 def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> StandIn | None:
-    """What to put in the place of a captured function; None for what Numba should see itself.
+    """Return the replacement of a captured function; None for functions that Numba should see themselves.
 
     A function that is not decorated is compiled as that which captures it: `how` says how that is.
     """
@@ -416,7 +409,7 @@ def signature_of(type: Any) -> inspect.Signature | None:
 
 
 def constant_key(value: Any) -> object:
-    """What tells a function from others of the same code: the values that it captures, all of them constants."""
+    """Return a key that distinguishes functions of the same code by their captured values, which are constants."""
     if isinstance(value, FunctionType):
         cells = tuple(constant_key(cell.cell_contents) for cell in value.__closure__ or ())
         return value.__code__, cells, repr(value.__defaults__)

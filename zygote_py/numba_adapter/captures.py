@@ -15,7 +15,6 @@ import functools
 import operator
 import types as python_types
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from numba import types
@@ -42,12 +41,12 @@ from zygote_py.numba_adapter.stencils import make_absolute
 from zygote_py.numba_adapter.type_facts import as_pointer, known_type
 from zygote_py.numba_adapter.unknown import unknown, unsuitable
 
-# What the globals of a function hold that was written here: what it captures follows from what it was written for.
+# The globals of a function that this package wrote have this name: its captured values need not be observed.
 OURS = "__written_by_zygote_py__"
 
 
 class Captures:
-    """What a function captures, in the order it was met; the hidden ones with the number of their argument."""
+    """The captured variables of a function, in order; hidden ones with the number of their argument."""
 
     def __init__(self) -> None:
         self.hidden: dict[object, tuple[int, st.Capture]] = {}
@@ -55,7 +54,7 @@ class Captures:
 
 
 class CapturesToArguments(IRPass):
-    """Runs twice: once before Numba inlines closures, once after, for what these capture."""
+    """Runs twice: once before Numba inlines closures, once after, for the variables that these capture."""
 
     def change(self, state: Any) -> bool:
         """Put arguments and callees in the place of captured values."""
@@ -77,7 +76,7 @@ class CapturesToArguments(IRPass):
 
 
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
-    """What an assignment captures, if it does; modules are remembered by the variable that holds them."""
+    """Return the captured value that an assignment reads, if any. `modules` is updated: modules by variable."""
     value = assign.value
     read: Callable[[], object]
     match value:
@@ -88,12 +87,12 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
             return None
         case ir.Global() if value.name in func.__globals__:
             name, namespace = value.name, func.__globals__
-            read = partial(operator.getitem, namespace, name)
+            read = functools.partial(operator.getitem, namespace, name)
             capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
         case ir.FreeVar():
             cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
             cell = cells.get(value.name) or python_types.CellType(value.value)
-            read = partial(getattr, cell, "cell_contents")
+            read = functools.partial(getattr, cell, "cell_contents")
             capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
         case ir.Expr(op="getattr") if value.value.name in modules:
             module, path = modules[value.value.name]
@@ -102,7 +101,7 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
                 return None
             path = f"{path}_{name}"
             held = getattr(module, name)
-            read = partial(getattr, module, name)
+            read = functools.partial(getattr, module, name)
             capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
         case _:
             return None
@@ -134,7 +133,9 @@ def _check_builtin(value: Any) -> None:
 def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     """Note a captured value, and put an argument or a callee in its place where it needs one."""
     if capture.value is checkpoint:
-        transform = TransformType("checkpoint", state.session.number, partial(checkpoint_type, session=state.session))
+        transform = TransformType(
+            "checkpoint", state.session.number, functools.partial(checkpoint_type, session=state.session)
+        )
         assign.value = ir.Global("checkpoint", StandIn(transform), assign.value.loc)
         return
     if capture.value is functools.reduce:
@@ -214,7 +215,7 @@ def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
 
 
 def _read_only(type_: Type) -> Type:
-    """The type of a captured value, to which Numba lets nobody write."""
+    """Return the type of a captured value, which Numba keeps read-only."""
     if isinstance(type_, types.Array):
         return type_.copy(readonly=True)
     return type_

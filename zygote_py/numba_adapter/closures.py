@@ -1,11 +1,11 @@
-"""Inner functions and lambdas as values: what they capture, with a function that takes it as one argument more.
+"""Inner functions and lambdas as values: the captured variables, passed to the function as one more argument.
 
     def f(x, w):                            $maker = global(lambda: Maker)
         return apply(lambda v: v * w, x)    $1 = call $maker(w)                 # ClosureType(w: float64)
                                             $2 = call apply($1, x)
 
-A call of a `ClosureType` is the call of the inner function, typed by our own inference, behind whose arguments stands
-the closure; what it captures are components of that. So a closure may be passed on, returned, and put into a tuple. A
+A call of a `ClosureType` is a call of the inner function, typed by this package. The closure is its last argument,
+and the captured variables are components of that. So a closure may be passed on, returned, and put into a tuple. A
 captured variable is read when the closure is made. Where Python would read another value than that, as the variable is
 assigned later, Numba's way is taken, which puts the body into the place of the calls; if the closure is not only
 called, it is refused. Functions that stay functions of Numba's own, as the `key` of `sorted`, are left alone.
@@ -58,14 +58,14 @@ _OF_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genex
 
 
 class Captured:
-    """What the cell of an inner function holds here: the name of a component of the closure."""
+    """The content of a cell of an inner function: the name of a component of the closure."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class Undefined:
-    """What a variable holds that is captured before it is assigned."""
+    """The value of a variable that is captured before it is assigned."""
 
 
 class Maker(Same):
@@ -95,7 +95,7 @@ class Maker(Same):
 
 
 class MakerType(CallableType, types.Opaque):
-    """The type of a function that makes a closure of what the inner function captures."""
+    """The type of a function that makes a closure of the captured variables."""
 
     def __init__(self, maker: Maker) -> None:
         self.maker = maker
@@ -115,7 +115,7 @@ def _with_none(one: Type, other: Type) -> Type | None:
 
 
 class ClosureType(HandleType, types.NamedTuple):
-    """The type of an inner function with what it captures, which has the form of a named tuple.
+    """The type of an inner function with its captured variables, a named tuple.
 
     With `again` it has a checkpoint (see `zygote_py.checkpoints`).
     """
@@ -136,11 +136,11 @@ class ClosureType(HandleType, types.NamedTuple):
 
     @property
     def key(self) -> object:
-        """What tells closures apart."""
+        """The identity of the type."""
         return self.maker, self.types, self.again
 
     def unify(self, context: object, other: Type) -> Type | None:
-        """Numba asks for a type that holds values of both; what is captured may be found out to be no mere `None`."""
+        """Return a type that holds values of both; a captured variable may turn out to be more than `None`."""
         if isinstance(other, ClosureType) and other.maker is self.maker:
             held = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
             known = tuple(each for each in held if each is not None)
@@ -153,11 +153,11 @@ class ClosureType(HandleType, types.NamedTuple):
         return ClosureType(self.maker, self.types, again=True)
 
     def held(self) -> ClosureType:
-        """The type as that the function itself gets the closure: if it calls itself, that is no checkpoint."""
+        """Return the type of the closure within the function itself: a recursive call is not a checkpoint."""
         return ClosureType(self.maker, self.types) if self.again else self
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
-        """The function for these argument types, the closure's behind them."""
+        """Return the function for these argument types, of which the last is the closure's."""
         types_ = (*argument_types[:-1], self.held()) if self.again else argument_types
         return self.maker.session.typed(self.func, types_, self.maker.how, self.again)
 
@@ -183,7 +183,7 @@ class ClosureType(HandleType, types.NamedTuple):
 
 
 def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
-    """The type of the closure behind the arguments of an inner function; None for any other function."""
+    """Return the type of the closure among the arguments of an inner function; None for any other function."""
     last = argument_types[-1] if argument_types else None
     return last if isinstance(last, ClosureType) and last.maker.func is func and takes_itself(func) else None
 
@@ -221,7 +221,7 @@ class ClosuresToObjects(IRPass):
 
 
 def _is_numbas(func_ir: Any, statement: Any) -> bool:
-    """Whether to leave a closure to Numba: one that is only called, where it is not enough to pass what it captures."""
+    """Return whether to leave a closure to Numba: it is only called, and its variables change between the calls."""
     code = statement.value.code
     stored = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
     early = [name for name, _, made in captured(func_ir, statement.value) if _is_undefined(made)]
@@ -321,7 +321,7 @@ def _is_fixed(value: object) -> bool:
 
 
 def _key(held: object) -> object:
-    """What tells a captured constant from others; functions live as long as the makers that capture them."""
+    """Return the identity of a captured constant; functions live as long as the makers that capture them."""
     if isinstance(held, Captured):
         return "captured", held.name
     return id(held) if callable(held) or isinstance(held, python_types.ModuleType) else constant_key(held)
@@ -341,7 +341,7 @@ def _assigned_later(name: str, function: str, loc: Loc) -> Exception:
 
 
 def take_closure(state: Any) -> None:
-    """Give an inner function its parameter for the closure, and let it read what it captures from there."""
+    """Add the parameter for the closure to an inner function, and read the captured variables from there."""
     closure: ClosureType = state.closure
     func_ir = state.func_ir
     entry = func_ir.blocks[min(func_ir.blocks)]
@@ -362,7 +362,7 @@ def take_closure(state: Any) -> None:
 
 
 def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
-    """Refuse closures that are used after something was assigned to what they capture.
+    """Refuse closures that are used after an assignment to one of their captured variables.
 
     Raises DifferentiationError.
     """

@@ -1,7 +1,7 @@
 """Frozen dataclasses in Numba: a type for them, so that compiled functions take them, make them and give them back.
 
     Dense(W, b)                 DataclassType: fields W and b, represented like the tuple (W, b)
-    model.forward(x)            the method, compiled; or, while a function is being typed for us, a `Callee`
+    model.forward(x)            the method, compiled; or, in a function that this package types, a `CalleeType`
 
 The module is imported when the first object of one is met (see `dispatch`), and makes all of `numba.njit` know them.
 Dataclasses that are not frozen stay unknown. Of a class's members there are fields, methods (`__call__` too),
@@ -131,12 +131,12 @@ def called_of(type: Type, session: Session) -> Any:
 
 
 def constructed_by(type: Type) -> Any:
-    """The class whose objects a call of a value of this type makes; None if it is no class of a structure."""
+    """The class whose objects a call of a value of this type makes; None if it is not a class of structures."""
     return type.instance_class if isinstance(type, ConstructorType | types.NamedTupleClass) else None
 
 
 def method_type(type: Any, name: str, session: Session | None) -> Any:
-    """The type of a method, compiled by Numba, or with a session, for us to inline; None if there is none."""
+    """Return the type of a method, compiled by Numba, or to be inlined in a session; None if there is none."""
     found = _member(type.instance_class, name, session) if isinstance(type, DataclassType) else None
     function = None if found is None else _function_type(found, session)
     return None if function is None else MethodType(type, function)
@@ -149,7 +149,7 @@ def accessor_type(type: Type, name: str, session: Session | None) -> Any:
 
 
 def _member(cls: type, name: str, session: Session | None) -> object:
-    """What a class holds under a name; in a function that is typed for us, noted as what may become another."""
+    """Return a member of a class; a session notes that the result depends on it."""
     capture = member_of_class(cls, name)
     if session is not None and capture.value is not None:
         session.note([capture])
@@ -157,11 +157,12 @@ def _member(cls: type, name: str, session: Session | None) -> object:
 
 
 def _function_type(found: Any, session: Session | None) -> Any:
-    if is_from_source(found):
-        return types.Dispatcher(found) if session is None else callee_type(found, session)
-    if not inspect.isfunction(found):
+    decorated = is_from_source(found)
+    if not decorated and not inspect.isfunction(found):
         return None
-    return types.Dispatcher(_dispatcher(found)) if session is None else callee_type(found, session)
+    if session is not None:
+        return callee_type(found, session)
+    return types.Dispatcher(found if decorated else _dispatcher(found))
 
 
 _dispatchers: dict[Any, Any] = {}  # Numba refers to them weakly
@@ -190,14 +191,14 @@ def _typeof_field(value: Any, context: object) -> Any:
 
 
 def stand_in(value: Any) -> StandIn | None:
-    """What to put in the place of a class that Numba has not the whole meaning of: a NamedTuple class with defaults."""
+    """Return the replacement of a class that Numba supports in part: a NamedTuple class with defaults."""
     defaults = isinstance(value, type) and issubclass(value, tuple) and getattr(value, "_field_defaults", None)
     return StandIn(ConstructorType(value)) if defaults else None
 
 
 @functools.cache
 def constructor_of(cls: type) -> Any:
-    """What makes an object of a class of structures in functions that are compiled, whatever its constructor does."""
+    """Return the constructor from fields of a class of structures, for compiled code, whatever `__init__` does."""
     if structures.is_structure(cls) and not structures.only_assigns(cls):
         return StandIn(BareConstructorType(cls))
     return cls
@@ -240,12 +241,12 @@ def fields_of_object(type: Any) -> Mapping[str, Type]:
 
 
 def made_by(type: Type) -> Type | None:
-    """The type of the objects that a call of a value of this type makes; None if it is no jitclass."""
+    """The type of the objects that a call of a value of this type makes; None if it is not a jitclass."""
     return type.instance_type if isinstance(type, types.ClassType) else None
 
 
 def object_member(type: Any, name: str, session: Session, accessor: bool = False) -> Type | None:
-    """The type of the function behind a method of an object, or of an accessor behind a property."""
+    """Return the type of the function of a method, or of the getter of a property with `accessor`."""
     if not is_object(type):
         return None
     cls = type.class_type

@@ -17,7 +17,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import leaf_types
 from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, cpu_target, errors, make_concrete_template
 from zygote_py.numba_adapter.internals import dispatcher as numba_dispatcher
 
@@ -30,7 +30,7 @@ _PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
 
 @dataclass(frozen=True, slots=True)
 class Decoration:
-    """What Numba is told about a function besides its source: `result` is None where it finds out itself."""
+    """The options of a function besides its source: `result` is None where Numba infers it."""
 
     options: tuple[tuple[str, object], ...] = ()
     locals: tuple[tuple[str, Type], ...] = ()
@@ -38,7 +38,7 @@ class Decoration:
 
     @property
     def inherited(self) -> Decoration:
-        """What it says of functions inside, and of undecorated ones that are called."""
+        """The part that applies to inner functions, and to undecorated ones that are called."""
         return Decoration(self.options)
 
 
@@ -63,7 +63,7 @@ def options_within(options: Mapping[str, object], how: Decoration) -> dict[str, 
 
 
 def py_func_of(value: Any) -> Callable[..., object]:
-    """The Python function behind a dispatcher; a plain function is its own."""
+    """Return the Python function of a dispatcher; a plain function is returned as it is."""
     return value.py_func if isinstance(value, Dispatcher) else value  # type: ignore[no-any-return]
 
 
@@ -123,12 +123,14 @@ def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decor
     found = template(cpu_target.typing_context).apply(given, {})
     if found is None:
         raise errors.TypingError(misfit_text(name, [each.args for each in signatures], given))
-    result = None if _holds_functions(found.return_type) else found.return_type
+    # functions have types of this package in a session
+    is_function = any(isinstance(leaf, types.Callable | types.FunctionType) for leaf in leaf_types(found.return_type))
+    result = None if is_function else found.return_type
     return tuple(found.args), replace(decoration, result=result)
 
 
 def misfit_text(name: str, known: Sequence[Sequence[Type]], given: Sequence[Type]) -> str:
-    """What is wrong with a call that fits none of the signatures that a function was compiled for."""
+    """Return the message for a call that fits none of the signatures of a function."""
     shown = " and ".join(f"({', '.join(map(str, each))})" for each in known)
     asked = ", ".join(str(types.unliteral(each)) for each in given)
     return f"`{name}` was compiled for {shown} only, and is called with ({asked})"
@@ -145,10 +147,3 @@ def is_ambiguous(value: Any, given: tuple[Type, ...]) -> bool:
     except TypeError:
         return True
     return False
-
-
-def _holds_functions(type_: Any) -> bool:
-    """Whether there are functions in values of a type: ours have other types while we type what they are in."""
-    if isinstance(type_, types.BaseTuple):
-        return any(map(_holds_functions, components_of(type_)))
-    return isinstance(type_, types.Callable | types.FunctionType)

@@ -1,11 +1,11 @@
-"""Derivatives in a function that is typed for us: functions of their own, made of the function that they are of.
+"""Derivatives in a function that this package types: function values, each made from the original function.
 
     d = gradient(lambda v: v * w)(x)            $1 = call $deriver($lambda)     # DerivedType(gradient, ClosureType(w))
                                                 d = call $1(x)
 
-`gradient(f)` is a function value like `f` itself: it holds what `f` captures, may be passed on, and its calls are
-known. What a call of it computes, its `Form` says, for the types of the arguments: another typed function. Objects that
-were made of functions before, such as `df = gradient(f)`, are taken apart into the form and the function.
+`gradient(f)` is a function value like `f` itself: it holds the captured variables of `f`, may be passed on, and its
+calls are known. Its `Form` gives the typed function of a call for the types of the arguments. Objects that were made of
+functions before, such as `df = gradient(f)`, are taken apart into the form and the function.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from zygote_py.numba_adapter.type_facts import known_type
 
 
 class Form(Protocol):
-    """What to make of a function. Compared and hashed by what it says."""
+    """A transform of a function. Compared and hashed by its content."""
 
     def __hash__(self) -> int: ...
 
@@ -52,7 +52,7 @@ class Form(Protocol):
         ...
 
     def typed(self, call: DerivedCall) -> st.TypedFunction:
-        """What is made, for the types of its arguments. The last parameter of that is `closure_`."""
+        """Return the derived function for the argument types. Its last parameter is `closure_`."""
         ...
 
 
@@ -83,7 +83,7 @@ class DerivedCall:
 
     @property
     def name(self) -> str:
-        """What to call the function."""
+        """The name of the function."""
         return _name(self.inner)
 
     @property
@@ -98,7 +98,7 @@ class DerivedCall:
 
     @property
     def is_closure(self) -> bool:
-        """Whether the function takes what it captures as its last argument."""
+        """Whether the function takes its captured variables as its last argument."""
         return isinstance(self.inner, ClosureType)
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
@@ -142,11 +142,11 @@ class DerivedType(ClosureType):
 
     @property
     def key(self) -> object:
-        """What tells these types apart."""
+        """The identity of the type."""
         return self.form, self.inner
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
-        """What is made for these argument types, its own behind them."""
+        """Return the derived function for these argument types, of which the last is its own."""
         session = self.session
         key = self.form, self.inner, argument_types[:-1]
 
@@ -204,7 +204,7 @@ def _func_of(inner: Any) -> Any:
 
 
 def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -> DerivedType:
-    """The type of what is made of a function of a type. Raises DifferentiationError if that is no Python function."""
+    """The type of a transformed function. Raises DifferentiationError if that is not a Python function."""
     if isinstance(function, types.Dispatcher):
         owner = made_for(function.dispatcher)
         if owner is not None:
@@ -222,7 +222,7 @@ def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -
 
 
 def type_of_made(made: Any, session: Session, loc: Loc | None) -> DerivedType:
-    """The type of a derivative that was made before, as a function that is typed for us sees it."""
+    """Return the type, within a session, of a derivative that was made before."""
     return type_of_form(made.form, made.primal, session, loc)
 
 
@@ -235,7 +235,7 @@ def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> 
 
 
 def as_callees(type_: Any, session: Session) -> Any:
-    """The type of an argument as a function gets to see it that is typed for us: functions in it are to be inlined."""
+    """Return the type of an argument within a session: functions in it are to be inlined."""
     if isinstance(type_, types.BaseTuple):
         parts = components_of(type_)
         made = tuple(as_callees(part, session) for part in parts)
@@ -253,12 +253,12 @@ def as_callees(type_: Any, session: Session) -> Any:
 
 
 def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | None:
-    """What to put in the place of a derivative that is captured; None for anything else."""
+    """Return the replacement of a captured derivative; None for anything else."""
     return StandIn(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
 
 
 def take_derivers(state: Any) -> None:
-    """Put in derivers where a function of ours is called that makes something of a function."""
+    """Replace calls of transforms such as `gradient` by calls of stand-ins."""
 
     def derived(block: Any, statement: Any) -> Sequence[Any] | None:
         found = embedded_call(state.func_ir, statement.value) if isinstance(statement, ir.Assign) else None

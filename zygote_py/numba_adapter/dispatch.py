@@ -25,7 +25,7 @@ from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, cpu_tar
 from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.unknown import unknown
 
-# Held by whoever compiles, Numba and we; there is no other, or two threads might wait for each other.
+# Held by all that compile, Numba and this package. A second lock might let two threads wait for each other.
 COMPILER_LOCK: Any = global_compiler_lock
 
 
@@ -150,7 +150,7 @@ def is_plain_dispatcher(value: Any) -> bool:
 
 
 def arguments_of_decorator(value: Any) -> dict[str, object]:
-    """What `numba.njit` was given besides the function, for a decorated one."""
+    """Return the arguments of `numba.njit` besides the function, for a decorated one."""
     found = options_of(value)
     if is_from_source(value) and not is_plainly_decorated(value):
         signatures = signatures_of(value)

@@ -1,4 +1,4 @@
-"""What `@vectorize` and `@guvectorize` make, as loops over the elements or parts of their arguments.
+"""The ufuncs of `@vectorize` and `@guvectorize`, as loops over the elements or parts of their arguments.
 
     @vectorize                          def f(x, y):                        # for f(x[:], y[:, :])
     def f(x, y): ...                        ...                             # the lengths, and whether they fit
@@ -62,7 +62,7 @@ def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
         if isinstance(own, types.Array) and own.dtype != getattr(kind, "dtype", None):
             raise errors.TypingError(misfit_text(gufunc.__name__, [kernel.types], given))
         if not isinstance(own, types.Array) and number >= len(inputs):
-            raise errors.TypingError(f"a result of `{gufunc.__name__}` is no array")
+            raise errors.TypingError(f"a result of `{gufunc.__name__}` is not an array")
     ranks = tuple(each.ndim if isinstance(each, types.Array) else -1 for each in given)
 
     def make() -> Any:

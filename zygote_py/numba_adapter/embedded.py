@@ -9,7 +9,7 @@
 `embed(gradient, make)` says what to make of such a call: `make(f, options)` gives what Numba is to call. Before Numba
 infers types, that is put into the place of the calls in which it is known which function `f` is; an inner function that
 captures variables becomes one of these and of its parameters (see `lifting`). Where `f` is an argument, its type says
-which function it is. Functions that we type ourselves keep their calls as they are.
+which function it is. Functions that this package types keep their calls as they are.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ Make = Callable[[Any, Mapping[str, Any]], Any]
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """What is said of a function.
+    """The meaning of calls of a function.
 
     name      what it is called in messages.
     make      gives what is to be called, for the function that it is given and the options.
     options   the names of its keyword arguments, which have to be constants. Besides, `make` may be given `held`: how
               many of the first parameters are variables that an inner function captures.
     applied   whether it takes the arguments too and calls what is made with them.
-    form      gives what is to be made of the function, for the options, in a function that is typed for us (see
-              `derived`); None if calls cannot stand there.
+    form      gives what is to be made of the function, for the options, in a session (see `derived`); None if calls
+              cannot stand there.
     """
 
     name: str
@@ -76,13 +76,13 @@ def embed(
 
 
 def embedded(value: object) -> Embedded | None:
-    """What is said of a function."""
+    """Return the meaning of calls of a function; None if it has none of its own."""
     found = _embedded.get(id(value))
     return None if found is None else found[1]
 
 
 def embedded_call(func_ir: Any, value: object) -> Embedded | None:
-    """What is said of the function that an expression of the IR calls."""
+    """Return the meaning of a call in the IR; None if it has none of its own."""
     if not isinstance(value, ir.Expr) or value.op != "call":
         return None
     return next((found for held in held_by(func_ir, value.func) if (found := embedded(held))), None)
@@ -205,7 +205,7 @@ class Call:
             self.wrap()
 
     def taken(self, found: Embedded) -> tuple[list[Any], Any, dict[str, Any], dict[str, Any]]:
-        """The arguments, the function first, those behind a star, those by keyword, and the options."""
+        """Return the arguments, the function first, the starred ones, those by keyword, and the options."""
         call = self.statement.value
         words = dict(call.kws)
         args = list(call.args)
@@ -288,7 +288,7 @@ class Call:
         return None if None in items else (tuple(item[0] for item in items if item),)
 
     def _made(self, found: Embedded, function: Any, options: dict[str, Any]) -> Any:
-        """What gives the function that is to be called, as the value of a variable."""
+        """Return the expression of the function that is to be called."""
         from zygote_py.numba_adapter.partials import Partial
 
         loc = self.statement.loc
@@ -338,7 +338,7 @@ _kept: list[Any] = []  # Numba refers to dispatchers weakly
 
 
 def _made_of(found: Embedded, held: Any, options: Mapping[str, Any], loc: Loc) -> Any:
-    """What is made of a function; the error says where it is asked for, if it does not say what is wrong elsewhere."""
+    """Return the transformed function. An error that names no place gets the place of the call."""
     owner = made_for(held)
     try:
         return found.make(held if owner is None else owner, options)

@@ -4,7 +4,7 @@
 
 Numba takes decorated functions only, and none from a tuple with several of them. So Python functions, decorated ones,
 those of `math` and NumPy, `functools.partial`s and methods are wrapped before a call (`with_functions`), wherever they
-stand in tuples and structures. While a function is being typed for us, they are `Callee`s (`as_callees`). Two functions
+stand in tuples and structures. In a session they have types of callees. Two functions
 of the same code share what is compiled, if all that they capture is constant and the same.
 """
 
@@ -26,7 +26,7 @@ from zygote_py import structures
 from zygote_py.base.python_text import captured
 from zygote_py.given import Ignored, given_for
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import leaf_types
 from zygote_py.numba_adapter.callables import CallableType
 from zygote_py.numba_adapter.callees import constant_key
 from zygote_py.numba_adapter.decorations import is_as_undecorated, is_from_source
@@ -53,7 +53,7 @@ class FunctionValue:
         self.func = func
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives."""
+        """Return the result of the function."""
         return self.func(*args, **kwargs)
 
 
@@ -65,7 +65,7 @@ class FunctionValueType(CallableType, types.Opaque):
         super().__init__(f"function {getattr(func, '__qualname__', func)} at {id(func)}")
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: object) -> Any:
-        """Numba asks for the signature of a call; we type such calls ourselves."""
+        """Return None: calls are typed by this package only."""
         return None
 
 
@@ -111,7 +111,7 @@ def _representative(value: Any) -> Any:
     found = _known.get(key)
     if (
         found is None or _key(found[0]) != key or given_for(found[0]) is not None
-    ):  # what it captures may have changed since
+    ):  # its captured variables may have changed since
         found = _known[key] = value, as_python(value)
         if len(_known) > _MOST_KEPT:
             _known.popitem(last=False)
@@ -120,7 +120,7 @@ def _representative(value: Any) -> Any:
 
 
 def _key(value: Any) -> object:
-    """What a function is made of; None if it captures what is read at each call."""
+    """Return a key of the content of a function; None if it captures variables that are read at each call."""
     if isinstance(value, python_types.MethodType):
         return id(value.__self__), id(value.__func__)
     if isinstance(value, functools.partial):
@@ -166,7 +166,7 @@ def as_python(value: Any) -> Any:
 
 
 def as_captured_python(value: Any) -> Any:
-    """The same for what a function captures: one function whenever it is asked, which captures the same variables."""
+    """Return the same for a captured value: the same function at each call, with the same captured variables."""
     wrapped = isinstance(value, functools.partial | python_types.MethodType)
     return _representative(value) if wrapped and given_for(value) is None else value
 
@@ -224,10 +224,7 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
 
 def takes_functions(argument_types: tuple[Type, ...]) -> bool:
     """Whether there are functions among arguments of these types, or in a tuple or structure among them."""
-    return any(
-        takes_functions(components_of(each)) if isinstance(each, types.BaseTuple) else isinstance(each, types.Callable)
-        for each in argument_types
-    )
+    return any(isinstance(leaf, types.Callable) for each in argument_types for leaf in leaf_types(each))
 
 
 def holds_functions(value: Any) -> bool:

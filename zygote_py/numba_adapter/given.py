@@ -58,7 +58,7 @@ class GivenType(HandleType, types.Opaque):
 
 
 def given_callee(value: Any, session: Session) -> StandIn | None:
-    """What to put in the place of a callable for which something is given; our own library knows of nothing given."""
+    """Return the replacement of a callable with a custom rule; None in the package's own library."""
     given = None if session.frozen else given_for(value)
     if given is not None and inspect.isfunction(target := python_function(given.target)):
         session.note(parts_of_function(target))
@@ -88,7 +88,7 @@ def take_given(state: Any) -> None:
 
 
 def _is_variable(value: Any) -> bool:
-    """Whether the user's own variable holds this: it is looked at as what the function captures."""
+    """Return whether a variable of the user holds this: it is handled as a captured variable."""
     return isinstance(value, ir.Global | ir.FreeVar) and not isinstance(
         value.value, python_types.BuiltinFunctionType | type
     )
@@ -128,7 +128,7 @@ def star_of(given: Given) -> int | None:
 
 
 def spread(given: Given, values: Sequence[Any], parts: Callable[[Any], Iterable[Any]]) -> list[Any]:
-    """What there is for each parameter as what there is for each argument; `parts` takes that of `*args` apart."""
+    """Return items per parameter as items per argument; `parts` splits the item of `*args`."""
     star = star_of(given)
     return [each for place, value in enumerate(values) for each in (parts(value) if place == star else [value])]
 
@@ -154,7 +154,7 @@ def is_python(target: Any) -> bool:
 
 
 def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[Type, tuple[Type, ...]]:
-    """What a call gives, and the types that the arguments are taken as. Raises numba's TypingError."""
+    """Return the result type of a call, and its parameter types. Raises numba's TypingError."""
     problem: DifferentiationError | None = None
     if is_python(given.target):
         try:
@@ -208,7 +208,7 @@ def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, 
 
 
 def can_call(given: Given, kinds: tuple[Type, ...]) -> bool:
-    """Whether Numba can call a function with arguments of these types, whatever we make of it."""
+    """Return whether Numba itself can call a function with arguments of these types."""
     return _by_numba(given, kinds) is not None
 
 

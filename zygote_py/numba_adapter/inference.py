@@ -1,4 +1,4 @@
-"""Numba's pipeline up to and including its type inference, so that what we see is what Numba will compile.
+"""Numba's pipeline up to and including its type inference, so that the result is what Numba will compile.
 
 typed = typed_function(f, (types.float64, types.int64), {})     # typed statements, see zygote_py.statements
 """
@@ -55,7 +55,7 @@ Options = Mapping[str, object]
 def typed_function(
     func: Callable[..., object], argument_types: Sequence[Type], options: Options, *, numbers_vary: bool = False
 ) -> st.TypedFunction:
-    """What Numba makes of a Python function for these argument types, before it lowers it.
+    """Return a Python function for these argument types as Numba types it, before lowering.
 
     Captured floats and arrays become parameters after the function's own; arguments that have defaults may be missing.
     Numbers in captured tuples are constants, unless `numbers_vary`. Raises DifferentiationError if Numba cannot read or
@@ -83,7 +83,7 @@ def _session(options: Options, numbers_vary: bool = False) -> Session:
 
 
 def typed_derivative(form: Form, primal: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
-    """What a form makes of a function, for the types of its arguments."""
+    """Return the transformed function for the types of its arguments."""
     session = _session(options)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     derived = type_of_form(form, primal, session, None)
@@ -165,7 +165,7 @@ _library: dict[object, st.TypedFunction] = {}
 
 
 def typed_implementation(implementation: Callable[..., object], argument_types: Sequence[Type]) -> st.TypedFunction:
-    """A function of our own library, typed. What it captures is constant, so that equal ones are typed only once."""
+    """Return a typed function of the package's library. Captured values are constant: equal ones are typed once."""
     key = constant_key(implementation), tuple(argument_types)
     if key not in _library:
         session = Session(lambda session, func, types_, how: _typed(func, types_, {}, session, how), frozen=True)
@@ -202,7 +202,7 @@ class _TypeInference(compiler.CompilerBase):
     """The pipeline, with captured values made into arguments on the way."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """Numba's own passes, ours among them."""
+        """Return Numba's passes with those of this package."""
         pipeline = PassManager("zygote_py")
         ours: dict[type, type] = {TranslateByteCode: TranslateInOrder}
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
@@ -241,19 +241,10 @@ class _PruneTestsOfNone(IRPass):
         """Change the IR of `state` in place."""
         func_ir = state.func_ir
         self._write_nones(func_ir, state.args)
-        hidden = []
-        for block in func_ir.blocks.values():
-            if isinstance(block.terminator, ir.Branch):
-                test = definition(func_ir, block.terminator.cond)
-                if (
-                    isinstance(test, ir.Expr)
-                    and test.op == "call"
-                    and test.args
-                    and not self._is_of_none(func_ir, test)
-                ):
-                    callee = definition(func_ir, test.func)
-                    if isinstance(callee, ir.Global) and callee.value is bool:
-                        hidden.append(callee)
+        tests = [definition(func_ir, each.terminator.cond) for each in func_ir.blocks.values() if _branches(each)]
+        calls = [each for each in tests if isinstance(each, ir.Expr) and each.op == "call" and each.args]
+        callees = [definition(func_ir, each.func) for each in calls if not self._is_of_none(func_ir, each)]
+        hidden = [each for each in callees if isinstance(each, ir.Global) and each.value is bool]
         for callee in hidden:
             callee.value = None
         try:
@@ -281,11 +272,11 @@ class _PruneTestsOfNone(IRPass):
                 whole = self._type_of(func_ir, args, definition(func_ir, made.value))
                 if not isinstance(whole, types.BaseTuple):
                     return None
-                name = made.attr if made.op == "getattr" else made.index
+                parts = components_of(whole)
                 if made.op == "getattr":
-                    return dict(zip(names_of(whole), components_of(whole), strict=True)).get(name)
-                is_place = isinstance(name, int) and -len(components_of(whole)) <= name < len(components_of(whole))
-                return components_of(whole)[name] if is_place else None
+                    return dict(zip(names_of(whole), parts, strict=True)).get(made.attr)
+                is_place = isinstance(made.index, int) and -len(parts) <= made.index < len(parts)
+                return parts[made.index] if is_place else None
             case _:
                 return None
 
@@ -295,3 +286,7 @@ class _PruneTestsOfNone(IRPass):
         sides = [tested.lhs, tested.rhs] if isinstance(tested, ir.Expr) and tested.op == "binop" else [test.args[0]]
         made = [definition(func_ir, side) for side in sides]
         return any(is_constant(each) and each.value is None for each in made)
+
+
+def _branches(block: Any) -> bool:
+    return isinstance(block.terminator, ir.Branch)

@@ -2,10 +2,10 @@
 
     np.median(x)        # typed: Numba infers the types of its own implementation, and of the functions that this calls
 
-The signature of such a call comes from the implementation, which Numba compiles to learn it. We need the signature
-only: the call may be replaced by our own library's function, differentiated by a rule, or found not to matter, and what
-is left of it in the function that is emitted is compiled with that. So `typed_only` marks the types that are inferred
-within it, and there a dispatcher runs the front of its pipeline, up to its type inference.
+The signature of such a call comes from the implementation, which Numba compiles to learn it. Only the signature is
+needed: the call may be replaced by a function of the library, differentiated by a rule, or found not to matter, and the
+remaining calls are compiled with the emitted function. So `typed_only` marks the types that are inferred within it, and
+there a dispatcher runs the front of its pipeline, up to its type inference.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _signatures: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Signature]] = 
 
 
 def _call_template(compiling: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in the place of `get_call_template`."""
+    """Return a replacement of `get_call_template`."""
 
     @functools.wraps(compiling)
     def get_call_template(self: Any, args: Any, kws: Any) -> Any:
@@ -87,7 +87,7 @@ def _call_template(compiling: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in the place of `get_overload`: of what is only typed nobody calls the machine code."""
+    """Return a replacement of `get_overload`: functions that are only typed have no machine code."""
 
     @functools.wraps(compiled)
     def get_overload(self: Any, sig: Any) -> Any:
@@ -99,7 +99,7 @@ def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _intrinsic(typing: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in the place of an intrinsic's `generic`, which keeps for good how its calls are lowered.
+    """Return a replacement of an intrinsic's `generic`, which keeps for good how its calls are lowered.
 
     What its author calls for that may need the machine code of other functions: they are compiled, as otherwise.
     """
@@ -155,7 +155,7 @@ def _front_of(pipeline_class: Any) -> Any:
 
     class Front(pipeline_class):  # type: ignore[misc]
         def define_pipelines(self) -> list[PassManager]:
-            """The passes of the first way to compile; there is no object mode behind it."""
+            """Return the passes of the first pipeline; there is no object mode after it."""
             whole = super().define_pipelines()[0]
             front: Any = PassManager(f"{whole.pipeline_name} typed")
             for step, description in whole.passes:

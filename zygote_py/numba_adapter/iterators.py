@@ -36,7 +36,7 @@ from zygote_py.numba_adapter.callables import StandIn
 from zygote_py.numba_adapter.callees import CalleeType
 from zygote_py.numba_adapter.internals import ir
 from zygote_py.numba_adapter.messages import place_of
-from zygote_py.numba_adapter.numba_ir import IRPass, assigned, definition, loc_of, rewrite
+from zygote_py.numba_adapter.numba_ir import IRPass, assigned, definition, loc_of, originals, rewrite
 
 _LAZY = (map, filter)
 _CONSUMERS = (sum, list, min, max, sorted)
@@ -51,20 +51,17 @@ class ReduceToLoop(IRPass):
         def reduced(block: Any, statement: Any) -> Iterable[Any] | None:
             if _called(state.func_ir, statement) is not functools.reduce:
                 return None
-            call, loc = statement.value, statement.loc
+            call = statement.value
             function = iterating.REDUCES.get(len(call.args))
             if function is None or call.kws or call.vararg is not None:
                 return None
-            callee = ir.Global("reduce", StandIn(CalleeType(function, state.session)), loc)
-            holder = assigned(block.scope, f"{statement.target.name}.reduce", callee, loc)
-            result = ir.Expr.call(holder.target, call.args, (), call.loc)
-            return holder, ir.Assign(result, statement.target, loc)
+            return _calling(function, block, statement, state.session)
 
         return rewrite(state.func_ir, reduced)
 
 
 class IteratorsToLoops(IRPass):
-    """Stands behind Numba's inlining of closures."""
+    """Runs after Numba's inlining of closures."""
 
     def change(self, state: Any) -> bool:
         """Loop over what the iterators go through."""
@@ -164,19 +161,20 @@ class _Work:
             self._refuse_filters(call.args, statement.loc)
             parts = [self._element(arg, label) for arg in (call.args if function is zip else call.args[:1])]
             parts = parts if function is zip else [lambda element, made: element, *parts]
-            return lambda element, made: self._tuple_of(self._parts(element, parts, made), element.loc, made)
+            return lambda element, made: self._assign(
+                "tuple", ir.Expr.build_tuple(self._parts(element, parts, made), element.loc), element.loc, made
+            )
         kept = self._fresh("function", statement.loc)
         items = call.args[1:]
         if len(items) > 1:
             self._refuse_filters(items, statement.loc)
         parts = [self._element(item, label) for item in items]
-        if function is filter:
-            nothing = definition(self._ir, call.args[0])
-            is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
-            self._replace(statement, kept, call.args[0], items[0])
-            return lambda element, made: self._filtered(kept, parts[0](element, made), is_none, made)
         if len(items) == 1:
             self._replace(statement, kept, call.args[0], items[0])
+        if function is filter:
+            is_none = self._is_none(call.args[0])
+            return lambda element, made: self._filtered(kept, parts[0](element, made), is_none, made)
+        if len(items) == 1:
             return lambda element, made: self._call(kept, [parts[0](element, made)], made)
         zipped = self._fresh("zip", statement.loc)
         self._replace(statement, kept, call.args[0], ir.Expr.call(zipped, items, (), statement.loc))
@@ -199,54 +197,47 @@ class _Work:
     def _parts(self, element: Any, parts: list[_Element], made: list[Any]) -> list[Any]:
         found = []
         for index, part in enumerate(parts):
-            item = self._fresh("part", element.loc)
-            made.append(ir.Assign(ir.Expr.static_getitem(element, index, None, element.loc), item, element.loc))
-            found.append(part(item, made))
-        return found
-
-    def _tuple_of(self, items: list[Any], loc: Any, made: list[Any]) -> Any:
-        found = self._fresh("tuple", loc)
-        made.append(ir.Assign(ir.Expr.build_tuple(items, loc), found, loc))
+            item = ir.Expr.static_getitem(element, index, None, element.loc)
+            found.append(part(self._assign("part", item, element.loc, made), made))
         return found
 
     def _call(self, function: Any, args: list[Any], made: list[Any]) -> Any:
-        found = self._fresh("result", function.loc)
-        made.append(ir.Assign(ir.Expr.call(function, tuple(args), (), function.loc), found, function.loc))
-        return found
+        return self._assign("result", ir.Expr.call(function, tuple(args), (), function.loc), function.loc, made)
 
     def _filtered(self, function: Any, element: Any, is_none: bool, made: list[Any]) -> Any:
         test = element if is_none else self._call(function, [element], made)
-        truth = self._fresh("bool", function.loc)
-        made.append(ir.Assign(ir.Global("bool", bool, function.loc), truth, function.loc))
+        truth = self._assign("bool", ir.Global("bool", bool, function.loc), function.loc, made)
         made.append(_Test(self._call(truth, [test], made)))
         return element
+
+    def _is_none(self, var: Any) -> bool:
+        """Whether a variable is the constant None: `filter(None, ...)` takes what is true."""
+        made = definition(self._ir, var)
+        return isinstance(made, ir.Const | ir.Global) and made.value is None
 
     # ------------------------------------------------------------------------------------------------------ others
 
     def rewrite_others(self) -> None:
-        """What is not consumed by a loop becomes a list."""
-        for label, block in self._ir.blocks.items():
-            for statement in tuple(block.body):
-                function = _called(self._ir, statement)
-                if function not in _LAZY:
-                    continue
-                self._check_consumer(statement, label, function)
-                call = statement.value
-                known = iterating.MAPS.get(len(call.args))
-                if function is filter:
-                    nothing = definition(self._ir, call.args[0])
-                    is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
-                    known = iterating.filter_true if is_none else iterating.filter_2
-                if known is None or call.kws or call.vararg is not None:
-                    raise _refuse(function, statement.loc, "write a loop")
-                holder = self._fresh("as_list", statement.loc)
-                made = ir.Global(known.__name__, StandIn(CalleeType(known, self._session)), statement.loc)
-                block.body.insert(block.body.index(statement), ir.Assign(made, holder, statement.loc))
-                statement.value = ir.Expr.call(holder, call.args, (), statement.loc)
+        """Make lists of the iterators that are not consumed by a loop."""
 
-    def _check_consumer(self, statement: Any, label: int, function: Any) -> None:
+        def listed(block: Any, statement: Any) -> Iterable[Any] | None:
+            function = _called(self._ir, statement)
+            if function not in _LAZY:
+                return None
+            self._check_consumer(statement, block, function)
+            call = statement.value
+            known = iterating.MAPS.get(len(call.args))
+            if function is filter:
+                known = iterating.filter_true if self._is_none(call.args[0]) else iterating.filter_2
+            if known is None or call.kws or call.vararg is not None:
+                raise _refuse(function, statement.loc, "write a loop")
+            return _calling(known, block, statement, self._session)
+
+        rewrite(self._ir, listed)
+
+    def _check_consumer(self, statement: Any, block: Any, function: Any) -> None:
         names = {statement.target.name}
-        for each in self._ir.blocks[label].body:
+        for each in block.body:
             if isinstance(each, ir.Assign) and isinstance(each.value, ir.Var) and each.value.name in names:
                 names.add(each.target.name)
             elif _is_expr(each, "getiter") and each.value.value.name in names:
@@ -261,6 +252,12 @@ class _Work:
 
     def _fresh(self, name: str, loc: Any) -> Any:
         return self._scope.redefine(f"${name}", loc)
+
+    def _assign(self, name: str, value: Any, loc: Any, made: list[Any]) -> Any:
+        """Append an assignment to a new variable to the statements. Return the variable."""
+        variable = self._fresh(name, loc)
+        made.append(ir.Assign(value, variable, loc))
+        return variable
 
     def _origin(self, var: Any) -> Any:
         """The statement that made what a variable holds, through copies; None if there are several."""
@@ -279,31 +276,31 @@ class _Work:
 
     def _is_used_once(self, var: Any) -> bool:
         """Whether nothing but this one use reads a variable, or what it is a copy of."""
-        while True:
-            if self._uses[var.name] != 1:
-                return False
-            made = definition(self._ir, var)
-            if not isinstance(self._copied(var), ir.Var):
-                return made is not None
-            var = self._copied(var)
+        names = [var.name, *originals(self._ir, var.name)]
+        return all(self._uses[name] == 1 for name in names) and definition(self._ir, var) is not None
 
-    def _copied(self, var: Any) -> Any:
-        found = self._ir._definitions.get(var.name, ())
-        return found[0] if len(found) == 1 else None
+    def _call_of(self, var: Any) -> tuple[Any, Any]:
+        """The object of Python whose call made what a variable holds, if it is known, and the call."""
+        statement = self._origin(var)
+        return (None, None) if statement is None else (_called(self._ir, statement), statement.value)
 
     def _is_lazy(self, var: Any) -> bool:
-        statement = self._origin(var)
-        function = None if statement is None else _called(self._ir, statement)
+        function, call = self._call_of(var)
         if function in _LAZY:
-            return not statement.value.kws and statement.value.vararg is None and len(statement.value.args) > 1
-        return function in (zip, enumerate) and any(map(self._is_lazy, statement.value.args))
+            return not call.kws and call.vararg is None and len(call.args) > 1
+        return function in (zip, enumerate) and any(map(self._is_lazy, call.args))
 
     def _has_filter(self, var: Any) -> bool:
-        statement = self._origin(var)
-        function = None if statement is None else _called(self._ir, statement)
-        if function is filter:
-            return True
-        return function in (*_LAZY, zip, enumerate) and any(map(self._has_filter, statement.value.args))
+        function, call = self._call_of(var)
+        return function is filter or (function in (map, zip, enumerate) and any(map(self._has_filter, call.args)))
+
+
+def _calling(function: Any, block: Any, statement: Any, session: Any) -> Iterable[Any]:
+    """Return statements that call another function with the same arguments."""
+    call, loc = statement.value, statement.loc
+    callee = ir.Global(function.__name__, StandIn(CalleeType(function, session)), loc)
+    holder = assigned(block.scope, f"{statement.target.name}.function", callee, loc)
+    return holder, ir.Assign(ir.Expr.call(holder.target, call.args, (), call.loc), statement.target, loc)
 
 
 def _is_expr(statement: Any, op: str, of: str = "") -> bool:

@@ -1,4 +1,4 @@
-"""Inner functions of a function that Numba compiles, as functions of what they capture and of their parameters.
+"""Inner functions of a function that Numba compiles, as functions of captured variables and parameters.
 
     def step(x, w):                             def lifted(w, x):
         return gradient(lambda x: x * w)(x)         function = lambda x: x * w
@@ -50,7 +50,7 @@ class Lifted:
 
 @dataclass
 class _Parts:
-    """What a lifted function is put together from."""
+    """The parts of a lifted function."""
 
     func_ir: Any
     cells: dict[str, object] = field(default_factory=dict)  # what is constant, by name
@@ -59,7 +59,7 @@ class _Parts:
     headers: dict[str, str] = field(default_factory=dict)  # their parameters
 
     def take(self, called: str, made: Any, loc: Loc) -> None:
-        """Take an inner function in under a name, and what it captures before it."""
+        """Add an inner function under a name, after its captured variables."""
         for name, var, found in captured(self.func_ir, made):
             match found:
                 case ir.Const() | ir.Global() | ir.FreeVar():
@@ -152,7 +152,7 @@ def _header(func_ir: Any, made: Any, loc: Loc) -> str:
         raise refuse(
             f"the inner function `{code.co_name}` has parameters that are given by name only",
             loc,
-            "give each parameter a place of its own",
+            "let each parameter be passed by position",
         )
     written = list(code.co_varnames[: code.co_argcount])
     given = defaults(func_ir, made)

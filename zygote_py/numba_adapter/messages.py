@@ -1,4 +1,4 @@
-"""Numba's errors as ours: its reason in a line, and the line of the user's file that it is about.
+"""Numba's errors as DifferentiationErrors: the reason in one line, and the line of the user's file.
 
     Failed in nopython mode pipeline (step: nopython frontend)          f.py:3: a value of type `float64` has no
     Unknown attribute 'foo' of type float64                     ->      attribute `foo`
@@ -13,7 +13,7 @@ import inspect
 import linecache
 import re
 from collections.abc import Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
@@ -207,22 +207,24 @@ def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
     error.has_calls = True  # type: ignore[attr-defined]
 
 
-def _raised_in(error: BaseException | None, name: str) -> bool:
+def _raised_in(error: BaseException, name: str) -> bool:
     """Whether an error comes from a function with this name, which says nothing else of it."""
-    trace = None if error is None else error.__traceback__
-    while trace is not None:
-        if trace.tb_next is None:
-            return trace.tb_frame.f_code.co_name == name
-        trace = trace.tb_next
-    return False
+    frame = _last_frame(error)
+    return frame is not None and frame.f_code.co_name == name
 
 
-def is_ours(error: Exception) -> bool:
-    """Whether an error was raised by this package, and is no error of Numba at all."""
+def _last_frame(error: BaseException) -> FrameType | None:
+    """The frame that raised an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("zygote_py.")
+    return None if trace is None else trace.tb_frame
+
+
+def is_ours(error: Exception) -> bool:
+    """Return whether an error was raised by this package, not by Numba."""
+    frame = _last_frame(error)
+    return frame is not None and frame.f_globals.get("__name__", "").startswith("zygote_py.")
 
 
 def place_of(error: Exception, code: CodeType) -> Loc | None:

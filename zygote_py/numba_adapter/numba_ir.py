@@ -29,7 +29,7 @@ class Place:
 
 
 class IRPass(FunctionPass):
-    """A pass of ours over Numba's IR, registered under the name of its class."""
+    """The base of this package's passes over Numba's IR, each registered under the name of its class."""
 
     _name: str
 
@@ -89,7 +89,7 @@ def fresh(func_ir: Any, scope: Any, value: Any, loc: Any) -> Any:
 
 
 def loc_of(loc: Any) -> Loc:
-    """Return a location of Numba as one of ours."""
+    """Return a location of Numba's as a `Loc`."""
     return Loc(loc.filename, loc.line)
 
 
@@ -107,7 +107,7 @@ def is_constant(value: Any) -> bool:
 
 
 def held_by(func_ir: Any, var: Any) -> tuple[Any, ...]:
-    """What a variable of the IR holds, in a tuple, if it is known before types are: a global, a member of a module."""
+    """Return the value of a variable, in a tuple, if known before typing: a global, a member of a module."""
     match definition(func_ir, var):
         case ir.Global() | ir.FreeVar() | ir.Const() as found:
             return (found.value,)
@@ -127,7 +127,7 @@ def items(func_ir: Any, operand: Any) -> tuple[Any, ...]:
 
 
 def captured(func_ir: Any, made: Any) -> list[tuple[str, Any, Any]]:
-    """Return what an inner function captures: each name, the variable, and what defines that."""
+    """Return the captured variables of an inner function: names, variables, and their definitions."""
     variables = items(func_ir, made.closure)
     return [(name, var, definition(func_ir, var)) for name, var in zip(made.code.co_freevars, variables, strict=True)]
 

@@ -42,7 +42,7 @@ Check = Callable[[tuple[Type, ...], Mapping[str, Type]], None]
 
 
 class Partial(Same):
-    """What makes the values: called in compiled code with the first arguments, it holds them.
+    """The constructor of the values: called in compiled code with the first arguments, it holds them.
 
     `check` may refuse the further arguments of a call, before Numba does. `restored` makes of the first arguments what
     Python is to get in the place of the value; if `sealed` is a number, the first of them comes sealed with it.
@@ -86,7 +86,7 @@ class PartialType(CompiledCallableType):
 
     @property
     def key(self) -> object:
-        """What tells these types apart."""
+        """The identity of the type."""
         return self.partial, self.held
 
     def get_call_type(self, context: Any, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
@@ -173,7 +173,7 @@ class KeptType(types.StructRef):
 
 
 class Kept(structref.StructRefProxy):
-    """What Python holds."""
+    """The object that Python holds."""
 
     def __repr__(self) -> str:
         return "<what a function keeps for its pullback>"
@@ -238,7 +238,7 @@ def opened(reverse: Callable[..., Any], options: Mapping[str, object]) -> Any:
 
 
 def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
-    """What Python calls for a reverse function and one seed, a float, with no look at the types any more."""
+    """Return the entry point of a reverse function for one seed, a float, without a check of types."""
     signature = kept._type, types.float64
     dispatcher.compile(signature)
     return dispatcher.overloads[signature].entry_point
@@ -262,12 +262,12 @@ def is_sealed(kept: object) -> bool:
 
 
 def taken_out(kept: Any) -> tuple[Any, Type]:
-    """What is kept as objects of Python, to be pickled, and the type that it is to have again."""
+    """Return the residuals as Python objects, to be pickled, and their type in compiled code."""
     return decorated(lambda each: each.kept, {})(kept), kept._type
 
 
 def put_back(items: Any, kind: Any) -> Any:
-    """What was taken out as what it was."""
+    """Return residuals that were taken out in their original form."""
     signature = (kind.field_dict["kept"],)
     made = seal_as(kind)
     made.compile(signature)

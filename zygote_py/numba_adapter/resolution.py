@@ -35,7 +35,7 @@ def signature_of_source(value: Any) -> inspect.Signature | None:
 
 
 def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
-    """What a call with arguments of these types comes to. Raises numba's TypingError if there is nothing."""
+    """Return the function that arguments of these types select. Raises numba's TypingError if there is none."""
     match value:
         case Kernel():
             return value.found

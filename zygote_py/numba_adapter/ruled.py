@@ -6,8 +6,8 @@
             return (c * dy,)
         return math.sin(x), back
 
-A pullback is a closure like any other (see `zygote_py.numba_adapter.closures`): what it captures is its components.
-A function that Numba can call and that has no body that we could read, stands as one whose body is empty
+A pullback is a closure like any other (see `zygote_py.numba_adapter.closures`): the captured variables are its
+components. A function that Numba can call and whose body cannot be read stands as one with an empty body
 (`is_foreign`). Whether the gradients fit the parameters, the front end looks at.
 
 The pullback of a rule that makes one or another, as its path has it, is a number that says which, and all of them:
@@ -64,7 +64,7 @@ _NOWHERE = Loc("<unknown>", 1)
 
 
 def function_of_given(type_: Type, argument_types: Sequence[Type], session: Session) -> st.TypedFunction | None:
-    """The function that a call of this type calls; None if it is no such type, or there is nothing to be called."""
+    """Return the function that a call of this type calls; None for other types, or if nothing is to be called."""
     if isinstance(type_, types.Dispatcher) and (callee := given_callee(type_.dispatcher, session)) is not None:
         type_ = callee.type
     if not isinstance(type_, GivenType) or type_.given.kind == "stop":
@@ -237,7 +237,7 @@ def shadow_type(type_: Type) -> Type:
 
 
 def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
-    """The body of a function of this type, for this argument, behind which stands the closure if it is one."""
+    """Return the body of a function of this type for this argument, which a closure follows as the last one."""
     handle = handle_of(type_, session)
     if handle is None or (handle is type_ and len(inspect.signature(handle.func).parameters) != 1):
         return None
@@ -278,7 +278,7 @@ def _hook(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     if body is None and (known := object_of(fn)) is not None and callable(known):
         body = session.typed(_calling(known), (shadow_type(x),))
     if body is None:
-        raise refuse("the hook is no function of one parameter that can be compiled", None, "write `hook(x, fn)`")
+        raise refuse("the hook is not a function of one parameter that can be compiled", None, "write `hook(x, fn)`")
     shell = dataclasses.replace(_shell(given, ("x", "fn"), taken, x, session), loc=body.loc)
     parts = st.GivenParts(given, given.target, rule=None, back=body, holds=is_closure(fn))
     return dataclasses.replace(shell, given=parts)
@@ -343,7 +343,7 @@ class ChoiceType(CallableType, types.NamedTuple):
 
     @property
     def key(self) -> object:
-        """What tells choices apart."""
+        """The identity of the type."""
         return self.functions
 
     def unify(self, context: object, other: Type) -> Type | None:
@@ -356,7 +356,7 @@ class ChoiceType(CallableType, types.NamedTuple):
 
 
 def choice(*made: Any) -> ChoiceType | None:
-    """The type of what is of one of these types; None if one of them is no function of ours."""
+    """Return the type of a value of one of these types; None if one of them is not an inlined function."""
     functions: list[Any] = []
     for each in made:
         if not isinstance(each, CalleeType | ClosureType | ChoiceType):
@@ -385,7 +385,7 @@ def number_in(type: Any, function: Type) -> int:
 
 @functools.cache
 def calling_one_of(count: int, loc: Loc) -> Callable[..., Any]:
-    """A function that calls the one of so many functions that a choice says; to whoever asks, it is at this place."""
+    """Return a function that calls the selected one of `count` functions. Its code has the location `loc`."""
     tests = "".join(f"    if chosen.which == {n}:\n        return chosen.function_{n}(dy)\n" for n in range(count - 1))
     text = f"def back(dy, chosen):\n{tests}    return chosen.function_{count - 1}(dy)\n"
     made = define(text, "back", {}, module=__name__)

@@ -80,7 +80,7 @@ def has_source(value: object) -> bool:
 
 
 def python_source(value: Any) -> Any:
-    """The user's own Python function behind a callable that has one."""
+    """Return the user's Python function of a callable that has one."""
     if isinstance(value, Kernel):
         return value.found.func
     if isinstance(value, Overloaded):
@@ -93,7 +93,7 @@ def python_source(value: Any) -> Any:
 
 
 def content_of_source(value: Any) -> tuple[Any, list[object], list[Type]] | None:
-    """What a callable does, beside its options: its Python source, words and types; None if that is not known.
+    """Return the content of a callable, besides its options: Python source, words and types; None if unknown.
 
     Of a ufunc that compiles what it is called with, it is known as long as it has not.
     """
@@ -141,7 +141,7 @@ def fresh(name: str, taken: set[str]) -> str:
 
 
 def called_function(value: Any) -> Any:
-    """What to call for the source of a function: the Python function, or what takes arguments in a way of its own."""
+    """Return the callable for a function: the Python function, or the value itself if it converts arguments."""
     return value if has_source(value) and not takes_as_given(value) else py_func_of(value)
 
 
@@ -252,7 +252,7 @@ def _common_signature(source: Any, templates: tuple[Any, ...]) -> inspect.Signat
 
 
 def _shape(signature: inspect.Signature) -> tuple[tuple[object, str], ...]:
-    """What parameters there are, apart from their names."""
+    """Return the parameters without their names."""
     return tuple((each.kind, repr(each.default)) for each in signature.parameters.values())
 
 

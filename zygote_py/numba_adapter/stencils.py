@@ -1,4 +1,4 @@
-"""What `@stencil` makes, as loops that call the kernel with the place that its indices are relative to.
+"""The functions of `@stencil`, as loops that call the kernel with the place that its indices are relative to.
 
     @stencil                            def smooth(a):
     def smooth(a):                          out = np.empty(a.shape, np.float64)
@@ -196,7 +196,7 @@ def _absolute(func_ir: Any, scope: Any, statement: Any, counters: tuple[str, ...
     read, loc = statement.value, statement.loc
 
     def new(value: Any) -> Any:
-        """A new variable for a value, behind the statement that gives it."""
+        """Return a new variable, which is assigned the value."""
         variable = scope.redefine("$place", loc)
         made.append(ir.Assign(value, variable, loc))
         return variable

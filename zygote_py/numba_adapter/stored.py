@@ -44,7 +44,7 @@ class Code(Protocol):
         """The name for a signature, and a description of the machine."""
 
     def read(self, name: str) -> bytes | None:
-        """What was written under a name; None if there is nothing."""
+        """Return the data that was written under a name; None if there is none."""
 
     def write(self, name: str, data: bytes) -> None:
         """Keep something under a name."""
@@ -112,7 +112,7 @@ class Stored(_Cache):
         """Numba may ask for this."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for a signature, or None. Numba's lock is held."""
+        """Return the stored code for a signature, or None. Numba's lock is held."""
         signature = _argument_types(sig)
         if (code := self._code_of(signature)) is None:
             return None
@@ -243,7 +243,7 @@ def _is_known(symbol: str) -> bool:
 
 
 def _again(result: Any, target_context: Any) -> Any:
-    """What was compiled, for one more dispatcher: with an entry point of its own, which Numba forgets with it."""
+    """Return loaded code for one more dispatcher, with its own entry point, which Numba drops with it."""
     entry = target_context.get_executable(result.library, result.fndesc, result.environment)
     return result._replace(entry_point=entry, metadata=None)
 
@@ -265,7 +265,7 @@ def settings() -> str:
 
 
 def is_extended() -> bool:
-    """Whether somebody other than Numba and we has told Numba what functions mean, by `@overload` for one."""
+    """Return whether another package has extended Numba, by `@overload` for one."""
     given = [entry[1] if isinstance(entry, tuple) else entry for entry in templates.globals]
     for template in (*templates.functions, *templates.attributes, *given):
         if not _is_ours(_module_of(template)):

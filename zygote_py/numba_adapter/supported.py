@@ -1,4 +1,4 @@
-"""What Numba can call: functions of NumPy, math and Python that its type inference knows, and methods of arrays.
+"""Functions of NumPy, math and Python that Numba's type inference knows, and methods of arrays.
 
     supported_callables()["np.linalg"]      # {"cholesky": <function cholesky>, "cond": ...}
     array_members()                         # ("T", "all", "any", "argmax", ...)

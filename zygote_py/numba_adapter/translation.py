@@ -49,7 +49,7 @@ class Translation:
         options: Mapping[str, object],
         session: Session,
     ) -> st.TypedFunction:
-        """The whole function; `parameter_types` has the captured values behind the arguments."""
+        """Return the whole function; `parameter_types` lists the arguments, then the captured values."""
         labels = sorted(self._ir.blocks)
         self._find_checks()
         return st.TypedFunction(
@@ -287,7 +287,7 @@ _INLINED = re.compile(r".*?_v\d+_(?!.*_v\d+_)(.*)")
 
 
 def _source_names(code: CodeType, variables: Mapping[str, Type]) -> dict[str, str]:
-    """The names in the source of those variables that are no temporaries."""
+    """Return the names in the source of those variables that are not temporaries."""
     known = _variables_of(code)
     found = {}
     for variable in variables:

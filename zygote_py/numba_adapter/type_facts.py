@@ -1,4 +1,4 @@
-"""What Numba's type inference says of values, and of types."""
+"""Numba's types of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zygote_py.numba_adapter.internals import typeof as numba_typeof
 
 
 def known_type(value: object) -> Any:
-    """Return the type that Numba has for a value: somebody may have told it what a function means. None for others."""
+    """Return the type that Numba has for a value, functions with registered overloads included; None for others."""
     try:
         cpu_target.typing_context.refresh()  # for what it was told a moment ago
         return cpu_target.typing_context.resolve_value_type(value)

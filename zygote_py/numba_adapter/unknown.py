@@ -1,4 +1,4 @@
-"""What to say of a value that no derivative takes, and what to pass instead.
+"""Descriptions of values that a derivative cannot take, and hints on what to pass instead.
 
     unknown(Open(1.0))                ("`Open`, a dataclass that is not frozen,", "declare it with ...")
     unsuitable((1.0, [2.0]), "x")     ("[1]", "a list", "convert it: `np.array(x[1])`, ...")
@@ -21,7 +21,7 @@ from zygote_py.numba_adapter.internals import errors
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
 
-# Types that Numba has and that are no arguments of what is differentiated.
+# Types of Numba that cannot be arguments of a differentiated function.
 _DENIED = (
     types.PyObject,
     types.List,
@@ -64,7 +64,7 @@ def has_type(value: object) -> bool:
 
 
 def unknown(value: Any) -> tuple[str, str]:
-    """What a value that Numba has no type for is called, and a hint."""
+    """Return a description of a value that Numba has no type for, and a hint."""
     found = unsuitable(value, "x")
     if found is None:
         return _described(value), HINT
@@ -77,7 +77,7 @@ def unknown(value: Any) -> tuple[str, str]:
 
 
 def unsuitable(value: Any, name: str) -> tuple[str, str, str] | None:
-    """What in the value of a variable is not supported: its place in structures, what it is, and what to pass instead.
+    """Return the part of a value that is not supported: its place in structures, a description, and a hint.
 
     None if all of it is supported, as far as the value tells.
     """
@@ -122,7 +122,7 @@ def _is_buffer(kind: Type) -> bool:
 
 
 def _of_array(value: Any) -> tuple[str, str] | None:
-    """What is wrong with an array, and what to pass instead; None if nothing is."""
+    """Return an objection to an array, and a hint; None if it is supported."""
     dtype = value.dtype
     if isinstance(value, np.ma.MaskedArray):
         return "a masked array", "fill it: `{x}.filled(0.0)`, and pass the mask as another argument if it matters"
@@ -146,7 +146,7 @@ def _of_array(value: Any) -> tuple[str, str] | None:
 
 
 def _described(value: Any) -> str:
-    """What a value is called."""
+    """Return a description of a value."""
     cls = value if isinstance(value, type) else type(value)
     if structures.is_open(cls):
         return f"`{cls.__name__}`, a dataclass that is not frozen,"
@@ -156,7 +156,7 @@ def _described(value: Any) -> str:
 
 
 def _instead(value: Any) -> str:
-    """What to pass instead of a value."""
+    """Return a hint on what to pass instead of a value."""
     cls = type(value)
     if structures.is_open(value if isinstance(value, type) else cls):
         return "declare it with @dataclass(frozen=True)"
