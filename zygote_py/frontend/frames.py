@@ -59,7 +59,7 @@ class Frame:
         self.methods = methods_of(typed)
         blocks = {label: _without_idle_try(typed.blocks, block) for label, block in typed.blocks.items()}
         # A division by zero yields infinity here, and raises where the function is called.
-        self.divides_by_zero = caller is not None and (
+        self.divides_by_zero: bool = caller is not None and (
             caller.divides_by_zero or (_divides_by_zero(typed) and not _divides_by_zero(caller.typed))
         )
         if self.divides_by_zero:
@@ -81,7 +81,7 @@ class Frame:
             if isinstance(each.value, st.Attribute) and not isinstance(self.types[each.value.value], types.Module)
         }
         self.preds = self.graph.predecessors()
-        self.shells = self.graph.make_shells()
+        self.shells = self.graph.make_shells(loc)
         self.ends: dict[st.Label, Block] = {}
         self.raising: dict[st.Label, list[Block]] = {}  # by the handler
         self.handler: st.Label | None = None  # of the block that is being filled

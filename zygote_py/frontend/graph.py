@@ -24,7 +24,7 @@ from numba import types
 from zygote_py import statements as st
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.dominators import dominator_tree, reverse_postorder
-from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
+from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Loc, Return, Type
 
 
 @dataclass(eq=False)
@@ -104,9 +104,9 @@ class Graph:
                 first, second = self.blocks[source], self.blocks.pop(label)
                 self.blocks[source] = st.TypedBlock((*first.statements, *second.statements), second.ending, first.loc)
 
-    def make_shells(self) -> dict[st.Label, Block]:
+    def make_shells(self, loc: Loc | None = None) -> dict[st.Label, Block]:
         """Return empty blocks of the IR with their edges; the conditions of branches are filled in later."""
-        shells = {label: Block(block.loc) for label, block in self.blocks.items()}
+        shells = {label: Block(loc or block.loc) for label, block in self.blocks.items()}
         for label, shell in shells.items():
             match self.blocks[label].ending:
                 case st.GoTo(target):

@@ -84,6 +84,7 @@ class Lowering(Emitter):
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._merges: list[tuple[Frame, st.Label, st.Merge, list[Phi], Type, Loc]] = []
         self._loops: list[tuple[Frame, st.Label, Phi, Counter]] = []
+        self._typed = typed
         self._root = Frame(program.prepared(typed), ())
         self._enter(self._root)
 
@@ -93,7 +94,7 @@ class Lowering(Emitter):
         shells = list(self.frame.shells.values())
         self.function.blocks = shells
         self._begin(shells[0], ())
-        self._make_parameters(self.frame.typed)
+        self._make_parameters(self._typed)
         self._lower(self.frame)
         self._close_loops()
         self._close_merges()
@@ -254,23 +255,20 @@ class Lowering(Emitter):
         frame = self.frame
         call = inlining.inlined(self, frame, target, expression)
         if call is not None:
-            result = self._inline(call)
-            if is_scalar(result.type) and isinstance(self.types[target], types.Array):
-                frame.retype([target])
-            self.assign(target, result)
+            self._inline(call, target)
             return
         self._check_in_try(statement)
         self.assign(target, expressions.evaluate(self, expression, target))
         if isinstance(expression, st.Call):
             initializer = inlining.initialized(self, frame, expression, target)
             if initializer is not None:
-                self._inline(initializer)
+                self._inline(initializer, "")
 
     def _change_list(self, op: Callable[..., object], args: tuple[st.Variable, ...]) -> None:
         """Lower the assignment to a slice of a list, or a deletion from one."""
         call = inlining.implemented(self, self.frame, "", op, args)
         assert call is not None
-        self._inline(call)
+        self._inline(call, "")
 
     def _copy_element(self, target: st.Variable, source: st.Variable) -> None:
         """Copy the element of a loop: in the header it does not exist yet; after it, it is like any other value."""
@@ -356,14 +354,15 @@ class Lowering(Emitter):
                 self._values[capture.key] = self._make_parameter(name, type_, b)
         return self._values[capture.key]
 
-    def _inline(self, call: inlining.Inlined) -> Bundle:
-        """Return the value of a call of a function with a body, which is lowered here unless it is a routine."""
+    def _inline(self, call: inlining.Inlined, target: st.Variable) -> None:
+        """Lower the call of a function with a body here, unless it is a routine; assign the result to a variable."""
         function = call.function
         for capture in function.frozen:
             self.frozen.setdefault(capture.key, capture)
         is_library = call.is_library or self.frame.is_library
         if not is_library and self.program.is_routine(function):
-            return self._invoke(function, call.arguments)
+            self._assign_result(target, self._invoke(function, call.arguments))
+            return
         loc = self.loc if is_library else None
         frame = Frame(self.program.prepared(function), call.arguments, self.frame, loc, is_library)
         calling, rest = self.block, Block(self.block.loc)
@@ -381,19 +380,18 @@ class Lowering(Emitter):
         self._lower(frame)
         if not frame.returned:
             raise _NeverReturns
+        self.frame.assigned[target] += len(frame.returned) - 1
+        for self.block, result in frame.returned:
+            self._assign_result(target, result)
         if not in_place:
             self._begin(rest, [block for block, _ in frame.returned])
-        *others, (_, result) = frame.returned
-        if not others:
-            return result
-        leaves = []
-        for number, leaf in enumerate(leaves_of(result.type)):
-            key = frame, number
-            self.ssa.declare(key, leaf)
-            for block, each in frame.returned:
-                self.ssa.write(key, block, each.leaves[number])
-            leaves.append(self.ssa.read(key, rest))
-        return replace(result, leaves=tuple(leaves))
+
+    def _assign_result(self, target: st.Variable, result: Bundle) -> None:
+        if not target:
+            return
+        if is_scalar(result.type) and isinstance(self.types[target], types.Array):
+            self.frame.retype([target])  # the result of `np.where` of numbers
+        self.assign(target, result)
 
     def _invoke(self, function: st.TypedFunction, arguments: Sequence[Bundle]) -> Bundle:
         """Return the call of a routine, which takes its captured variables and those of its callees, too."""
