@@ -26,7 +26,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import Names, stub
-from zygote_py.cache import Kernel, MachineCode, folder_in_use, linked
+from zygote_py.cache import Kernel, MachineCode, folder_in_use, guard_callers
 from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.generations import Fewer, Generation, Outdated, passing
@@ -317,22 +317,22 @@ class DerivativeFunction(Generic[P, R]):
                     code_of if folder_in_use() else None,
                     misfit=wrong,
                 )
-                numba_adapter.link_along(now.entry, functools.partial(self._linked, now))
+                numba_adapter.link_along(now.entry, functools.partial(self._guard, now))
             self._kept.append(now.entry)  # Numba refers to it weakly
         return now.entry
 
-    def _linked(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
+    def _guard(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
         """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
 
         def holds() -> bool:
             return self._now.entry is now.entry and not self._is_outdated()
 
-        return linked(self, argument_types, holds, is_whole=is_whole, has_constants=bool(self._now.hidden))
+        return guard_callers(self, argument_types, holds, is_whole=is_whole, has_constants=bool(self._now.hidden))
 
     def _implement_entry(self, entered: Generation, argument_types: tuple[Type, ...]) -> Callable[..., object]:
         def link(dispatcher: Any) -> None:
-            linked = functools.partial(self._linked, entered)
-            numba_adapter.link_along(dispatcher, lambda _, is_whole: linked(argument_types, is_whole))
+            guard = functools.partial(self._guard, entered)
+            numba_adapter.link_along(dispatcher, lambda _, is_whole: guard(argument_types, is_whole))
 
         with numba_adapter.COMPILER_LOCK:
             now, kernel = self._compile(argument_types)

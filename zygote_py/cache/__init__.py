@@ -16,7 +16,7 @@ the cache off, and so does `switch(False)` for the process.
 from __future__ import annotations
 
 from zygote_py.cache.folder import Folder, Info, folder_in_use, folder_named, switch
-from zygote_py.cache.linked import linked
+from zygote_py.cache.linked import guard_callers
 from zygote_py.cache.records import Kernel, Link, MachineCode, as_captured, find
 
 __all__ = [
@@ -29,6 +29,6 @@ __all__ = [
     "find",
     "folder_in_use",
     "folder_named",
-    "linked",
+    "guard_callers",
     "switch",
 ]

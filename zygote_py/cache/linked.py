@@ -1,6 +1,6 @@
 """What Numba keeps on disk for a function that calls a derivative, `@njit(cache=True)`, is used only while it holds.
 
-    library._reload_init.add(linked(df, (types.float64,), holds, has_constants=False))
+    library._reload_init.add(guard_callers(df, (types.float64,), holds, has_constants=False))
 
 Numba asks whether the file of the function itself has changed, and not what it calls. The machine code of a derivative
 goes along with that of its callers; so does what is here, which is compared when the code is read, with a digest of the
@@ -34,7 +34,7 @@ class Derivative(Protocol):
     def _request(self) -> Request: ...
 
 
-class Linked:
+class CallerGuard:
     """Goes with machine code, and raises OSError where it is unpickled if the code does not hold any more."""
 
     def __init__(self, state: Callable[[], tuple[bytes, str]], what: str) -> None:
@@ -55,14 +55,14 @@ class Linked:
             return _checked, (b"", "")
 
 
-def linked(
+def guard_callers(
     derivative: Derivative,
     argument_types: tuple[Type, ...],
     holds: Callable[[], bool],
     *,
     is_whole: bool,
     has_constants: bool,
-) -> Linked:
+) -> CallerGuard:
     """What goes with the machine code of a derivative for arguments of these types.
 
     If it is not `is_whole`, it can be read by no other process: there are recursive functions in it.
@@ -95,7 +95,7 @@ def linked(
         except Exception as error:  # objects of the user's may raise anything when they are looked at
             failure = error
     primal = derivative.primal
-    return Linked(
+    return CallerGuard(
         known if has_constants and is_whole else state,
         f"{derivative.form} of {getattr(primal, '__qualname__', primal)}",
     )
