@@ -20,12 +20,11 @@ from tests.modes import is_interpreted
 from zygote_py import numba_adapter
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
+from zygote_py.frontend.registry import implemented, is_differentiable
 from zygote_py.ir import passes
 from zygote_py.ir.core import Instr
 from zygote_py.library import (
     gathering,
-    implemented,
-    is_differentiable,
     nans,
     reductions,
     signals,

@@ -19,23 +19,22 @@ import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType
 
-import numpy as np
 from numba import types
 
-from zygote_py import library, numba_adapter
+from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.analysis.kinds import element_of
-from zygote_py.frontend import given
+from zygote_py.frontend import given, registry
 from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import moved, parameter, renamed, with_divisions_of_numpy
 from zygote_py.frontend.values import is_list
+from zygote_py.ir import ops
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.text.identifiers import is_identifier
 from zygote_py.ir.types import components_of
-from zygote_py.library import list_slices
 from zygote_py.tries import leads_out
 
 
@@ -51,12 +50,6 @@ def _inline(function: st.TypedFunction, program: Program) -> st.TypedFunction:
 
 # Functions of this package's library: everything that they call is inlined.
 _LIBRARY = Program(_inline)
-
-
-# Methods of arrays that change the array, unlike NumPy's function of the same name.
-_IN_PLACE = frozenset({"sort", "partition"})
-# Operators in place that change a list, by the operator that makes a new one.
-_CHANGE_A_LIST: dict[object, Callable[..., object]] = {operator.add: operator.iadd, operator.mul: operator.imul}
 
 
 _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
@@ -244,10 +237,11 @@ class _Inliner:
                     return _Inlined(found, signature, call, found)
                 return _Inlined(self._program.body(found), signature, call)
             case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
-                function = _CHANGE_A_LIST.get(op, op) if inplace else op
+                function = (ops.of(op).in_place or op) if inplace else op
                 return self._implemented(function, st.Call("", args, (), taken), statement)
             case st.Assign(_, st.Item(value, None, slice() as static)) if is_list(self._types[value]):
-                return self._implemented(list_slices.part_of(static), st.Call("", (value,), (), ()), statement)
+                part = registry.implementation_of(operator.getitem, (self._types[value], static), {})
+                return self._implemented(part, st.Call("", (value,), (), ()), statement)
             case st.Assign(_, st.Item(value, index, _, _)) if index is not None and is_list(self._types[value]):
                 taken = (self._types[value], self._types[index])
                 return self._implemented(operator.getitem, st.Call("", (value, index), (), taken), statement)
@@ -274,21 +268,19 @@ class _Inliner:
         method = self._methods.get(call.callee)
         if method is None:
             function = numba_adapter.object_of(self._types[call.callee])
-        elif is_list(self._types[method.value]):
-            call = dataclasses.replace(call, args=(method.value, *call.args))
-            return self._implemented(getattr(list, method.name, None), call, statement)
         else:
-            name = method.name if method.name in _IN_PLACE else ""
-            function = getattr(np.ndarray, name, None) or getattr(np, method.name, None)
+            function = registry.method_of(self._types[method.value], method.name)
             call = dataclasses.replace(call, args=(method.value, *call.args))
-        if not callable(function) or function not in library.implemented():
+            if is_list(self._types[method.value]):
+                return self._implemented(function, call, statement)
+        if not callable(function) or function not in registry.implemented():
             return None
         star = () if call.star is None else components_of(self._types[call.star])
         positional = (*(self._types[arg] for arg in call.args), *star)
         keywords = {name: self._types[arg] for name, arg in call.keywords}
         result = self._types[statement.target]
-        active = any(map(library.is_differentiable, (*positional, *keywords.values())))
-        active = active and (library.is_differentiable(result) or isinstance(result, types.NoneType))
+        active = any(map(registry.is_differentiable, (*positional, *keywords.values())))
+        active = active and (registry.is_differentiable(result) or isinstance(result, types.NoneType))
         # A list is known only if its items are.
         return self._implemented(function, call, statement) if active or is_list(result) else None
 
@@ -302,8 +294,8 @@ class _Inliner:
         positional = (*(self._types[arg] for arg in call.args), *star)
         keywords = {name: self._types[arg] for name, arg in call.keywords}
         result = self._types[statement.target]
-        made = isinstance(function, FunctionType) and function not in library.implemented()
-        implementation = function if made else library.implementation_of(function, positional, keywords)
+        made = isinstance(function, FunctionType) and function not in registry.implemented()
+        implementation = function if made else registry.implementation_of(function, positional, keywords)
         if implementation is None:
             return None
         signature = inspect.signature(implementation)

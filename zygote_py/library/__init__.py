@@ -22,6 +22,7 @@ from zygote_py.library import (  # noqa: F401 (they register what they implement
     matrices,
     moving,
     nans,
+    new_arrays,
     products,
     reductions,
     selecting,
@@ -31,7 +32,5 @@ from zygote_py.library import (  # noqa: F401 (they register what they implement
     splitting,
     statistics,
     sums,
+    views,
 )
-from zygote_py.library.registry import implementation_of, implemented, implements, is_differentiable
-
-__all__ = ["implementation_of", "implemented", "implements", "is_differentiable"]

@@ -11,13 +11,12 @@ where Numba's result differs from Python's.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 from numba import types
 
 from zygote_py.library.arguments import either, is_list, is_slice
-from zygote_py.library.registry import Implementation, implements, replaces
+from zygote_py.library.registry import Implementation, implements
 
 
 def places(n: int, index: Any) -> Any:
@@ -31,15 +30,18 @@ def places(n: int, index: Any) -> Any:
     return start, stop, step
 
 
-@replaces(operator.getitem, s=is_list, index=is_slice)
-def getitem(s: Any, index: Any) -> Any:
-    """`s[a:b:c]`"""
+@implements(operator.getitem, s=is_list, index=lambda index: is_slice(index) or isinstance(index, slice))
+def getitem(s: Any, index: Any) -> Implementation:
+    """`s[a:b:c]`; of a slice that is a constant, a function of `s` alone."""
+    return _part_of(index) if isinstance(index, slice) else _part
+
+
+def _part(s: Any, index: Any) -> Any:
     start, stop, step = places(len(s), index)
     return [s[number] for number in range(start, stop, step)]
 
 
-def part_of(index: slice) -> Callable[..., Any]:
-    """`s[index]` of an index that is a constant, as a function of `s`."""
+def _part_of(index: slice) -> Implementation:
     no_start, no_stop = index.start is None, index.stop is None
     first, last, step = index.start or 0, index.stop or 0, 1 if index.step is None else index.step
 

@@ -33,16 +33,14 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import types
 
 from zygote_py.base import python_text
-from zygote_py.ir.core import Type
+from zygote_py.frontend.registry import overload
 from zygote_py.library.arguments import Accepts, known_int
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -57,9 +55,7 @@ class Text:
 
 
 Implementation = Callable[..., Any] | Text | None
-Template = Callable[..., Implementation]
 
-_TEMPLATES: dict[Callable[..., object], Template] = {}
 _numbers = itertools.count(1)
 
 
@@ -88,8 +84,7 @@ def implements(
             return _with_header(template.__name__, signature, found) if isinstance(found, Text) else found
 
         for function in functions:
-            assert function not in _TEMPLATES, function
-            _TEMPLATES[function] = checked  # type: ignore[assignment]
+            overload(function, checked)
         return template
 
     return register
@@ -107,45 +102,6 @@ def replaces(*functions: Callable[..., object], **accepts: Any) -> Callable[[Fun
         return implementation
 
     return register
-
-
-def implemented() -> Mapping[Callable[..., object], Template]:
-    """Return all functions that have a template."""
-    return MappingProxyType(_TEMPLATES)
-
-
-def implementation_of(
-    function: Callable[..., object], arguments: Sequence[Type], keywords: Mapping[str, Type]
-) -> Callable[..., object] | None:
-    """Return the function that replaces a call with arguments of these types; None if the call stays."""
-    template: Any = _TEMPLATES.get(function)
-    if template is None:
-        return None
-    found: Callable[..., object] | None = template(
-        *map(_given, arguments), **{name: _given(type) for name, type in keywords.items()}
-    )
-    return found
-
-
-def _given(type: Type) -> object:
-    """Return the value of a default that a user's function passes on."""
-    return type.value if isinstance(type, types.Omitted) else type
-
-
-def is_differentiable(type: object) -> bool:
-    """Return whether a value of this type may carry a derivative: a real or complex number, or a container of such."""
-    match type:
-        case types.Float() | types.Complex():
-            return True
-        case types.Array() | types.List() | types.ListType() | types.Sequence():
-            return is_differentiable(getattr(type, "dtype", None))
-        case types.BaseTuple():
-            parts: Sequence[object] = getattr(type, "types", ())
-            return any(map(is_differentiable, parts))
-        case types.Optional():
-            return is_differentiable(type.type)
-        case _:
-            return False
 
 
 # --------------------------------------------------------------------------------- implementations written as text

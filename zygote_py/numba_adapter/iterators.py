@@ -2,7 +2,7 @@
 
     for y in map(f, x): ...                  for v in x: y = f(v); ...
     for y in filter(f, x): ...       ->      for y in x: if not f(y): continue; ...
-    sum(map(f, x))                           sum(map_1(f, x))                        # a list, see library.iterating
+    sum(map(f, x))                           sum(map_1(f, x))                        # a list, see mapped_lists
 
 `zip` and `enumerate` of a `map` are loops of the same kind. An iterator is for one consumer, which stands where the
 iterator is made: any other use is refused. `functools.reduce` becomes a function with a loop.
@@ -19,7 +19,7 @@ from typing import Any
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.library import iterating
+from zygote_py.numba_adapter import mapped_lists
 from zygote_py.numba_adapter.callees import Callee
 from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, get_definition, guard, ir, register_pass
 
@@ -43,7 +43,7 @@ class ReduceToLoop(FunctionPass):
             for place, statement in enumerate(block.body):
                 if _called(state.func_ir, statement) is functools.reduce:
                     call = statement.value
-                    function = iterating.REDUCES.get(len(call.args))
+                    function = mapped_lists.REDUCES.get(len(call.args))
                     if function is not None and not call.kws and call.vararg is None:
                         holder = ir.Var(block.scope, f"{statement.target.name}.reduce", statement.loc)
                         made = ir.Global("reduce", Callee(function, state.session), statement.loc)
@@ -235,11 +235,11 @@ class _Work:
                     continue
                 self._check_consumer(statement, label, function)
                 call = statement.value
-                known = iterating.MAPS.get(len(call.args))
+                known = mapped_lists.MAPS.get(len(call.args))
                 if function is filter:
                     nothing = guard(get_definition, self._ir, call.args[0])
                     is_none = isinstance(nothing, ir.Const | ir.Global) and nothing.value is None
-                    known = iterating.filter_true if is_none else iterating.filter_2
+                    known = mapped_lists.filter_true if is_none else mapped_lists.filter_2
                 if known is None or call.kws or call.vararg is not None:
                     raise _refuse(function, statement.loc, "write a loop")
                 holder = self._fresh("as_list", statement.loc)
