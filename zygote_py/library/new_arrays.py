@@ -4,13 +4,16 @@
                                  setitem %t, 1.0
     x.astype(np.float32)         np.copy %x : f32[:]
     np.array([a, b])             record and `initialize` of each
+    np.array(s)                  a new array of len(s) elements, filled in a loop
 
-The element type and the layout are those of Numba's result.
+The element type and the layout are those of Numba's result. The items of a list may be numbers, or lists or tuples of
+them, to any depth. A list display in the call is never created (`zygote_py.frontend.displays`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -24,7 +27,8 @@ from zygote_py.frontend.registry import lowers
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
-from zygote_py.ir.types import is_scalar
+from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.library.overloads import Implementation, implements, indented, is_list, is_none, is_number, text
 
 
 def new_array(
@@ -158,3 +162,84 @@ def fill_array(at: Emitter, type_: Type, array: Bundle, value: Bundle) -> Bundle
     """`array.fill(value)`"""
     fill(at, array.leaves[0], value)
     return Bundle(type_, (Const(None, types.none),))
+
+
+def _has_list(given: Any) -> bool:
+    """Return whether an argument is a list, or a tuple with one in it."""
+    return is_list(given) or (isinstance(given, types.BaseTuple) and any(map(_has_list, components_of(given))))
+
+
+@implements(np.array, object=_has_list)
+def array_of_list(object: Any, dtype: Any = None) -> Implementation:
+    """`np.array(s, dtype)`"""
+    return _of_list(object, dtype, "object")
+
+
+@implements(np.asarray, a=_has_list)
+def asarray_of_list(a: Any, dtype: Any = None) -> Implementation:
+    """`np.asarray(s, dtype)`; what is an array already stays."""
+    return _of_list(a, dtype, "a")
+
+
+def _of_list(given: Any, dtype: Any, name: str) -> Implementation:
+    numbers = list(_numbers_in(given))
+    if not numbers or not all(map(is_number, numbers)):
+        return None
+    if is_none(dtype):
+        kind = np.result_type(*(np.dtype(str(number)) for number in numbers))
+    elif isinstance(dtype, types.DTypeSpec):
+        kind = np.dtype(str(dtype.dtype))
+    else:
+        return None
+    lines = [f"n{axis} = {length}" for axis, length in enumerate(_lengths(given, name))]
+    lengths = [f"n{axis}" for axis in range(len(lines))]
+    lines += [f"made = np.empty(({', '.join(lengths)},), kind)", *_filled(given, name, [], len(lengths))]
+    return text([*lines, "return made"], kind=kind)
+
+
+def _numbers_in(given: Any) -> Iterator[Any]:
+    """Return the types of the numbers in a list or a tuple, or of what else is in it."""
+    if is_list(given):
+        yield from _numbers_in(given.dtype)
+    elif isinstance(given, types.BaseTuple):
+        for part in components_of(given):
+            yield from _numbers_in(part)
+    else:
+        yield given
+
+
+def _lengths(given: Any, item: str) -> Iterator[str]:
+    """Return the length of each axis, as that of the first item of the one before it."""
+    axis = 0
+    empty: list[str] = []
+    while not is_number(given):
+        if is_list(given):
+            yield f"len({item}) if {' and '.join(empty)} else 0" if empty else f"len({item})"
+            empty.append(f"n{axis} > 0")
+            given = given.dtype
+        else:
+            parts = components_of(given)
+            yield str(len(parts))
+            given = parts[0]
+        item = f"{item}[0]"
+        axis += 1
+
+
+def _filled(given: Any, item: str, place: list[str], ndim: int) -> list[str]:
+    """Return the statements that store what is in a list or a tuple."""
+    axis = len(place)
+    if is_number(given):
+        if axis != ndim:
+            return ['raise ValueError("incompatible sequence shape")']
+        return [f"made[{', '.join(place)}] = {item}"]
+    if is_list(given):
+        inner = _filled(given.dtype, f"p{axis}", [*place, f"i{axis}"], ndim)
+        check = [f"if len({item}) != n{axis}:", '    raise ValueError("incompatible sequence shape")']
+        loop = [f"for i{axis} in range(n{axis}):", f"    p{axis} = {item}[i{axis}]", *indented(inner)]
+        return [*(check if axis else ()), *loop]
+    parts = components_of(given)
+    return [
+        line
+        for number, part in enumerate(parts)
+        for line in _filled(part, f"{item}[{number}]", [*place, str(number)], ndim)
+    ]
