@@ -16,6 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
+import zygote_py.library  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.strategies.custom import Custom

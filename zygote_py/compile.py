@@ -14,6 +14,7 @@ from functools import cached_property
 
 from numba import types
 
+import zygote_py.library  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis.activity import Activity
 from zygote_py.adjoints.analysis.kinds import is_array, is_float

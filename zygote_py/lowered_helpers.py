@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from numba import types
 
+import zygote_py.library  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.arrays.guarded import unless_zero

@@ -48,6 +48,7 @@ from zygote_py.ir.ops.table import (
     named,
     of,
     operation,
+    properties,
 )
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "pack",
     "pick",
     "pop",
+    "properties",
     "push",
     "python",
     "range_length",

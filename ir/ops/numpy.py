@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 
 import numpy as np
@@ -59,6 +60,24 @@ operation(
 )
 operation(np.divide, family=Family.TRUE_DIVISION, scalar=operator.truediv)
 operation(np.round, np.around, np.angle, np.sinc, family=Family.PARAMETRIC, elements=1)
+operation(np.array, np.asarray, takes_display=True)
+operation(
+    *(np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like, np.full, np.sum, np.mean, np.copy),
+    safe_in_try=True,
+)
+operation(
+    *(np.round, np.around),
+    signature=inspect.signature(lambda a, decimals=0, out=None: None),
+    converts_output=True,
+)
+operation(np.clip, signature=inspect.signature(lambda a, a_min=None, a_max=None, out=None: None), converts_output=True)
+operation(np.where, signature=inspect.signature(lambda condition, x, y: None))
+operation(np.angle, signature=inspect.signature(lambda z, deg: None))
+operation(np.sinc, signature=inspect.signature(lambda x: None))
+operation(np.sum, signature=inspect.signature(lambda a, axis: None))
+operation(np.prod, signature=inspect.signature(lambda a: None))
+operation(np.dot, signature=inspect.signature(lambda a, b, out=None: None))
+operation(np.vdot, signature=inspect.signature(lambda a, b: None))
 operation(np.add, np.subtract, np.negative, sums=True)
 operation(np.multiply, np.divide, np.ldexp, scales=True)
 operation(np.zeros_like, np.copy, np.dot, shapes_decide=True)

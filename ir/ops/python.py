@@ -55,7 +55,8 @@ operation(operator.invert, family=Family.INVERSION, elements=1)
 operation(builtins.abs, elements=1)
 operation(operator.truediv, family=Family.TRUE_DIVISION, elements=2)
 operation(operator.floordiv, operator.mod, family=Family.WHOLE_DIVISION, elements=2)
-operation(operator.truediv, operator.floordiv, operator.mod, cost=Cost.DIVISION)
+operation(operator.truediv, operator.floordiv, operator.mod, cost=Cost.DIVISION, divides=True)
+operation(divmod, divides=True)
 operation(operator.pow, family=Family.POWER, elements=2, cost=Cost.FUNCTION)
 operation(
     *(operator.truediv, operator.floordiv, operator.mod, divmod, operator.pow, builtins.pow), raises_for_zero=True
@@ -68,6 +69,10 @@ operation(operator.and_, operator.not_, truth=True)
 operation(operator.matmul, shapes_decide=True, scalar_product=True)
 operation(min, max, slice, remade=True, hoistable=True)
 operation(float, int, bool, remade=True)
+
+operation(operator.is_, operator.is_not, family=Family.IDENTITY_TEST)
+operation(operator.add, in_place=operator.iadd)
+operation(operator.mul, in_place=operator.imul)
 
 for _comparison in COMPARISONS.values():
     operation(_comparison.op, family=Family.COMPARISON, elements=2, comparison=_comparison, remade=True, truth=True)
@@ -94,3 +99,8 @@ operation(
 operation(math.sqrt, cost=Cost.DIVISION)
 operation(math.floor, math.ceil, math.trunc, math.fabs, math.copysign, cost=Cost.CHEAP)
 operation(print, silent=True)
+operation(
+    *(abs, bool, complex, enumerate, float, int, len, max, min, print, range, round, slice, sum, zip, tuple),
+    *(list.append, list.copy),
+    safe_in_try=True,
+)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import cmath
 import dataclasses
 import enum
+import inspect
 import math
 import operator
 import random
@@ -73,6 +74,7 @@ class Family(enum.Enum):
     INVERSION = "inversion"
     LOGICAL = "logical"
     COMPARISON = "comparison"
+    IDENTITY_TEST = "identity test"
     PARAMETRIC = "parametric"  # of one array and optional scalar parameters
     CAST = "cast"
 
@@ -107,6 +109,11 @@ class Comparison:
     def negated(self) -> Comparison:
         """Return the comparison that holds exactly where this one does not."""
         return COMPARISONS[-self.direction, not self.of_equals]
+
+    @property
+    def strict(self) -> Op:
+        """Return the ordering of the same direction that does not hold for equal operands."""
+        return COMPARISONS[self.direction, False].op
 
     @property
     def past(self) -> int:
@@ -164,7 +171,9 @@ class Operation:
     draws
         It draws random numbers, or changes the state of the generator.
     raises_for_zero
-        It raises for a divisor of 0 under Numba's error model "python".
+        It raises for some operands that are 0 under Numba's error model "python".
+    divides
+        It divides by its second operand, and raises if that is 0 under Numba's error model "python".
     commutative
         Its two operands may be exchanged.
     sums
@@ -185,6 +194,17 @@ class Operation:
         It is recomputed in the reverse half of a function rather than stored.
     hoistable
         It may be hoisted to the preheader of its loop.
+    signature
+        Its parameters, if an instruction takes by position what a call passes by keyword. A default of None is always
+        passed, except that of `out`; another default only if a later argument follows.
+    converts_output
+        It converts the result to the element type of an output array, whatever that is.
+    takes_display
+        It makes an array of a list or a tuple, which need not exist at run time.
+    safe_in_try
+        It raises no exceptions that a function could catch.
+    in_place
+        The operator that does the same in place.
     """
 
     function: Op
@@ -206,6 +226,7 @@ class Operation:
     silent: bool = False
     draws: bool = False
     raises_for_zero: bool = False
+    divides: bool = False
     commutative: bool = False
     sums: bool = False
     scales: bool = False
@@ -216,6 +237,19 @@ class Operation:
     duplicable: bool = False
     remade: bool = False
     hoistable: bool = False
+    signature: inspect.Signature | None = None
+    converts_output: bool = False
+    takes_display: bool = False
+    safe_in_try: bool = False
+    in_place: Op | None = None
+
+    @property
+    def inputs(self) -> int:
+        """Return the number of arguments before an output array; 0 if it takes none."""
+        if isinstance(self.function, np.ufunc):
+            return self.elements
+        names = () if self.signature is None else tuple(self.signature.parameters)
+        return names.index("out") if "out" in names else 0
 
     @property
     def may_raise(self) -> bool:
@@ -257,6 +291,14 @@ def of(op: Op) -> Operation:
     return _OPERATIONS.get(op) or _derived(op)
 
 
+def properties(value: object) -> Operation:
+    """Return the record of a value that is called; an empty record of one that has none."""
+    try:
+        return of(value) if callable(value) else _EMPTY
+    except TypeError:  # it cannot be hashed
+        return _EMPTY
+
+
 def name_of(op: Op) -> str:
     """Return the name of a callable in IR text: `mul`, `math.sin`, `np.exp`, `float`, `package.module.function`."""
     return of(op).name
@@ -279,10 +321,12 @@ def named(name: str) -> Op:
     raise KeyError(name)
 
 
+_EMPTY = Operation(function=Operation, name="?")
 _NAMESPACES = {"math": math, "cmath": cmath, "np": np, "np.linalg": np.linalg}
 _RANDOM = ("numpy.random", "numpy.random.mtrand", "random")
 # NumPy's functions are objects of these types, including those that write to their arguments or to files.
 _NUMPY_FUNCTIONS = (FunctionType, BuiltinFunctionType, type(np.sum))
+_RAISING = frozenset({math.factorial, math.comb, math.perm})
 _WRITING = frozenset(
     {np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask, np.save, np.savetxt, np.load}
 )
@@ -310,6 +354,7 @@ def _derived(op: Op) -> Operation:
                 effect=Effect.PURE if pure else Effect.WRITE,
                 elements=elements,
                 fresh=pure and (isinstance(op, np.ufunc) or namespace is np.linalg),
+                safe_in_try=isinstance(op, np.ufunc) or (namespace is math and op not in _RAISING),
             )
             return _OPERATIONS.setdefault(op, found)
     return Operation(function=op, name=_qualified(op), elements=elements, cost=cost)

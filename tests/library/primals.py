@@ -20,21 +20,19 @@ from tests.modes import is_interpreted
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
+from zygote_py.frontend.registry import implemented, is_differentiable
 from zygote_py.ir import passes
 from zygote_py.ir.core import Instr
 from zygote_py.library import (
-    gathering,
-    implemented,
-    is_differentiable,
-    nans,
     reductions,
+    selecting,
     signals,
     sorting,
     statistics,
     sums,
 )
 
-PARTS = {reductions, sums, nans, sorting, gathering, signals, statistics}
+PARTS = {reductions, sums, sorting, selecting, signals, statistics}
 REPLACED = {op for op, template in implemented().items() if sys.modules[template.__module__] in PARTS}
 REPLACED -= {np.sum, np.prod, max, min}  # of which the compiler knows some forms itself
 

@@ -9,10 +9,9 @@ import pytest
 from numba import types
 
 import zygote_py as zg
-from zygote_py import library
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.frontend import lower
-from zygote_py.library.registry import implementation_of
+from zygote_py.frontend.registry import implementation_of, implemented
 from zygote_py.numba_adapter import inference
 
 pytestmark = pytest.mark.interpreted
@@ -94,7 +93,7 @@ def test_constants_that_are_equal_are_told_apart():
 
 
 def test_parameters_have_the_names_and_defaults_of_numpy():
-    for function, template in library.implemented().items():
+    for function, template in implemented().items():
         if function in (max, min, sum, np.ndarray.sort) or template.__module__.split(".")[-1] not in (
             *("reductions", "sums", "nans", "sorting", "gathering", "signals", "statistics"),
         ):

@@ -47,7 +47,7 @@ def versions() -> str:
 
 
 def _templates() -> Iterator[object]:
-    registry = sys.modules.get("zygote_py.library.registry")  # nobody has put anything into it if it is not imported
+    registry = sys.modules.get("zygote_py.frontend.registry")  # nobody has put anything into it if it is not imported
     yield from () if registry is None else registry.implemented().values()
 
 

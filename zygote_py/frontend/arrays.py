@@ -5,8 +5,7 @@
                              setitem %t, %v
 
 A slice is a view, and storing to it stores to all of that view: `setitem` without an index is `x[...] = v`. Integer and
-boolean arrays among the indices stay in one instruction. New arrays and other views are in
-`zygote_py.frontend.creation`.
+boolean arrays among the indices stay in one instruction. New arrays and other views are in `zygote_py.library`.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from zygote_py.ir import ops
 from zygote_py.ir.analysis.memory import is_view
 from zygote_py.ir.core import Const, Instr, Operand, Type
 from zygote_py.ir.types import components_of, is_scalar
-
-_IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
 
 
 def is_array(type: Type) -> bool:
@@ -160,6 +157,12 @@ def number(at: Emitter, value: Bundle) -> Operand:
     return operand
 
 
+def lengths(at: Emitter, *shapes: Bundle) -> list[Operand]:
+    """Return the lengths in shapes, each an integer or a tuple of integers."""
+    parts = (part for shape in shapes for part in (components(shape) if values.is_tuple(shape.type) else (shape,)))
+    return [at.cast(number(at, part), INT) for part in parts]
+
+
 def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
     """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
     if not values.is_tuple(value.type):
@@ -204,7 +207,7 @@ def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Op
     assert isinstance(array.type, types.Array)
     type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
     if type_ is None:
-        sign = _IN_PLACE.get(getattr(op, "__name__", ""), "")
+        sign = ops.of(op).syntax.strip("ab ")
         raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
     check_overlap(at, array, operands)
     fill(at, array, Bundle(type_, (at.emit(op, operands, type_),)))

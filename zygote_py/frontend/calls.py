@@ -22,8 +22,9 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.checkpoints import checkpointed
-from zygote_py.frontend import arrays, creation, given, lists, objects, values, views
-from zygote_py.frontend.checks import check_positive
+from zygote_py.frontend import arrays, given, lists, objects, values
+from zygote_py.frontend.arrays import is_array
+from zygote_py.frontend.checks import check_out, check_positive
 from zygote_py.frontend.emitter import Emitter, Iteration
 from zygote_py.frontend.iteration import (
     INT,
@@ -37,8 +38,9 @@ from zygote_py.frontend.iteration import (
     OverZip,
     dim,
     over_elements,
+    shape_of,
 )
-from zygote_py.frontend.keywords import by_position
+from zygote_py.frontend.registry import by_position, lowered, method_of
 from zygote_py.frontend.trees import join, split
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
@@ -47,11 +49,7 @@ from zygote_py.ir.ops import scipy as special
 from zygote_py.ir.ops.scipy import Special
 from zygote_py.ir.types import components_of, is_scalar
 
-_CASTS = frozenset({float, int, complex, *(getattr(np, str(t)) for t in types.number_domain)})
-_METHODS_OF = {types.Array: np.ndarray, types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64}
-
-# Methods of arrays that change the array, unlike NumPy's function of the same name.
-_IN_PLACE = frozenset({"sort", "partition", "resize", "put"})
+ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,19 +117,27 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
     if callee is np.ndindex or callee is np.ndenumerate:
         at.make_iterator(target, _over_indices(at, callee, args, type_))
         return Bundle(type_, ())
-    if isinstance(callee, Method) and callee.name == "view" and views.can_be_viewed(callee.value.type):
-        return views.view(at, callee.value, type_)
+    if isinstance(callee, Method):
+        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
+        callee = _function_of(at, callee)
     args, keywords = by_position(callee, args, keywords)
     if not keywords:
-        simple = _simple(at, callee, args, expression.types, type_)
+        simple = _simple(at, callee, args, arg_types, type_)
         if simple is not None:
             return simple
-    if isinstance(callee, Method) and arrays.is_array(callee.value.type):
-        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
-        callee = _method(at, callee)
-        args, keywords = by_position(callee, args, keywords)
-    new = creation.call(at, callee, args, keywords, type_)
-    return new if new is not None else _instruction(at, callee, args, keywords, arg_types, type_)
+    new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
+    return new or _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+def _function_of(at: Emitter, method: Method) -> Callable[..., object]:
+    function = method_of(method.value.type, method.name)
+    if function is None:
+        raise at.refuse(
+            f"the method `{method.name}` of a value of type `{plain(method.value.type)}` is not supported",
+            "call a function instead",
+            method.name,
+        )
+    return function
 
 
 def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
@@ -171,7 +177,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
         return Bundle(own, (at.cast(first.leaves[0], types.boolean),))
     if callee is bool and isinstance(first.type, types.NoneType):
         return Bundle(own, (Const(False, types.boolean),))
-    if callee in _CASTS and len(args) == 1 and is_scalar(plain(first.type)):
+    if isinstance(ops.properties(callee).cast_to, types.Number) and len(args) == 1 and is_scalar(plain(first.type)):
         return Bundle(own, (at.cast(first.leaves[0], own),))
     if callee is len and isinstance(plain(first.type), types.Array):
         return Bundle(own, (dim(at, first.leaves[0], 0),))
@@ -267,10 +273,6 @@ def _instruction(
     arg_types: tuple[Type, ...],
     type_: Type,
 ) -> Bundle:
-    if isinstance(callee, Method):
-        args = [callee.value, *args]
-        arg_types = (callee.value.type, *arg_types)
-        callee = _method(at, callee)
     if not callable(callee):
         raise at.refuse("a call of this object is not supported", "call a function by its name")
     if arg_types and isinstance(arg_types[-1], types.StarArgTuple | types.StarArgUniTuple):
@@ -306,22 +308,38 @@ def whole(at: Emitter, bundle: Bundle, callee: object) -> Operand:
     return join(at, bundle, leaf)
 
 
-def _method(at: Emitter, method: Method) -> Callable[..., object]:
-    own = plain(method.value.type)
-    if isinstance(own, types.Number) and method.name == "conjugate":
-        return np.conjugate
-    if isinstance(own, types.Array) and method.name not in _IN_PLACE and hasattr(np, method.name):
-        function: Callable[..., object] = getattr(np, method.name)
-        return function
-    for kind, cls in _METHODS_OF.items():
-        if isinstance(own, kind) and hasattr(cls, method.name):
-            found: Callable[..., object] = getattr(cls, method.name)
-            return found
-    raise at.refuse(
-        f"the method `{method.name}` of a value of type `{own}` is not supported",
-        "call a function instead",
-        method.name,
-    )
+def _into(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
+    """Lower a call of a function that stores its result to an output array; None if it has none."""
+    operation = ops.properties(callee)
+    taken, (out, *_) = args[: operation.inputs], [*args[operation.inputs :], None]
+    if "out" in keywords and is_array(keywords["out"].type):
+        taken, out = args, keywords["out"]
+        keywords = {name: arg for name, arg in keywords.items() if name != "out"}
+    elif not operation.inputs or len(args) != operation.inputs + 1:
+        return None
+    if out is None or not is_array(out.type):
+        return None
+    assert callable(callee)
+    computed = numba_adapter.result_type(callee, [plain(arg.type) for arg in taken])
+    if computed is None or keywords or any(len(arg.leaves) != 1 for arg in taken):
+        name = getattr(callee, "__name__", "")
+        raise at.refuse("an array for the result is not supported here", "assign the result: `y[:] = f(x)`", name)
+    (array,) = out.leaves
+    operands = [arg.leaves[0] for arg in taken]
+    arrays.check_overlap(at, array, operands)
+    if operation.scalar_product and any(arrays.shares_base(array, operand) for operand in operands):
+        raise at.refuse("`np.dot` writes to an array that it reads", "give it another array for the result", "dot")
+    result = array.type
+    if operation.converts_output and isinstance(result, types.Array) and isinstance(computed, types.Array):
+        if result.ndim != computed.ndim:
+            raise at.refuse("the array for the result does not have its shape", "give it one that does", "out")
+        computed = computed.copy(dtype=result.dtype)
+    made = at.emit(callee, operands, computed)
+    if operation.converts_output:
+        for own, given in zip(shape_of(at, made), shape_of(at, array), strict=True):
+            at.emit(check_out, (own, given), types.none)
+    arrays.fill(at, array, Bundle(computed, (made,)))
+    return Bundle(plain(type_), out.leaves)
 
 
 def refuse_sequence(at: Emitter, value: Bundle) -> None:
@@ -401,8 +419,7 @@ def _over_checkpointed(at: Emitter, expression: st.Call) -> Iteration:
 def _over_indices(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Iteration:
     if callee is np.ndenumerate:
         return over_elements(at, args[0].leaves[0], values.elements_of(type_))
-    lengths = [length for arg in args for length in creation.lengths(at, arg)]
-    return OverIndices(tuple(lengths), values.elements_of(type_))
+    return OverIndices(tuple(arrays.lengths(at, *args)), values.elements_of(type_))
 
 
 def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> Iteration:

@@ -14,14 +14,12 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
+from zygote_py.ir import ops
 from zygote_py.ir.core import Type
-
-_TAKE_A_DISPLAY = (np.array, np.asarray)
 
 
 def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
@@ -66,8 +64,7 @@ def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
 
 
 def _takes_display(callee: Type) -> bool:
-    found = numba_adapter.object_of(callee)
-    return any(found is each for each in _TAKE_A_DISPLAY)
+    return ops.properties(numba_adapter.object_of(callee)).takes_display
 
 
 def _changed(

@@ -10,6 +10,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
+from zygote_py.ir import ops
 from zygote_py.ir.core import Type
 
 
@@ -19,11 +20,12 @@ def divisions(function: st.TypedFunction) -> set[object]:
     for block in function.blocks.values():
         for statement in block.statements:
             match statement:
-                case st.Assign(_, st.Operate(op, _, types_)) if op in _DIVISIONS and _are_numbers(types_):
+                case st.Assign(_, st.Operate(op, _, types_)) if ops.of(op).divides and _are_numbers(types_):
                     found.add(op)
                 case st.Assign(_, st.Call(callee, types=types_)) if _are_numbers(types_):
                     called = numba_adapter.object_of(function.types[callee])
-                    found |= {each for each in _DIVIDE if each is called}
+                    if ops.properties(called).divides:
+                        found.add(called)
                 case _:
                     pass
     return found
@@ -40,10 +42,6 @@ def with_divisions_of_numpy(block: st.TypedBlock) -> st.TypedBlock:
                 pass
         statements.append(statement)
     return dataclasses.replace(block, statements=tuple(statements))
-
-
-_DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod})
-_DIVIDE = (divmod, *_DIVISIONS)
 
 
 def _are_numbers(types_: tuple[Type, ...]) -> bool:

@@ -19,25 +19,16 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, calls, creation, lists, objects, optional, values
+from zygote_py.frontend import arrays, calls, lists, objects, optional, values
 from zygote_py.frontend.emitter import Emitter
-from zygote_py.frontend.iteration import INT, OverFlat, counter_of, dim, pick
+from zygote_py.frontend.iteration import INT, OverFlat, counter_of, dim, pick, product, shape_of
+from zygote_py.frontend.registry import lowered
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.ops import Family
 from zygote_py.ir.types import is_scalar, itemsize
 
-_COMPARISONS = frozenset(
-    {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
-)
-_OF_ONE_TYPE = frozenset({operator.add, operator.sub, operator.mul})
-# The ordering comparisons, each with the comparison that decides where two components differ.
-_STRICT: dict[ops.Op, ops.Op] = {
-    operator.lt: operator.lt,
-    operator.le: operator.lt,
-    operator.gt: operator.gt,
-    operator.ge: operator.gt,
-}
 _IN_WORDS = {
     "set": ("a set is not supported", "use a tuple or an array", "{"),
     "dict": ("a dict is not supported", "use a NamedTuple, or arrays with the keys as indices", "{"),
@@ -118,7 +109,8 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
-    if expression.op in _OF_ONE_TYPE and is_scalar(own := plain(type_)):  # the result of `np.where` was not cast
+    own = plain(type_)
+    if ops.of(expression.op).family is Family.ARITHMETIC and is_scalar(own):  # the result of `np.where` was not cast
         operands = [at.cast(each, own) if is_scalar(each.type) else each for each in operands]
     if expression.inplace and arrays.is_array(args[0].type):
         return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
@@ -135,7 +127,8 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
         return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
     if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
         return operands[0]
-    return at.emit(op, operands, type_, "c" if op in _COMPARISONS or op is operator.not_ else "")
+    is_test = ops.of(op).family in (Family.COMPARISON, Family.IDENTITY_TEST) or op is operator.not_
+    return at.emit(op, operands, type_, "c" if is_test else "")
 
 
 def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
@@ -146,7 +139,7 @@ def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type)
     if op in (operator.eq, operator.ne) and len(args) == 2:
         same = _equal(at, args[0], args[1])
         return Bundle(type_, (same if op is operator.eq else _not(at, same),))
-    if op in _STRICT and len(args) == 2 and all(values.is_tuple(arg.type) for arg in args):
+    if ops.of(op).comparison and len(args) == 2 and all(values.is_tuple(arg.type) for arg in args):
         return Bundle(type_, (_in_order(at, op, args[0], args[1]),))
     if op is operator.not_:
         return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
@@ -187,9 +180,11 @@ def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
     if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
         return _compare(at, op, a.leaves[0], b.leaves[0])
     parts, others = components(a), components(b)
+    comparison = ops.of(op).comparison
+    assert comparison is not None
     found: Operand = Const(bool(op(len(parts), len(others))), types.boolean)
     for left, right in reversed(list(zip(parts, others, strict=False))):
-        strictly = _in_order(at, _STRICT[op], left, right)
+        strictly = _in_order(at, comparison.strict, left, right)
         same = _join(at, operator.and_, [_equal(at, left, right)] + [found] * (not isinstance(found, Const)), True)
         found = strictly if found == Const(False, types.boolean) else _join(at, operator.or_, [strictly, same], False)
     return found
@@ -239,18 +234,17 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
         case types.Array(), "ndim":
             return Bundle(type_, (Const(own.ndim, INT),))
         case types.Array(), "size":
-            return Bundle(type_, (creation.size(at, value.leaves[0]),))
+            return Bundle(type_, (product(at, shape_of(at, value.leaves[0])),))
         case types.Array(), "itemsize":
             return Bundle(type_, (Const(itemsize(own), INT),))
         case types.Array(), "nbytes":
-            bytes_ = (creation.size(at, value.leaves[0]), Const(itemsize(own), INT))
+            bytes_ = (product(at, shape_of(at, value.leaves[0])), Const(itemsize(own), INT))
             return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
-        case types.Array(), "T":
-            return Bundle(type_, (creation.transpose(at, value.leaves[0], plain(type_)),))
-        case ((types.Array() | types.Number() | types.Boolean()), ("real" | "imag")):
-            part = creation.part(at, np.real if name == "real" else np.imag, value, plain(type_))
-            if part is not None:
-                return part
+        case ((types.Array() | types.Number() | types.Boolean()), ("T" | "real" | "imag")):
+            function = np.transpose if name == "T" else getattr(np, name)
+            found = lowered(at, function, [value], {}, type_)
+            if found is not None:
+                return found
     raise at.refuse(
         f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
     )

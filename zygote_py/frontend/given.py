@@ -280,7 +280,7 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
         for each in numba_adapter.spread(parts.given, arguments, components)
     ]
     target = parts.given.target if numba_adapter.jit_is_disabled() else parts.foreign
-    op = target if _is_known(target) else Foreign(target, _name(typed))
+    op = target if ops.properties(target).effect is not ops.Effect.WRITE else Foreign(target, _name(typed))
     result = plain(typed.return_type)
     if len(list(_values_in(result))) < len(leaves_of(result)):
         raise refuse(
@@ -296,13 +296,6 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
 def _returning(b: Builder, value: Operand, typed: st.TypedFunction, params: list[Param]) -> Function:
     b.block.terminator = Return((value,))
     return Function(_name(typed), params, [b.block], kind="primal", loc=typed.loc, options=typed.options)
-
-
-def _is_known(target: object) -> bool:
-    try:
-        return ops.of(target).effect is not ops.Effect.WRITE  # type: ignore[arg-type]
-    except TypeError:  # it cannot be hashed
-        return False
 
 
 def _name(typed: st.TypedFunction) -> str:

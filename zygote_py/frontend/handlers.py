@@ -13,31 +13,19 @@ supports `except Exception` only.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping
 
-import numpy as np
-from numba import literal_unroll, prange, types
+from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
+from zygote_py.frontend.registry import method_of
 from zygote_py.frontend.values import is_list, is_tuple, plain
+from zygote_py.ir import ops
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import is_scalar
-
-_DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod})
-_SAFE = frozenset(
-    {
-        *(abs, bool, complex, enumerate, float, int, len, max, min, print, range, round, slice, sum, zip, tuple),
-        *(each for name, each in vars(math).items() if callable(each) and name not in ("factorial", "comb", "perm")),
-        *(each for each in vars(np).values() if isinstance(each, np.ufunc)),
-        *(np.zeros, np.ones, np.empty, np.zeros_like, np.ones_like, np.empty_like, np.full, np.sum, np.mean, np.copy),
-        *(literal_unroll, prange),
-    }
-)
-_SAFE_METHODS = frozenset({"append", "sum", "mean", "copy"})
 
 
 def divisor(
@@ -53,14 +41,14 @@ def divisor(
     match statement:
         case st.Assign(_, st.Operate(op, args, taken)):
             kinds = [plain(each) for each in taken]
-            if op in _DIVISIONS and all(map(is_scalar, kinds)):
+            if ops.of(op).divides and all(map(is_scalar, kinds)):
                 return None if options.get("error_model") == "numpy" else (args[1], kinds[1])
             arrays = [each for each in kinds if isinstance(each, types.Array)]
             if len(arrays) > 1 or any(map(is_list, kinds)) or op is operator.matmul:
                 raise _refuse("an operation on arrays or lists", statement.loc)
         case st.Assign(target, st.Call(callee, args, _, taken)):
             _check_call(target, callee, args, types_, methods, statement.loc)
-            if numba_adapter.object_of(types_[callee]) in (divmod, operator.mod):
+            if ops.properties(numba_adapter.object_of(types_[callee])).divides:
                 return args[1], plain(taken[1])
         case st.Assign(_, st.Item(value, index)):
             dynamic = is_tuple(types_[value]) and index is not None and not isinstance(types_[index], types.Literal)
@@ -97,25 +85,16 @@ def _check_call(
     if numba_adapter.is_closure(made) or function is numba_adapter.LENGTH_OF_ITERATOR or function is divmod:
         return
     if callee in methods:
-        name = methods[callee].name
-        if name not in _SAFE_METHODS:
-            raise _refuse(f"`{name}`", loc, name)
+        method = methods[callee]
+        if not ops.properties(method_of(types_[method.value], method.name)).safe_in_try:
+            raise _refuse(f"`{method.name}`", loc, method.name)
         return
     several = sum(isinstance(plain(types_[arg]), types.Array) for arg in args) > 1
     stepped = function is range and len(args) == 3 and not isinstance(types_[args[2]], types.Literal)
     empty = function in (max, min) and len(args) == 1
-    known = function in _SAFE if _is_hashable(function) else False
-    if not (known or isinstance(own, types.NumberClass)) or several or stepped or empty:
+    if not (ops.properties(function).safe_in_try or isinstance(own, types.NumberClass)) or several or stepped or empty:
         name = getattr(function, "__name__", str(own))
         raise _refuse(f"`{name}`", loc, name)
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def check_routine(function: st.TypedFunction, loc: Loc) -> None:

@@ -19,25 +19,19 @@ from types import FunctionType
 import numpy as np
 from numba import types
 
-from zygote_py import library, numba_adapter
+from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.analysis.kinds import element_of
-from zygote_py.frontend import given, values
+from zygote_py.frontend import given, registry, values
 from zygote_py.frontend.calls import Method
 from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.values import Bundle, component, components, is_list
+from zygote_py.ir import ops
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of, is_scalar
-from zygote_py.library import list_slices
-
-# Methods of arrays that change the array, unlike NumPy's function of the same name.
-_IN_PLACE = frozenset({"sort", "partition"})
-# Operators in place that change a list, by the operator that makes a new one.
-_CHANGE_A_LIST: dict[object, Callable[..., object]] = {operator.add: operator.iadd, operator.mul: operator.imul}
-
 
 Passed = st.Variable | Bundle  # an argument: a variable, or the object whose method is called
 
@@ -136,10 +130,11 @@ def inlined(at: Emitter, frame: Frame, target: st.Variable, expression: st.Expre
             if accessor is not None:
                 return _of_body(at, frame, (accessor, (types_[value],)), [value], {})
         case st.Operate(op, args, taken, inplace) if any(map(is_list, taken)):
-            function = _CHANGE_A_LIST.get(op, op) if inplace else op
+            function = (ops.of(op).in_place or op) if inplace else op
             return implemented(at, frame, target, function, args)
         case st.Item(value, None, slice() as static) if is_list(types_[value]):
-            return implemented(at, frame, target, list_slices.part_of(static), (value,))
+            part = registry.implementation_of(operator.getitem, (types_[value], static), {})
+            return implemented(at, frame, target, part, (value,))
         case st.Item(value, index) if index is not None and is_list(types_[value]):
             return implemented(at, frame, target, operator.getitem, (value, index))
         case _:
@@ -170,17 +165,15 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
         return found
     if not isinstance(method, Method):
         function = numba_adapter.object_of(own)
-    elif is_list(method.value.type):
-        function = getattr(list, method.name, None)
-        return None if function is None else implemented(at, frame, target, function, args, keywords)
     else:
-        name = method.name if method.name in _IN_PLACE else ""
-        function = getattr(np.ndarray, name, None) or getattr(np, method.name, None)
-    if not callable(function) or function not in library.implemented():
+        function = registry.method_of(method.value.type, method.name)
+        if is_list(method.value.type):
+            return implemented(at, frame, target, function, args, keywords)
+    if not callable(function) or function not in registry.implemented():
         return None
     result = frame.types[target]
-    active = any(library.is_differentiable(_type(frame, each)) for each in (*args, *keywords.values()))
-    active = active and (library.is_differentiable(result) or isinstance(result, types.NoneType))
+    active = any(registry.is_differentiable(_type(frame, each)) for each in (*args, *keywords.values()))
+    active = active and (registry.is_differentiable(result) or isinstance(result, types.NoneType))
     # A list is known only if its items are.
     return implemented(at, frame, target, function, args, keywords) if active or is_list(result) else None
 
@@ -219,16 +212,18 @@ def implemented(
     at: Emitter,
     frame: Frame,
     target: st.Variable,
-    function: Callable[..., object],
+    function: Callable[..., object] | None,
     args: Sequence[Passed],
     keywords: dict[str, Passed] | None = None,
 ) -> Inlined | None:
     """Return the call of the library's implementation of a function for these arguments."""
+    if function is None:
+        return None
     positional = [_type(frame, each) for each in args]
     named = {name: _type(frame, each) for name, each in (keywords or {}).items()}
     result = frame.types.get(target, types.none)
-    made = isinstance(function, FunctionType) and function not in library.implemented()
-    implementation = function if made else library.implementation_of(function, positional, named)
+    made = isinstance(function, FunctionType) and function not in registry.implemented()
+    implementation = function if made else registry.implementation_of(function, positional, named)
     if implementation is None:
         return None
     signature = inspect.signature(implementation)

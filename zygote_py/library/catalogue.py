@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import zygote_py.library  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis.activity import find_active
 from zygote_py.adjoints.errors import DifferentiationError
@@ -27,7 +28,7 @@ from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.base import python_text
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
-from zygote_py.library.registry import implemented, is_differentiable
+from zygote_py.frontend.registry import implemented, is_differentiable
 from zygote_py.library.samples import PARAMETERS, SAMPLES
 
 

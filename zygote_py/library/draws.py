@@ -16,8 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.library.arguments import array, dtype_of, is_array, is_none, is_shape, lengths_of, optional
-from zygote_py.library.registry import Implementation, implements, replaces, text, tuple_text
+from zygote_py.library.overloads import (
+    Implementation,
+    array,
+    dtype_of,
+    implements,
+    is_array,
+    is_none,
+    is_shape,
+    lengths_of,
+    optional,
+    replaces,
+    text,
+    tuple_text,
+)
 
 
 @implements(np.random.shuffle, x=array(least=1))

@@ -16,11 +16,15 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir.types import components_of
-from zygote_py.library.arguments import (
+from zygote_py.library.overloads import (
+    Implementation,
     array,
+    checked_axis,
     dtype_of,
     either,
     flattened,
+    implements,
+    indented,
     is_array,
     is_integer,
     is_list,
@@ -31,12 +35,6 @@ from zygote_py.library.arguments import (
     known,
     known_int,
     lengths_of,
-)
-from zygote_py.library.registry import (
-    Implementation,
-    checked_axis,
-    implements,
-    indented,
     replaces,
     text,
     tuple_text,

@@ -14,19 +14,22 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import (
+from zygote_py.library.overloads import (
+    Implementation,
     array,
     common_dtype,
     dtype_of,
     flattened,
+    implements,
     is_none,
     is_number,
     is_row,
     known,
+    nested,
     one_of,
+    text,
     type_of,
 )
-from zygote_py.library.registry import Implementation, implements, nested, text
 
 
 @implements(np.interp, x=is_row, xp=is_row, fp=is_row)

@@ -1,9 +1,13 @@
-"""Sorting and order statistics: `sort partition median percentile quantile` and those that leave out NaN.
+"""Sorting, order statistics and set operations: `sort partition median percentile quantile unique union1d ...`.
 
-    np.sort(x)        ->    x[np.argsort(x)]
-    np.median(x)      ->    k, l = middle_places(x); (x[k] + x[l]) / 2.0
+    np.sort(x)            x[np.argsort(x)]
+    np.median(x)          k, l = middle_places(x); (x[k] + x[l]) / 2.0
+    np.unique(x)          the sorted elements, of equal ones the first
+    np.union1d(x, y)      those of both
 
-Where each element goes is found by comparing, which has no derivative; the elements are then read from their places.
+The index of each result is found by comparisons, which have no derivative; the elements are then read. Of several equal
+elements, the derivative belongs to the one that is taken. `np.intersect1d` has no implementation here: elements that
+two arrays have in common do not remain common when one of them is changed.
 """
 
 from __future__ import annotations
@@ -13,9 +17,23 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import INEXACT, array, flattened, in_memory_order, is_number, is_row, known, one_of
-from zygote_py.library.places import middle_places
-from zygote_py.library.registry import Implementation, implements, indented, nested, replaces, text
+from zygote_py.library.argselect import middle_places
+from zygote_py.library.overloads import (
+    INEXACT,
+    Implementation,
+    array,
+    flattened,
+    implements,
+    in_memory_order,
+    indented,
+    is_number,
+    is_row,
+    known,
+    nested,
+    one_of,
+    replaces,
+    text,
+)
 
 
 @implements(np.sort, a=array(least=1, of=INEXACT))
@@ -173,3 +191,60 @@ def _percentile(values: Any, order: Any, count: int, percentile: float) -> Any:
     lower = np.float64(values[order[below - 1]])
     upper = np.float64(values[order[min(below, count - 1)]])
     return lower * (1 - weight) + upper * weight
+
+
+@implements(np.unique, ar=is_row)
+def unique(ar: Any) -> Implementation:
+    """Return the sorted elements, each once."""
+    flat = flattened(ar)
+
+    def implementation(ar: Any) -> Any:
+        row = np.sort(flat(ar))
+        keep = np.ones(row.size, np.bool_)
+        for i in range(1, row.size):
+            same = row[i] == row[i - 1] or (row[i] != row[i] and row[i - 1] != row[i - 1])
+            keep[i] = not same
+        return row[keep]
+
+    return implementation
+
+
+@implements(np.union1d, ar1=is_row, ar2=is_row)
+def union1d(ar1: Any, ar2: Any) -> Implementation:
+    """Return the sorted elements of two arrays, each once."""
+    first, second = flattened(ar1), flattened(ar2)
+    return lambda ar1, ar2: np.unique(np.concatenate((first(ar1), second(ar2))))
+
+
+@implements(np.setdiff1d, ar1=is_row, ar2=is_row)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementation:
+    """Return the elements of one array that another does not have."""
+    first, second = flattened(ar1), flattened(ar2)
+
+    def implementation(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
+        row, others = first(ar1), second(ar2)
+        if not assume_unique:
+            row, others = np.unique(row), np.unique(others)
+        return row[np.isin(row, others, True, True)]
+
+    return implementation
+
+
+@implements(np.setxor1d, ar1=is_row, ar2=is_row)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementation:
+    """Return the sorted elements that only one of two arrays has."""
+    first, second = flattened(ar1), flattened(ar2)
+
+    def implementation(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
+        row, others = first(ar1), second(ar2)
+        if not assume_unique:
+            row, others = np.unique(row), np.unique(others)
+        both = np.sort(np.concatenate((row, others)))
+        keep = np.ones(both.size, np.bool_)
+        for i in range(1, both.size):
+            if both[i] == both[i - 1]:
+                keep[i - 1] = False
+                keep[i] = False
+        return both[keep]
+
+    return implementation

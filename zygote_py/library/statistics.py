@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import (
+from zygote_py.library.argselect import counts, counts_between
+from zygote_py.library.overloads import (
+    Implementation,
     array,
     dtype_of,
     either,
+    implements,
     in_memory_order,
     is_array,
     is_integer,
@@ -21,9 +24,9 @@ from zygote_py.library.arguments import (
     known,
     one_of,
     optional,
+    replaces,
+    text,
 )
-from zygote_py.library.places import counts, counts_between
-from zygote_py.library.registry import Implementation, implements, replaces, text
 
 
 @implements(np.cov, m=array(1, 2), y=optional(array(1, 2)), rowvar=one_of(True, False))

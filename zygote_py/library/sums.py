@@ -16,26 +16,24 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import (
+from zygote_py.library.overloads import (
+    Implementation,
     array,
+    by_axis,
+    checked_axis,
     dtype_of,
     either,
+    implements,
     in_c_order,
+    indented,
     is_array,
     is_integer,
     is_none,
     is_number,
     itself,
     known_int,
-    optional,
-)
-from zygote_py.library.registry import (
-    Implementation,
-    by_axis,
-    checked_axis,
-    implements,
-    indented,
     nested,
+    optional,
     text,
     tuple_text,
 )

@@ -11,7 +11,7 @@ Loops over `map` and `filter` become loops over what these go through:
 
     for y in map(f, x): ...                  for v in x: y = f(v); ...
     for y in filter(f, x): ...       ->      for y in x: if not f(y): continue; ...
-    sum(map(f, x))                           sum(map_1(f, x))                        # a list, see library.iterating
+    sum(map(f, x))                           sum(map_1(f, x))                        # a list, see mapped_lists
 
 `zip` and `enumerate` of a `map` are loops of the same kind. An iterator is for one consumer, which stands where the
 iterator is made: any other use is refused. `functools.reduce` becomes a function with a loop.
@@ -31,7 +31,7 @@ from typing import Any
 from numba import literal_unroll
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.library import iterating
+from zygote_py.numba_adapter import mapped_lists
 from zygote_py.numba_adapter.callables import StandIn
 from zygote_py.numba_adapter.callees import CalleeType
 from zygote_py.numba_adapter.internals import ir
@@ -52,7 +52,7 @@ class ReduceToLoop(IRPass):
             if _called(state.func_ir, statement) is not functools.reduce:
                 return None
             call = statement.value
-            function = iterating.REDUCES.get(len(call.args))
+            function = mapped_lists.REDUCES.get(len(call.args))
             if function is None or call.kws or call.vararg is not None:
                 return None
             return _calling(function, block, statement, state.session)
@@ -226,9 +226,9 @@ class _Work:
                 return None
             self._check_consumer(statement, block, function)
             call = statement.value
-            known = iterating.MAPS.get(len(call.args))
+            known = mapped_lists.MAPS.get(len(call.args))
             if function is filter:
-                known = iterating.filter_true if self._is_none(call.args[0]) else iterating.filter_2
+                known = mapped_lists.filter_true if self._is_none(call.args[0]) else mapped_lists.filter_2
             if known is None or call.kws or call.vararg is not None:
                 raise _refuse(function, statement.loc, "write a loop")
             return _calling(known, block, statement, self._session)

@@ -1,6 +1,24 @@
-"""The arguments of library functions: conditions on their types, and what the types tell about the values.
+"""How functions of NumPy are written in Python: registration, conditions on arguments, implementations as text.
 
-    @implements(np.diag, v=array(1, 2), k=is_integer)       # an array of one or two axes, and an integer
+    @replaces(np.trace, a=array(2), offset=is_integer)      # conditions on the types of the arguments
+    def trace(a, offset=0):                                 # the function that replaces the call
+        ...
+
+    @implements(np.diagflat, v=is_row, k=is_integer)        # one that depends on the types, as with Numba's @overload
+    def diagflat(v, k=0):                                   # this template receives types
+        flat = flattened(v)
+
+        def implementation(v, k=0):
+            return np.diag(flat(v), k)
+
+        return implementation                               # None: the call stays as it is
+
+    @implements(np.flip, m=array(least=1))
+    def flip(m):                                            # lines of the body: the header is the template's own
+        return text([f"return m[{', '.join(['::-1'] * m.ndim)}]"])
+
+The parameters have NumPy's names and defaults. Where a condition does not hold, the call stays as it is. Values known
+while compiling come as `types.Literal`, arguments that were not given as the default itself or as `types.Omitted`.
 
     known_int(types.literal(1))     1: a constant
     known_int(types.int64)          None: known at run time only
@@ -8,21 +26,159 @@
     flattened(f64[:, :])(x)         np.ravel(x), a view if x is in C order
     flattened((f64, f64))(x)        np.ravel(np.asarray(x)), a new array with x[0] and x[1]
 
-An argument that was not given comes as its default or as `types.Omitted`, a constant as `types.Literal`. A condition is
-any function of an argument in this form. Nested lists are not flattened.
+Numba types an implementation, so it may use everything that Numba supports: operators, loops, other functions, of NumPy
+or of its own module. Its captured variables are constant. It is not compiled by itself: the front end inlines it into
+the function that is being differentiated.
+
+Numba has no loop over arrays of several types, nor an index of as many places as an array has axes; a function whose
+lines are made for the case at hand needs neither. NumPy is available as `np` in them; everything else is passed, and
+captured as in any closure. No text of a user ever enters the lines.
 """
 
 from __future__ import annotations
 
 import enum
+import functools
+import inspect
+import itertools
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import types
 
+from zygote_py.base import python_text
+from zygote_py.frontend.registry import overload
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The lines of the body of an implementation, and its captured variables."""
+
+    lines: list[str]
+    captured: dict[str, object]
+
+
+Implementation = Callable[..., Any] | Text | None
+
+_numbers = itertools.count(1)
+
+
+def implements(
+    *functions: Callable[..., object], where: Callable[..., bool] | None = None, **accepts: Accepts
+) -> Callable[[Function], Function]:
+    """Register a template for functions of NumPy, with conditions on the types of arguments.
+
+    `where` is a condition on all arguments together, and is asked if all others hold.
+    A method of an array is taken for NumPy's function of its name, unless it is registered itself, as `np.ndarray.sort`
+    is; the array comes as the first argument then.
+    """
+
+    def register(template: Function) -> Function:
+        signature = inspect.signature(template)
+
+        @functools.wraps(template)
+        def checked(*args: object, **keywords: object) -> object:
+            bound = signature.bind(*args, **keywords)
+            bound.apply_defaults()
+            if not all(accept(bound.arguments[name]) for name, accept in accepts.items()):
+                return None
+            if where is not None and not where(*bound.args, **bound.kwargs):
+                return None
+            found = template(*args, **keywords)
+            return _with_header(template.__name__, signature, found) if isinstance(found, Text) else found
+
+        for function in functions:
+            overload(function, checked)
+        return template
+
+    return register
+
+
+def replaces(*functions: Callable[..., object], **accepts: Any) -> Callable[[Function], Function]:
+    """Register an implementation that is the same for all types that fulfil the conditions."""
+
+    def register(implementation: Function) -> Function:
+        @functools.wraps(implementation)
+        def template(*_: object, **__: object) -> object:
+            return implementation
+
+        implements(*functions, **accepts)(template)
+        return implementation
+
+    return register
+
+
+# --------------------------------------------------------------------------------- implementations written as text
+
+
+def text(lines: Iterable[str], **captured: object) -> Text:
+    """Return the implementation of the template's own header with these lines; `captured` are names that they use."""
+    return Text(list(lines), captured)
+
+
+def _with_header(name: str, signature: inspect.Signature, body: Text) -> Callable[..., Any]:
+    bare = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    return written([f"def {name}{inspect.Signature(bare)}:", *indented(body.lines)], **body.captured)
+
+
+def written(lines: Iterable[str], **captured: object) -> Callable[..., Any]:
+    """Return the function that these lines define; `captured` are the names in them that it does not define itself.
+
+    The lines are put where tracebacks find them.
+    """
+    filename = f"<zygote_py.library, text {next(_numbers)}>"
+    function: Callable[..., Any] = python_text.captured(list(lines), captured, filename=filename, np=np)
+    return function
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Return lines indented by one more level."""
+    return [f"    {line}" for line in lines]
+
+
+def nested(loops: Iterable[tuple[str, str]], body: Iterable[str]) -> list[str]:
+    """`for variable in range(length): ...` for each variable and length, one in the other, and lines in the last."""
+    lines = list(body)
+    for variable, length in reversed(list(loops)):
+        lines = [f"for {variable} in range({length}):", *indented(lines)]
+    return lines
+
+
+def by_axis(axis: object, ndim: int, error: str, case: Callable[[int], list[str]]) -> list[str]:
+    """Return the lines for one of the axes: those for `axis`, if it is known, else a choice at run time.
+
+    The lines for each axis end in a `return`. An axis out of range raises `error`.
+    """
+    constant = known_int(axis)
+    if constant is not None and -ndim <= constant < ndim:
+        return case(constant % ndim)
+    lines = checked_axis("axis", ndim, error)
+    for number in range(ndim - 1):
+        lines += [f"if axis == {number}:", *indented(case(number))]
+    return [*lines, *case(ndim - 1)]
+
+
+def checked_axis(variable: str, ndim: int, error: str) -> list[str]:
+    """Count a negative axis from the end, and raise `error` for one out of range."""
+    return [
+        f"if {variable} < 0:",
+        f"    {variable} = {variable} + {ndim}",
+        f"if {variable} < 0 or {variable} >= {ndim}:",
+        f"    raise {error}",
+    ]
+
+
+def tuple_text(items: Iterable[object]) -> str:
+    """Return the text of a tuple of these texts."""
+    parts = [str(item) for item in items]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
 
 Accepts = Callable[[Any], bool]
 INEXACT = types.Float | types.Complex
