@@ -103,19 +103,17 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
         name += "_"
     parts.take(name, made, asked)
     own = _parameters(code)
-    held = [each for each in parts.variables if each in own]
-    assert not held
-    function = "lifted"
+    assert not set(parts.variables) & set(own)
     header = ", ".join([*parts.variables, *([parts.headers[name]] if parts.headers[name] else [])])
     star = "*" if code.co_flags & inspect.CO_VARARGS else ""
     passed = ", ".join([*own[: code.co_argcount], *([star + own[-1]] if star else [])])
-    lines = [f"def make({', '.join(parts.cells)}):", f" def {function}({header}):"]
+    lines = [f"def make({', '.join(parts.cells)}):", f" def lifted({header}):"]
     for each, inner in parts.codes.items():
         lines += [
             f"  def {each}({parts.headers[each]}):",
             f"   return ({''.join(f'{n}, ' for n in inner.co_freevars)})",
         ]
-    lines += [f"  return {name}({passed})", f" return {function}"]
+    lines += [f"  return {name}({passed})", " return lifted"]
     tree = ast.parse("\n".join(lines))
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
@@ -124,11 +122,10 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
     (maker,) = (each for each in compile(tree, "<lifted>", "exec").co_consts if inspect.iscode(each))
     (outer,) = (each for each in maker.co_consts if inspect.iscode(each))
     consts = tuple(_real(each, parts.codes) if inspect.iscode(each) else each for each in outer.co_consts)
-    outer_name = code.co_name
-    real = outer.replace(co_consts=consts, co_name=outer_name, co_filename=code.co_filename)
+    real = outer.replace(co_consts=consts, co_name=code.co_name, co_filename=code.co_filename)
     maker = maker.replace(co_consts=tuple(real if each is outer else each for each in maker.co_consts))
     result: Any = python_types.FunctionType(maker, namespace)(*parts.cells.values())
-    result.__name__ = result.__qualname__ = outer_name
+    result.__name__ = result.__qualname__ = code.co_name
     where = Loc(code.co_filename, code.co_firstlineno)
     return Lifted(result, tuple(parts.variables.values()), tuple(parts.variables), tuple(parts.codes.values()), where)
 

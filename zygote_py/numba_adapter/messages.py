@@ -72,6 +72,12 @@ _OF_LISTS = {
     r"(sum|max|min)\((list\(|ListType\[)(array|UniTuple|Tuple)": "write a loop over the list",
     r"\w+\((list\(|ListType\[)[a-z]+\d+[\])]": "make an array of the list first: `np.array(s)`",
 }
+# Reasons that this package gave to Numba, and what to do: a sentence, in which the first name is what to point to.
+_OF_THIS_PACKAGE = {
+    r"`(\w+)` cannot be made in a compiled function because of .*": "make the object outside and pass it as an argument",
+    r"wrong arguments for `(\w+)`: .*": "give a value for each parameter that has no default",
+    r"`(\w+)` was compiled for .* only, and is called with .*": "convert the arguments, or compile it for these types too",
+}
 # What to do instead of calling a method of a ufunc of NumPy.
 _INSTEAD_OF_METHODS = {
     "add.reduce": "use `np.sum`",
@@ -120,12 +126,9 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
     if "Nesting of literal_unroll" in text:
         message = "a loop over a tuple of several types in another one is not supported"
         return refuse(message, place, "give all components one type, or put the inner loop into a function", "in")
-    if found := re.search(r"`(\w+)` cannot be made in a compiled function because of .*", text):
-        return refuse(found[0].strip(), place, "make the object outside and pass it as an argument", found[1])
-    if found := re.search(r"wrong arguments for `(\w+)`: .*", text):
-        return refuse(found[0].strip(), place, "give a value for each parameter that has no default", found[1])
-    if found := re.search(r"`(\w+)` was compiled for .* only, and is called with .*", text):
-        return refuse(found[0].strip(), place, "convert the arguments, or compile it for these types too", found[1])
+    for sentence, hint in _OF_THIS_PACKAGE.items():
+        if found := re.search(sentence, text):
+            return refuse(found[0].strip(), place, hint, found[1])
     if found := re.search(r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", text):
         return refuse(f"Numba does not know `{found[2]}.{found[1]}`", place, _SUPPORTED, found[1])
     if found := re.search(r"Unknown attribute '(reduce|accumulate|reduceat|outer|at)' of type function (\w+)", text):

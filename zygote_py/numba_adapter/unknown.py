@@ -58,11 +58,6 @@ _OF_BUILTINS: dict[type, str] = {
 }
 
 
-def has_type(value: object) -> bool:
-    """Whether Numba has a type for a value."""
-    return _type_of(value) is not None
-
-
 def unknown(value: Any) -> tuple[str, str]:
     """Return a description of a value that Numba has no type for, and a hint."""
     found = unsuitable(value, "x")
@@ -142,7 +137,7 @@ def _of_array(value: Any) -> tuple[str, str] | None:
         wider = {"f": "float64", "c": "complex128"}
         target = wider[dtype.kind] if dtype.itemsize > 16 - 8 * (dtype.kind == "f") else dtype.newbyteorder("=").name
         return what, f"convert it: `{{x}}.astype(np.{target})`"
-    return None if has_type(value) else (what, "pass an array of float64, float32, complex128 or complex64")
+    return None if _type_of(value) is not None else (what, "pass an array of float64, float32, complex128 or complex64")
 
 
 def _described(value: Any) -> str:
