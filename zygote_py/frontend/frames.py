@@ -24,7 +24,7 @@ from zygote_py.ir.core import Block, Loc, Operand
 from zygote_py.ir.types import is_scalar
 from zygote_py.tries import leads_out
 
-_HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
+NO_VARIABLE: st.Variable = ""  # to which the result of a statement without one is assigned
 
 
 @dataclass(eq=False)
@@ -55,7 +55,7 @@ class Frame:
         self.loc = loc
         self.is_library = is_library
         self.arguments = list(arguments)
-        self.types = dict(typed.types)
+        self.types = {**typed.types, NO_VARIABLE: types.none}
         self.methods = methods_of(typed)
         blocks = {label: _without_idle_try(typed.blocks, block) for label, block in typed.blocks.items()}
         # A division by zero yields infinity here, and raises where the function is called.
@@ -75,11 +75,6 @@ class Frame:
             and is_scalar(arguments[each.value.index].type)
         )
         self.order = self.graph.order()
-        self.attributes = {
-            each.target: each.value
-            for each in self.graph.assignments()
-            if isinstance(each.value, st.Attribute) and not isinstance(self.types[each.value.value], types.Module)
-        }
         self.preds = self.graph.predecessors()
         self.shells = self.graph.make_shells(loc)
         self.ends: dict[st.Label, Block] = {}
@@ -98,6 +93,10 @@ class Frame:
         """Type variables, those that they are copied to and the result as numbers."""
         blocks = self.graph.blocks.values()
         self.result_type = retype_numbers(blocks, self.types, self.result_type, variables)
+
+    def is_to_come(self, variable: st.Variable) -> bool:
+        """Return whether a variable holds the element of a loop in whose header control is."""
+        return variable in self.advancing and self.assigned[variable] == 1 and variable not in self.single
 
     def predecessors(self, label: st.Label) -> list[tuple[Block, st.Label]]:
         """Return the blocks from which control comes to a block, with their labels."""
@@ -121,14 +120,15 @@ class Frame:
 
 
 def methods_of(typed: st.TypedFunction) -> dict[st.Variable, st.Attribute]:
-    """Return the variables that hold methods of arrays, lists and objects."""
+    """Return the variables that hold attributes of values, such as methods, and of what."""
     found: dict[st.Variable, st.Attribute] = {}
     for block in typed.blocks.values():
         for statement in block.statements:
             match statement:
-                case st.Assign(target, st.Attribute(value) as method) if isinstance(typed.types[value], _HAVE_METHODS):
-                    if isinstance(typed.types[target], types.BoundFunction):
-                        found[target] = method
+                case st.Assign(target, st.Attribute(value) as method) if not isinstance(
+                    typed.types[value], types.Module
+                ):
+                    found[target] = method
                 case st.Assign(target, st.Copy(source)) if source in found:
                     found[target] = found[source]
                 case _:

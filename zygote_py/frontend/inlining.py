@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 
@@ -32,8 +32,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of, is_scalar
-
-Passed = st.Variable | Bundle  # an argument: a variable, or the object whose method is called
+_HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,47 +118,54 @@ def _target(
 # ------------------------------------------------------------------------------------------------ where it is called
 
 
-def inlined(at: Emitter, frame: Frame, target: st.Variable, expression: st.Expression) -> Inlined | None:
-    """Return the call of a function with a body that an expression comes to; None for all others."""
+def inlined(at: Emitter, frame: Frame, target: st.Variable, statement: st.Statement) -> Inlined | None:
+    """Return the call of a function with a body that a statement comes to; None for all others."""
     types_ = frame.types
-    match expression:
-        case st.Call():
-            return _of_call(at, frame, target, expression)
-        case st.Attribute(value, name):
+    match statement:
+        case st.Assign(_, st.Call() as call):
+            return _of_call(at, frame, target, call)
+        case st.Assign(_, st.Attribute(value, name)):
             accessor = frame.typed.accessor_of(types_[value], name)
             if accessor is not None:
-                return _of_body(at, frame, (accessor, (types_[value],)), [value], {})
-        case st.Operate(op, args, taken, inplace) if any(map(is_list, taken)):
+                return _of_body(at, frame, (accessor, (types_[value],)), _read(at, [value]), {})
+        case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
             function = (ops.of(op).in_place or op) if inplace else op
-            return implemented(at, frame, target, function, args)
-        case st.Item(value, None, slice() as static) if is_list(types_[value]):
+            return _implemented(at, frame, target, function, _read(at, args))
+        case st.Assign(_, st.Item(value, None, slice() as static)) if is_list(types_[value]):
             part = registry.implementation_of(operator.getitem, (types_[value], static), {})
-            return implemented(at, frame, target, part, (value,))
-        case st.Item(value, index) if index is not None and is_list(types_[value]):
-            return implemented(at, frame, target, operator.getitem, (value, index))
+            return _implemented(at, frame, target, part, _read(at, [value]))
+        case st.Assign(_, st.Item(value, index)) if index is not None and is_list(types_[value]):
+            return _implemented(at, frame, target, operator.getitem, _read(at, [value, index]))
+        case st.Store(of, index, value) if is_list(types_[of]) and isinstance(types_[index], types.SliceType):
+            return _implemented(at, frame, target, operator.setitem, _read(at, [of, index, value]))
+        case st.Act("delitem", (of, index)) if is_list(types_[of]):
+            return _implemented(at, frame, target, operator.delitem, _read(at, [of, index]))
         case _:
             pass
     return None
 
 
-def initialized(at: Emitter, frame: Frame, call: st.Call, made: st.Variable) -> Inlined | None:
-    """Return the call of `__init__` for an object that a call has made."""
-    for target in _initializer(frame.typed, frame.types[call.callee], call.types):
-        return _of_body(at, frame, target, [made, *_positional(at, call)], dict(call.keywords))
+def initialized(at: Emitter, frame: Frame, statement: st.Assign) -> Inlined | None:
+    """Return the call of `__init__` for an object that a statement has made; None for all other statements."""
+    if isinstance(call := statement.value, st.Call):
+        for target in _initializer(frame.typed, frame.types[call.callee], call.types):
+            args = [at.read_whole(statement.target), *_positional(at, call)]
+            return _of_body(at, frame, target, args, _keywords(at, call))
     return None
 
 
 def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> Inlined | None:
     own, taken = _target(frame.typed, frame.types, frame.methods, call)
-    args: list[Passed] = _positional(at, call)
-    keywords: dict[str, Passed] = dict(call.keywords)
-    method = at.read_whole(call.callee).static if call.callee in frame.methods else None
+    args, keywords = _positional(at, call), _keywords(at, call)
+    method = at.read_whole(call.callee).static
     if numba_adapter.is_closure(own):
-        keywords[numba_adapter.CLOSURE] = call.callee
+        keywords[numba_adapter.CLOSURE] = at.read_whole(call.callee)
     elif numba_adapter.receiver_of(own) is not None:
-        args.insert(0, call.callee)
-    elif isinstance(method, Method):
+        args.insert(0, at.read_whole(call.callee))
+    elif isinstance(method, Method) and isinstance(method.value.type, _HAVE_METHODS):
         args.insert(0, method.value)
+    else:
+        method = None
     found = _of_body(at, frame, (own, taken), args, keywords, call.callee)
     if found is not None:
         return found
@@ -168,32 +174,35 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
     else:
         function = registry.method_of(method.value.type, method.name)
         if is_list(method.value.type):
-            return implemented(at, frame, target, function, args, keywords)
+            return _implemented(at, frame, target, function, args, keywords)
     if not callable(function) or function not in registry.implemented():
         return None
     result = frame.types[target]
-    active = any(registry.is_differentiable(_type(frame, each)) for each in (*args, *keywords.values()))
+    active = any(registry.is_differentiable(each.type) for each in (*args, *keywords.values()))
     active = active and (registry.is_differentiable(result) or isinstance(result, types.NoneType))
     # A list is known only if its items are.
-    return implemented(at, frame, target, function, args, keywords) if active or is_list(result) else None
+    return _implemented(at, frame, target, function, args, keywords) if active or is_list(result) else None
 
 
-def _positional(at: Emitter, call: st.Call) -> list[Passed]:
+def _read(at: Emitter, variables: Iterable[st.Variable]) -> list[Bundle]:
+    return [at.read_whole(variable) for variable in variables]
+
+
+def _positional(at: Emitter, call: st.Call) -> list[Bundle]:
     """Return the positional arguments of a call, those of `*args` one by one."""
-    star = () if call.star is None else components(at.read(call.star))
-    return [*call.args, *star]
+    return [*_read(at, call.args), *(() if call.star is None else components(at.read(call.star)))]
 
 
-def _type(frame: Frame, passed: Passed) -> Type:
-    return passed.type if isinstance(passed, Bundle) else frame.types[passed]
+def _keywords(at: Emitter, call: st.Call) -> dict[str, Bundle]:
+    return {name: at.read_whole(variable) for name, variable in call.keywords}
 
 
 def _of_body(
     at: Emitter,
     frame: Frame,
     target: tuple[Type, tuple[Type, ...]],
-    args: list[Passed],
-    keywords: dict[str, Passed],
+    args: Sequence[Bundle],
+    keywords: Mapping[str, Bundle],
     closure: st.Variable = "",
 ) -> Inlined | None:
     """Return the call of a function of the user's, of which these are the types; None if it has no body."""
@@ -208,19 +217,19 @@ def _of_body(
     )
 
 
-def implemented(
+def _implemented(
     at: Emitter,
     frame: Frame,
     target: st.Variable,
     function: Callable[..., object] | None,
-    args: Sequence[Passed],
-    keywords: dict[str, Passed] | None = None,
+    args: Sequence[Bundle],
+    keywords: Mapping[str, Bundle] | None = None,
 ) -> Inlined | None:
     """Return the call of the library's implementation of a function for these arguments."""
     if function is None:
         return None
-    positional = [_type(frame, each) for each in args]
-    named = {name: _type(frame, each) for name, each in (keywords or {}).items()}
+    positional = [each.type for each in args]
+    named = {name: each.type for name, each in (keywords or {}).items()}
     result = frame.types.get(target, types.none)
     made = isinstance(function, FunctionType) and function not in registry.implemented()
     implementation = function if made else registry.implementation_of(function, positional, named)
@@ -247,15 +256,11 @@ def _bound(
     function: st.TypedFunction,
     signature: inspect.Signature,
     taken: tuple[Type, ...],
-    args: Sequence[Passed],
-    keywords: Mapping[str, Passed],
+    args: Sequence[Bundle],
+    keywords: Mapping[str, Bundle],
     closure: st.Variable = "",
 ) -> list[Bundle]:
     """Return a value for each parameter of a function, of the parameter's type."""
-
-    def value_of(passed: Passed) -> Bundle:
-        return passed if isinstance(passed, Bundle) else at.read_whole(passed)
-
     names = list(signature.parameters)
     bound = signature.bind(*args, **keywords).arguments
     made: list[Bundle] = []
@@ -264,9 +269,9 @@ def _bound(
         if name not in signature.parameters and index < len(names):
             name = names[index]  # an implementation for Numba may have other names for them
         if isinstance(bound.get(name), tuple):  # of `*args`
-            value = values.tuple_of([value_of(each) for each in bound[name]])
+            value = values.tuple_of(bound[name])
         elif name in bound:
-            value = value_of(bound[name])
+            value = bound[name]
         elif isinstance(omitted := taken[index], types.Omitted):
             value = values.constant_of(omitted.value, type_, at.loc)
         else:

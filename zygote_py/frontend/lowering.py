@@ -12,9 +12,10 @@ the class.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 
 from numba import types
 
@@ -34,7 +35,7 @@ from zygote_py.frontend import (
 )
 from zygote_py.frontend.cleanup import clean_up
 from zygote_py.frontend.emitter import Counter, Emitter, Iteration
-from zygote_py.frontend.frames import Advancing, Frame
+from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
 from zygote_py.frontend.iteration import element_of, is_used_up
 from zygote_py.frontend.program import Program, name_among
 from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
@@ -79,7 +80,7 @@ class Lowering(Emitter):
         self.captured = program.captured(typed)
         self.frozen = {capture.key: capture for capture in typed.frozen}
         self._values: dict[object, Bundle] = {}  # of the captured variables
-        self._dominator: dict[Block, tuple[int, Block | None]] = {}  # the immediate one, and the depth in their tree
+        self._dominator: dict[Block, tuple[int, Block]] = {}  # the depth in their tree, and the immediate one
         self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._merges: list[tuple[Frame, st.Label, st.Merge, list[Phi], Type, Loc]] = []
@@ -158,8 +159,7 @@ class Lowering(Emitter):
 
     def _lower(self, frame: Frame) -> None:
         """Fill the blocks of a frame; control is at the first of them."""
-        around, self.loc = self.loc, frame.typed.loc
-        caller = self.frame
+        caller, around = self.frame, self.loc
         self._enter(frame)
         waiting = {label: len(before) for label, before in frame.preds.items()}  # for how many to be filled
         for label in frame.order:
@@ -179,20 +179,15 @@ class Lowering(Emitter):
         """Go on in a block; these are all its predecessors except those of back edges."""
         if seal:
             self.ssa.seal(block, preds)
-        nearest = None
-        for pred in preds:
-            nearest = pred if nearest is None else self._common_dominator(nearest, pred)
-        self._dominator[block] = 0 if nearest is None else self._dominator[nearest][0] + 1, nearest
+        nearest = reduce(self._common_dominator, preds) if preds else block
+        self._dominator[block] = self._dominator[nearest][0] + 1 if preds else 0, nearest
         self.block = block
 
-    def _common_dominator(self, one: Block | None, other: Block | None) -> Block:
+    def _common_dominator(self, one: Block, other: Block) -> Block:
         while one is not other:
-            assert one is not None
-            assert other is not None
             if self._dominator[one][0] < self._dominator[other][0]:
                 one, other = other, one
             one = self._dominator[one][1]
-        assert one is not None
         return one
 
     def _dominates(self, block: Block, other: Block) -> bool:
@@ -226,8 +221,8 @@ class Lowering(Emitter):
                 self._hold(target, frame.advancing[pair])
             case st.Assign(target, st.Present(pair)):
                 self.write(target, Bundle(types.boolean, (frame.advancing[pair].condition,)))
-            case st.Assign(target, st.Copy(source)) if source in frame.advancing and frame.assigned[source] == 1:
-                self._copy_element(target, source)
+            case st.Assign(target, st.Copy(source)) if frame.is_to_come(source):
+                self._hold(target, frame.advancing[source])
             case st.Assign(target, st.Copy(source)):
                 if (
                     source in frame.never_none
@@ -239,43 +234,24 @@ class Lowering(Emitter):
                 self.assign(target, self.read_whole(source))
             case st.Assign(target, st.Parameter(index)):
                 self.assign(target, self._argument(index), by_name=False)
-            case st.Assign(target, value):
-                self._evaluate(target, value, statement)
-            case st.Store(target, index, value) if values.is_list(self.types[target]) and isinstance(
-                self.types[index], types.SliceType
-            ):
-                self._change_list(operator.setitem, (target, index, value))
-            case st.Act("delitem", (target, index)) if values.is_list(self.types[target]):
-                self._change_list(operator.delitem, (target, index))
             case _:
-                self._check_in_try(statement)
-                expressions.act(self, statement)
+                self._evaluate(statement)
 
-    def _evaluate(self, target: st.Variable, expression: st.Expression, statement: st.Statement) -> None:
+    def _evaluate(self, statement: st.Statement) -> None:
         frame = self.frame
-        call = inlining.inlined(self, frame, target, expression)
+        target = statement.target if isinstance(statement, st.Assign) else NO_VARIABLE
+        call = inlining.inlined(self, frame, target, statement)
         if call is not None:
             self._inline(call, target)
             return
         self._check_in_try(statement)
-        self.assign(target, expressions.evaluate(self, expression, target))
-        if isinstance(expression, st.Call):
-            initializer = inlining.initialized(self, frame, expression, target)
-            if initializer is not None:
-                self._inline(initializer, "")
-
-    def _change_list(self, op: Callable[..., object], args: tuple[st.Variable, ...]) -> None:
-        """Lower the assignment to a slice of a list, or a deletion from one."""
-        call = inlining.implemented(self, self.frame, "", op, args)
-        assert call is not None
-        self._inline(call, "")
-
-    def _copy_element(self, target: st.Variable, source: st.Variable) -> None:
-        """Copy the element of a loop: in the header it does not exist yet; after it, it is like any other value."""
-        if source in self.frame.single:
-            self.assign(target, self.read(source))
-        else:
-            self._hold(target, self.frame.advancing[source])
+        if not isinstance(statement, st.Assign):
+            expressions.act(self, statement)
+            return
+        self.assign(target, expressions.evaluate(self, statement.value, target))
+        initializer = inlining.initialized(self, frame, statement)
+        if initializer is not None:
+            self._inline(initializer, NO_VARIABLE)
 
     def _hold(self, target: st.Variable, advancing: Advancing) -> None:
         self.frame.advancing[target] = advancing
@@ -320,7 +296,7 @@ class Lowering(Emitter):
         if catching is None:
             return
         frame, handler = catching
-        found = handlers.divisor(statement, self.types, self.frame.attributes, frame.typed.options)
+        found = handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)
         if found is None:
             return
         variable, type_ = found
@@ -387,8 +363,6 @@ class Lowering(Emitter):
             self._begin(rest, [block for block, _ in frame.returned])
 
     def _assign_result(self, target: st.Variable, result: Bundle) -> None:
-        if not target:
-            return
         if is_scalar(result.type) and isinstance(self.types[target], types.Array):
             self.frame.retype([target])  # the result of `np.where` of numbers
         self.assign(target, result)
