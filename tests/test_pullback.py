@@ -365,7 +365,7 @@ def test_seeds_of_the_wrong_shape_or_dtype():
 def test_seeds_of_the_wrong_name():
     _, back = pullback(square, X.copy(), OUT.copy())
     refused(lambda: back(x=SEED), "`x`, which the function does not write to")
-    refused(lambda: back(y=SEED), "`y`, which is no parameter")
+    refused(lambda: back(y=SEED), "`y`, which is not a parameter")
     refused(lambda: back(SEED), "type none")
     refused(lambda: back(SEED, SEED), "2 seeds")
     _, back = pullback(lambda x: x, 1.0)

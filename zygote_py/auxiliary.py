@@ -23,7 +23,7 @@ from zygote_py.requests import Request, refuse_aux
 
 
 def split_auxiliary(request: Request, lowered: LoweredFunction) -> LoweredFunction:
-    """Let a primal in canonical form return the loss, and behind it the rest, in place. Raises DifferentiationError."""
+    """Let a primal in canonical form return the loss, then the rest, in place. Raises DifferentiationError."""
     kind = lowered.result_type
     parts = components_of(kind) if isinstance(kind, types.BaseTuple) else ()
     if len(parts) != 2:
@@ -48,7 +48,7 @@ def with_auxiliary(joint: Function, with_value: bool) -> None:
 
 
 def copied(b: Builder, value: Operand) -> Operand:
-    """The same with copies of the arrays in it."""
+    """Return a value with copies of the arrays in it."""
     kind = value.type
     if isinstance(kind, types.Array):
         return b.copy(value, getattr(value, "hint", ""))

@@ -1,10 +1,10 @@
-"""Gradients with respect to what an inner function captures, where it is differentiated in another function.
+"""Gradients with respect to captured variables of an inner function that is differentiated in another function.
 
     def g(y, closure_):                     def g(y, closure_, w):
         return closure_.w * y       ->          return w * y
 
-What it captures of the function around is in its closure, the last parameter. What is asked for by name becomes a
-parameter of its own while the gradient is made, and is taken from the closure again in what was made.
+The variables of the enclosing function are in the closure, the last parameter. Those that are named in `wrt` become
+parameters while the gradient is made, and are taken from the closure again in the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zygote_py.ir.walks import replace, replace_uses
 
 
 def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunction:
-    """The function with a parameter more for each variable in its closure, which are called `names`."""
+    """Return the function with one more parameter for each variable in its closure, called `names`."""
     function = lowered.function
     count = lowered.argument_count + len(lowered.hidden)
     if not names or len(function.params) <= count:

@@ -57,10 +57,10 @@ from zygote_py.statements import TypedFunction
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """What the stages made of one request for one signature."""
+    """The results of the stages for one request and one signature."""
 
     lowered: LoweredFunction
-    activity: Activity | None  # None of what is no gradient
+    activity: Activity | None  # of a gradient; None for other derivatives
     adjoint: Function
     emitted: Emitted
 
@@ -82,7 +82,7 @@ class Compiled:
 
 @dataclass(frozen=True, eq=False)
 class CompiledForm(Compiled):
-    """A derivative other than a gradient: `adjoint` is what is emitted; `primal` makes the IR of the function."""
+    """A derivative other than a gradient: `adjoint` is emitted as it is, and `primal` makes the IR of the function."""
 
     primal: Callable[[], Function]
 
@@ -100,10 +100,10 @@ class CompiledForm(Compiled):
 
 @dataclass(frozen=True, eq=False)
 class CompiledPullback(Compiled):
-    """A pullback: `forward` takes the arguments and the captured values, and returns the value and what it keeps.
+    """A pullback: `forward` takes the arguments and the captured values, and returns the value and the saved values.
 
-    `emitted` takes what is kept, and the seeds, and gives the gradients. There is a seed for the result if it can have
-    an adjoint, and one for each of the parameters that `written` names: arrays that the function writes to, and
+    `emitted` takes the saved values and the seeds, and returns the gradients. There is a seed for the result if it can
+    have an adjoint, and one for each of the parameters that `written` names: arrays that the function writes to, and
     structures with such an array.
     """
 
@@ -141,15 +141,15 @@ def compile_gradient(
 ) -> tuple[Compiled, tuple[Capture, ...]]:
     """Run all stages for one signature, of a gradient or of another derivative. Raises DifferentiationError.
 
-    The emitted function takes the arguments, then captured values: those in `hidden`, and after these what else the
-    function captures. Returns also what these are.
+    The emitted function takes the arguments, then captured values: those in `hidden`, and after these the other ones.
+    Returns these captured variables, too.
     """
     form = request.form
     made = _joint(request, argument_types, lower_of(request)) if form is None else _made(request, argument_types)
     hidden = _take_captured(made.joint, made.lowered, hidden)
     _take_members(made.joint, argument_types)
     finish(made.joint)
-    defaults = {} if hidden else request.defaults  # captured values come behind the parameters
+    defaults = {} if hidden else request.defaults  # captured values follow the parameters
     emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
@@ -173,7 +173,7 @@ class _Made:
 
 
 def _made(request: Request, argument_types: tuple[Type, ...]) -> _Made:
-    """What a form other than a gradient makes."""
+    """Return the function that a form other than a gradient makes."""
     typed = numba_adapter.typed_derivative(request.form, request.primal, argument_types, request.options)
     lowered = lower_typed(typed)
     function = lowered.function
@@ -182,7 +182,7 @@ def _made(request: Request, argument_types: tuple[Type, ...]) -> _Made:
 
 
 def lower_of(request: Request) -> Lower:
-    """What makes the IR of what a request asks to be differentiated: a function, or a derivative."""
+    """Return the function that lowers what a request differentiates: a function, or a derivative."""
     inner = request.inner
     if inner is None:
         return lambda taken: lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
@@ -195,7 +195,7 @@ def lower_of(request: Request) -> Lower:
 
 
 def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> _Made:
-    """The joint function of a request for one signature: of the arguments and all captured values."""
+    """Return the joint function of a request for one signature: of the arguments and all captured values."""
     given, wrt, lowered = lowered_primal(request, argument_types, lower)
     if request.has_aux:
         lowered = split_auxiliary(request, lowered)
@@ -213,7 +213,7 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
 
 
 def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFunction:
-    """A gradient in a function that is typed for us, as another function that is called there."""
+    """Return a gradient as a function that is called in one that is being differentiated."""
     named = {one for one in request.wrt or () if isinstance(one, str)}
 
     def lower(taken: tuple[Type, ...]) -> LoweredFunction:
@@ -228,20 +228,20 @@ def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFu
 def typed_as_called(
     call: numba_adapter.DerivedCall, function: Function, name: str, lowered: LoweredFunction
 ) -> TypedFunction:
-    """A derivative as a function that is called in one that is typed for us, once it is cleaned up."""
+    """Return a derivative, cleaned up, as a function that is called in one that is being differentiated."""
     tidy(function)
     derived = Derived(function, len(call.argument_types), routines_of(function))
     return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
 
 
 def tidy(joint: Function) -> Function:
-    """Clean a derivative up, in place."""
+    """Clean up a derivative, in place."""
     passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
     return joint
 
 
 def finish(function: Function) -> Function:
-    """Make ready what is to be emitted, and the routines that it calls, in place: nothing differentiates it again."""
+    """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
     for each in (*(routine.function for routine in routines_of(function)), function):
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
@@ -249,7 +249,7 @@ def finish(function: Function) -> Function:
 
 
 def result_of(function: Function) -> Operand:
-    """What a function in canonical form returns."""
+    """Return the value that a function in canonical form returns."""
     _, end = function.exit()
     return end.args[0]
 
@@ -288,9 +288,9 @@ def compile_pullback(
 def _repeatable_halves(
     adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
 ) -> tuple[Function, Function] | None:
-    """A forward function that returns the result and what it keeps, and a reverse function of that and of the seeds.
+    """Return a forward function, of the result and the saved values, and a reverse function of these and of the seeds.
 
-    The second may be called several times. None if there are no such two.
+    The second may be called several times. Returns None if there are no such functions.
     """
     halves, value = join_halves(adjoint, shadows, wrt)
     define(halves.crossing, halves.forward.entry)
@@ -309,7 +309,7 @@ def _repeatable_halves(
 def _halves_that_run_again(
     primal: Function, adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
 ) -> tuple[Function, Function]:
-    """Two such functions of which the first keeps copies of its arguments, and the second runs the whole again."""
+    """Return two such functions: the first saves copies of its arguments, and the second runs everything again."""
     forward = clone(primal).function
     with inserting(forward.entry) as b:
         kept = b.pack_all([copied(b, param) for param in forward.params])
@@ -340,21 +340,21 @@ def _take_kept(
 def _differentiate(
     lowered: LoweredFunction, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]], written: Collection[Param]
 ) -> tuple[Activity, Function, dict[Value, Value]]:
-    """The active values of a primal in canonical form, its adjoint and its shadows; `written` are results too."""
+    """Return the active values of a primal in canonical form, its adjoint and its shadows; `written` are results."""
     primal = lowered.function
     found = Derivatives(lowered.routines).differentiate(primal, [primal.params[n] for n in wrt], parts, written)
     return found.activity, found.adjoint, found.shadows
 
 
 def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
-    """Where an integer is taken as a float, let the joint function take the integer and make it a float itself."""
+    """Let the joint function cast integer arguments where the primal takes a float."""
     for number, type in enumerate(given):
         if isinstance(type, types.Integer) and is_float(joint.params[number].type):
             _take_as(joint, number, type, lambda b, new, kind: b.call(float, new, type=kind, hint=new.hint))
 
 
 def _take_members(function: Function, given: tuple[Type, ...]) -> None:
-    """Let an emitted function take members of enumerations, of which it needs what stands for them."""
+    """Let an emitted function take members of enumerations, of which it needs the values."""
     for number, param in enumerate(list(function.params)):
         type = given[number] if number < len(given) else param.type
         type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
@@ -387,7 +387,7 @@ def _holds_member(type: Type) -> bool:
 
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:
-    """Take the gradients of what is captured, the last that are returned, together in a NamedTuple of their own."""
+    """Gather the gradients of captured variables, the last that are returned, in a NamedTuple."""
     b, end = at_exit(joint)
     result = end.args[0]
     value: tuple[Operand, ...] = ()
@@ -405,9 +405,9 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
 
 
 def _take_captured(function: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> tuple[Capture, ...]:
-    """Give a function a parameter for each captured value in `hidden`, needed or not, and for what else it captures.
+    """Add a parameter for each captured variable: first for those in `hidden`, needed or not, then for the others.
 
-    Returns these, in that order.
+    Returns the captured variables in that order.
     """
     known = {capture.key for capture in hidden}
     hidden = (*hidden, *(capture for capture in lowered.hidden if capture.key not in known))

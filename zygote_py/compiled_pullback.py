@@ -158,7 +158,7 @@ class _Text(NamedTuple):
 
 @dataclass(frozen=True)
 class _TextSeed(Seed):
-    """What a seed in compiled code is for: `value` is a text for what is known of it, as are the seeds passed on."""
+    """The purpose of a seed in compiled code: `value`, and the seed that is passed on, are texts of expressions."""
 
     source: _Source
 

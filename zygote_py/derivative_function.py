@@ -7,7 +7,7 @@
 Which derivative it is, its form says: a gradient (`DerivativeFunction`), a Jacobian, ... (see `zygote_py.forms`).
 
 Threads may share one: what compiles holds Numba's own lock, calls of what is compiled hold none. It is pickled, copied
-and compared as the function that it came from; what was compiled stays behind. It compiles nothing itself (see
+and compared as the function that it came from; compiled code is not copied. It compiles nothing itself (see
 `zygote_py.compile`).
 """
 
@@ -48,14 +48,28 @@ R = TypeVar("R")
 class DerivativeFunction(Generic[P, R]):
     """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
 
-    What it takes and returns, the function says that made it: `jacobian`, `hessian`, ... For type checkers it is
-    generic in its parameters and in what it returns. It is a function like any other: it can be called from compiled
-    code and by several threads at once, copied, pickled, and differentiated.
+    Its arguments and its result are documented with the function that makes it: `gradient`, `jacobian`, `hessian`, ...
+    It is a function like any other: it can be called from compiled code and by several threads at once, copied,
+    pickled, and differentiated. For type checkers it is generic in its parameters and its result.
 
-    Attributes:
-        primal: the function that was differentiated, as it was given.
-        form: which derivative it is.
-        held: how many of the first parameters are captured variables, which get a gradient only if they are named.
+    Attributes
+    ----------
+    primal : callable
+        The function that was differentiated, as it was passed.
+    form : Form
+        The kind of derivative, with its options.
+    held : int
+        The number of leading parameters that are captured variables; they get a gradient only if they are named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import gradient
+    >>> df = gradient(lambda x: np.sum(x**3))  # x: shape (n,)
+    >>> df(np.array([1.0, 2.0]))  # shape (n,)
+    array([ 3., 12.])
+    >>> df
+    <gradient of <lambda>>
     """
 
     def __init__(self, primal: Callable[..., Any], form: Form, held: int = 0) -> None:
@@ -71,12 +85,12 @@ class DerivativeFunction(Generic[P, R]):
         watch(self)
 
     def rules_have_changed(self) -> None:
-        """Compile again at the next call: a function may have got a rule. Compiled callers keep what they have."""
+        """Compile again at the next call, since rules have changed. Compiled callers remain as they are."""
         with numba_adapter.COMPILER_LOCK:
             self._reset()
 
     def _reset(self) -> None:
-        """Forget what was compiled."""
+        """Discard the compiled code."""
         self._code = getattr(self._root, "__code__", None)
         self._star = star_of(self.primal)
         self._of.cache_clear()
@@ -85,7 +99,7 @@ class DerivativeFunction(Generic[P, R]):
         self._choose_quick()
 
     def _choose_quick(self) -> None:
-        """Note which dispatcher calls from Python may call at once, and what has to be as it was for that."""
+        """Determine the dispatcher that calls from Python may use directly, and what must be unchanged for that."""
         now = self._now
         self._quick: Any = None
         passed = now.dispatcher is not None and not self._request.keyword_only
@@ -102,7 +116,7 @@ class DerivativeFunction(Generic[P, R]):
             self._quick = self.form.finishing(passing(now, count) if now.hidden else now.dispatcher, count)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The derivative at these arguments."""
+        """Return the derivative at these arguments."""
         quick = self._quick
         try:
             if quick is None or kwargs or self._root.__code__ is not self._code:
@@ -151,7 +165,7 @@ class DerivativeFunction(Generic[P, R]):
 
     @functools.cached_property
     def _under_own_name(self) -> Callable[..., object]:
-        """The function under the name `f._under_own_name`, where `f` is the name of this gradient in its module.
+        """Return the function under the name `f._under_own_name`, where `f` is the name of this gradient in its module.
 
         Pickle finds a function by its name, and the name is taken by the gradient if that came of a decorator. Picklers
         that write a function out in full do so with this one as well.
@@ -167,43 +181,51 @@ class DerivativeFunction(Generic[P, R]):
 
     @shortening
     def primal_ir(self, *args: Any) -> str:
-        """The IR of the function for these arguments, or types: typed SSA, in canonical form; see `source`."""
+        """Return the IR of the function for these arguments, or types: typed SSA in canonical form; see `source`."""
         return self._inspect(args).primal_text
 
     @shortening
     def adjoint_ir(self, *args: Any) -> str:
-        """The IR of the adjoint for these arguments, or types; `@v` is what `%v` held. See `source`."""
+        """Return the IR of the adjoint for these arguments, or types; `@v` is the value that `%v` had. See `source`."""
         return self._inspect(args).adjoint_text
 
     @shortening
     def source(self, *args: Any) -> str:
-        """The Python source that computes the gradient for these arguments.
+        """Return the Python source that computes the derivative for these arguments.
 
-        It needs NumPy and Numba only, and without the decorator NumPy only.
+        The source needs NumPy and Numba only, and without the decorator NumPy only.
 
-        Parameters:
-            args: an argument for each parameter, or its Numba type; or the types of all in one text, as the command
-                line has them: `df.source("f64[:], f64")`. If the only argument is a text, give its type:
-                `df.source("str")`.
+        Parameters
+        ----------
+        *args : object
+            An argument or its Numba type for each parameter; or all types in one string, as on the command line:
+            `df.source("f64[:], f64")`. If the only argument is a string, pass its type: `df.source("str")`.
 
-        Raises:
-            ValueError: for a text that names no types.
+        Returns
+        -------
+        str
+            A module that defines the function.
+
+        Raises
+        ------
+        ValueError
+            If a string does not name types.
         """
         of, argument_types = self._inspected(args)
         return of._compile(argument_types)[1].source
 
     def inspect_llvm(self, *args: Any) -> str:
-        """The optimised LLVM IR of the gradient for these arguments, or types; see `source`."""
+        """Return the optimised LLVM IR of the derivative for these arguments, or types; see `source`."""
         return self._native(numba_adapter.llvm_text, args)
 
     def inspect_asm(self, *args: Any) -> str:
-        """The machine code of the gradient for these arguments, or types; see `source`."""
+        """Return the machine code of the derivative for these arguments, or types; see `source`."""
         return self._native(numba_adapter.asm_text, args)
 
     def circumstances(self) -> tuple[object, tuple[Any, ...]] | None:
-        """What a call depends on besides its arguments: what was compiled, by identity, and the captured values.
+        """Return all that a call depends on besides its arguments: the compiled code, by identity, and captured values.
 
-        None if that is not known before the call.
+        Returns None if that is unknown before the call.
         """
         now = self._now
         if self._star or not now.compiled or now.is_outdated():
@@ -211,11 +233,11 @@ class DerivativeFunction(Generic[P, R]):
         return now, now.captured()
 
     def _is_outdated(self) -> bool:
-        """Whether what was compiled is not what would be compiled now."""
+        """Return whether compiling now would yield other code."""
         return self._now.is_outdated() or getattr(self._root, "__code__", None) is not self._code
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call with all that the quick way has no time for: keywords, captured values, the interpreter."""
+        """Call with everything that the quick path leaves out: keywords, captured values, the interpreter."""
         if self._is_outdated():
             self.rules_have_changed()
         if self._star:
@@ -230,7 +252,7 @@ class DerivativeFunction(Generic[P, R]):
         while True:
             now = self._now
             try:
-                if not now.compiled:  # what is captured has to be known before the call
+                if not now.compiled:  # the captured variables must be known before the call
                     now, _ = self._compile(self._types(args))
                 captured = now.captured()
                 if numba_adapter.jit_is_disabled():
@@ -245,7 +267,7 @@ class DerivativeFunction(Generic[P, R]):
                 raise
 
     def _compile(self, argument_types: tuple[Type, ...]) -> tuple[Generation, Kernel]:
-        """Run the stages for a signature, or find what they made before, and note what the function captures."""
+        """Run the stages for a signature, or find their earlier result, and note the captured variables."""
         with numba_adapter.COMPILER_LOCK:
             if self._is_outdated():
                 self._reset()
@@ -258,7 +280,7 @@ class DerivativeFunction(Generic[P, R]):
             return self._now, self._now.compiled[argument_types]
 
     def _dispatcher(self, now: Generation) -> Any:
-        """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
+        """Return the dispatcher for calls from Python: it takes the arguments, then the captured values."""
         with numba_adapter.COMPILER_LOCK:
             if now.dispatcher is None:
                 if now.hidden or self.form.has_own_entry:
@@ -277,7 +299,7 @@ class DerivativeFunction(Generic[P, R]):
             return now.dispatcher
 
     def _kernel_of(self, now: Generation, given: tuple[Type, ...]) -> Kernel:
-        """The kernel for the types of arguments, and behind them those that the captured values have at this moment."""
+        """Return the kernel for the types of the arguments, followed by the current types of the captured values."""
         count = len(given) - len(now.hidden)
         with numba_adapter.COMPILER_LOCK:
             for _ in range(2):  # what was compiled before may be for captured values of other types
@@ -290,7 +312,7 @@ class DerivativeFunction(Generic[P, R]):
             raise Outdated
 
     def _entry_dispatcher(self) -> Any:
-        """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
+        """Return the dispatcher for calls from compiled code, where captured values are constants, as in Numba."""
         with numba_adapter.COMPILER_LOCK:
             if self._is_outdated():
                 self._reset()
@@ -322,7 +344,7 @@ class DerivativeFunction(Generic[P, R]):
         return now.entry
 
     def _guard(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
-        """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
+        """Return the guard of callers that Numba keeps on disk, so that stale ones are not read."""
 
         def holds() -> bool:
             return self._now.entry is now.entry and not self._is_outdated()
@@ -340,7 +362,7 @@ class DerivativeFunction(Generic[P, R]):
 
     @property
     def _request(self) -> Request:
-        """What is asked for, of the function as it is, or as it was when it was compiled."""
+        """The request, for the function as it is, or as it was when it was compiled."""
         if self._requested is None or not self._now.compiled:
             parts = [getattr(self._root, name, None) for name in PARTS]
             if self._requested is None or not all(map(operator.is_, parts, self._requested[0])):
@@ -352,7 +374,7 @@ class DerivativeFunction(Generic[P, R]):
         return self.form.request(self.primal, self.held, inner)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The arguments in the order of the parameters, defaults filled in."""
+        """Return the arguments in the order of the parameters, with defaults filled in."""
         request = self._request
         try:
             bound = request.signature.bind(*args, **kwargs)
@@ -362,7 +384,7 @@ class DerivativeFunction(Generic[P, R]):
         return bound.args
 
     def _types(self, args: tuple[Any, ...]) -> tuple[Type, ...]:
-        """The Numba types of arguments, each a value or a type already."""
+        """Return the Numba types of arguments, each of which is a value or a type already."""
         found = []
         for name, arg in zip(self._request.signature.parameters, args, strict=False):
             if isinstance(arg, types.Type):
@@ -382,11 +404,11 @@ class DerivativeFunction(Generic[P, R]):
             self._types(self._bind(args, kwargs))
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
-        """The gradient function for so many arguments of a function that takes `*args`."""
+        """Return the derivative for `count` arguments of a function that takes `*args`."""
         return DerivativeFunction(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
 
     def _inspected(self, args: tuple[Any, ...]) -> tuple[DerivativeFunction[..., Any], tuple[Type, ...]]:
-        """What is to be inspected: the function for so many arguments, and their types, which a text may name."""
+        """Return the function for this number of arguments, and their types, which a string may name."""
         args = parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
         of = self._of(self.form.count(args)) if self._star else self
         return of, of._types(of._bind(args, {}))
@@ -417,12 +439,12 @@ class DerivativeFunction(Generic[P, R]):
                 continue
 
     def _without_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
-        """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
+        """Return a new dispatcher for a signature whose machine code was in the cache, without its LLVM IR."""
         return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
 
 
 def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
-    """Whether functions are among the arguments, or in structures among them."""
+    """Return whether functions are among the arguments, or in structures among them."""
     structured = any(isinstance(each, types.BaseTuple | types.Callable) for each in argument_types)
     return structured and numba_adapter.takes_functions(argument_types)
 
@@ -434,7 +456,7 @@ _named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.W
 def _restored(
     primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
 ) -> DerivativeFunction[..., Any]:
-    """The derivative that was pickled; the one of the module if that is it."""
+    """Return the derivative that was pickled: the one of the module if it is the same."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
     if named is not None:
         if named.form == form:
@@ -459,7 +481,7 @@ def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object
 
 @functools.cache
 def kept_derivative(f: Callable[..., Any], form: Form, held: int) -> DerivativeFunction[..., Any]:
-    """A derivative that compiled code calls: it is kept, as Numba does not."""
+    """Return a derivative that compiled code calls, kept for good since Numba refers to it weakly."""
     return DerivativeFunction(f, form, held)
 
 

@@ -26,7 +26,7 @@ from zygote_py.ir.walks import replace_uses
 
 @functools.cache
 def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, ...]) -> Routine:
-    """The routine of a helper that takes and returns numbers and arrays, for the types of its arguments."""
+    """Return the routine of a helper that takes and returns numbers and arrays, for the types of its arguments."""
     lowered = lower(function, argument_types, {})
     routine = Routine(function.__name__)
     routine.function = lowered.function
@@ -51,7 +51,7 @@ def _let_adjoints_matter(function: Function) -> None:
 
 
 def take_as_routines(function: Function) -> None:
-    """Let a function call routines where it calls helpers that nobody has a rule for."""
+    """Let a function call routines where it calls helpers that have no rule."""
     for instr in function.instrs():
         if not is_helper(instr.op) or instr.keywords or ops.of(instr.op).role is ops.Role.CHECK:
             continue

@@ -42,7 +42,7 @@ Lower = Callable[[tuple[Type, ...]], LoweredFunction]
 def lowered_primal(
     request: Request, argument_types: tuple[Type, ...], lower: Lower
 ) -> tuple[tuple[Type, ...], tuple[int, ...], LoweredFunction]:
-    """The argument types, the numbers of the parameters asked for, and the primal in canonical form."""
+    """Return the argument types, the numbers of the parameters asked for, and the primal in canonical form."""
     given = tuple(map(_without_default, argument_types))
     taken = tuple(_taken_as(request, number, type) for number, type in enumerate(given))
     lowered = lower(taken)
@@ -99,7 +99,7 @@ def _with_divided_loops(lowered: LoweredFunction) -> LoweredFunction:
 
 
 def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:
-    """Inline the calls whose arguments may share memory that is written to: a routine takes them to share none."""
+    """Inline the calls whose arguments may share memory that is written to, which routines assume not to happen."""
     while True:
         memory = Memory(function)
         candidates = [call for call, routine in function.calls() if routine not in recursive]
@@ -110,19 +110,19 @@ def _inline_shared(function: Function, recursive: Collection[Routine]) -> None:
 
 
 def checked_arguments(primal: Function, wrt: tuple[int, ...]) -> dict[Value, tuple[Instr, ...]]:
-    """Let a primal refuse arguments that share memory; give the parts of the tuples among those asked for."""
+    """Let a primal refuse arguments that share memory; return the parts of the tuples among those asked for."""
     parts = expose_leaves(primal, [primal.params[number] for number in wrt])
     refuse_shared_arguments(primal)
     return parts
 
 
 def _without_default(type: Type) -> Type:
-    """The type of an argument; that of its default where it was not given."""
+    """Return the type of an argument, or of its default if it was not passed."""
     return numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)
 
 
 def _taken_as(request: Request, number: int, type: Type) -> Type:
-    """The type that the primal gets for an argument: an integer that is to be differentiated is taken as a float."""
+    """Return the type that the primal takes for an argument: a float for an integer that is differentiated."""
     name = tuple(request.signature.parameters)[number]
     _check_argument(request, name, type)
     named = request.wrt is not None and number in request.wrt
@@ -176,7 +176,7 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
 
 
 def _definite(name: str, type: Type) -> str:
-    """How a variable that may be `None` is written so that Numba knows that it is not."""
+    """Return an expression for a variable that may be `None` which Numba knows not to be."""
     if isinstance(type, types.Array):
         return f"`{name}.copy()`"
     return f"`1 * {name}`" if isinstance(type, types.Number) else "a value"
@@ -191,7 +191,7 @@ def _kind(type: Type) -> str:
 
 
 def check_result(request: Request, type: Type) -> None:
-    """Refuse results that a gradient cannot be taken of. Raises DifferentiationError."""
+    """Raise a DifferentiationError for a result that has no gradient."""
     if is_float(type) or isinstance(type, types.Integer):
         return
     others = "`jacobian` gives the derivatives of all of it, `pullback` their product with a vector"

@@ -3,9 +3,9 @@
     value, back = pullback(kernel, x, out)      # runs kernel(x, out), which writes to `out`
     dx, dout = back(out=seed)                   # seed: the adjoint of what `out` holds after the call
 
-What `back` needs it has from copies, made when the function ran: it may be called several times, and after the
-arguments have changed. Where such copies cannot be made (see `zygote_py.adjoints.routines.repeatable`) it runs the
-function again, on copies of the arguments.
+`back` uses copies that were made when the function ran: it may be called several times, and after the arguments have
+changed. Where such copies cannot be made (see `zygote_py.adjoints.routines.repeatable`) it runs the function again, on
+copies of the arguments.
 """
 
 from __future__ import annotations
@@ -40,49 +40,63 @@ R = TypeVar("R")
 
 @shortening
 def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]:
-    """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
+    """Return the value of `f(*args)` and the function that maps cotangents of its results to those of its arguments.
 
-    Parameters:
-        f: a Python function that Numba can compile, plain or decorated with `numba.njit`. It may write to its
-            arguments, and to arrays in them, and return a number, an array, a tuple, a NamedTuple or a frozen dataclass
-            of these, or nothing.
-        args: its arguments. Arrays that `f` writes to hold afterwards what `f` leaves there.
-        kwargs: arguments that are given by name.
+    Parameters
+    ----------
+    f : callable
+        A Python function that Numba can compile, plain or decorated with `numba.njit`. It may write to its arguments,
+        and to arrays in them, and return a number, an array, a tuple, a NamedTuple or a frozen dataclass of these, or
+        nothing.
+    *args : object
+        Its arguments. Arrays that `f` writes to are modified.
+    **kwargs : object
+        Keyword arguments.
 
-    Returns:
-        The value, None if `f` returns nothing, and a `Pullback`.
+    Returns
+    -------
+    value : object
+        The result of `f`; None if it returns nothing.
+    back : Pullback
+        The pullback at these arguments.
 
-        It may be called in a function that `numba.njit` compiles, for a function that is known there: a global, an
-        inner function or lambda, or a compiled function that is an argument. The pullback is then a value of compiled
-        code, which may be called, passed on, returned, and put into tuples and lists. Captured globals are constants
-        there, as everywhere in Numba; what an inner function captures is read when `pullback` is called.
+    Raises
+    ------
+    DifferentiationError
+        If the function cannot be differentiated.
+    ValueError
+        If arguments, or arrays in them, share memory and one of them is written to.
 
-    Raises:
-        DifferentiationError: for what cannot be differentiated.
-        ValueError: for arguments, or arrays in them, that share memory where one of them is written to.
+    Notes
+    -----
+    `pullback` can be called in a function that `numba.njit` compiles, for a function that is known there: a global, an
+    inner function or lambda, or a compiled function that is an argument. The pullback is then a value of compiled code,
+    which can be called, passed on, returned, and put into tuples and lists. Captured globals are constants there, as
+    everywhere in Numba; captured variables of an inner function are read when `pullback` is called.
 
-    Example:
-        >>> import numpy as np
-        >>> from zygote_py import pullback
-        >>> def kernel(x, out):
-        ...     for i in range(len(x)):
-        ...         out[i] = x[i] ** 2
-        >>> out = np.zeros(2)
-        >>> value, back = pullback(kernel, np.array([1.0, 3.0]), out)
-        >>> out
-        array([1., 9.])
-        >>> back(out=np.array([1.0, 1.0]))
-        (array([2., 6.]), array([0., 0.]))
-        >>> from numba import njit
-        >>> @njit
-        ... def slope(x, w):
-        ...     value, back = pullback(lambda x: x**2 * w, x)
-        ...     (dx,) = back(1.0)
-        ...     return value, dx
-        >>> slope(3.0, 2.0)
-        (18.0, 12.0)
+    The method is that of M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
 
-    Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import pullback
+    >>> def kernel(x, out):
+    ...     for i in range(len(x)):
+    ...         out[i] = x[i] ** 2
+    >>> out = np.zeros(2)
+    >>> value, back = pullback(kernel, np.array([1.0, 3.0]), out)
+    >>> out
+    array([1., 9.])
+    >>> back(out=np.array([1.0, 1.0]))
+    (array([2., 6.]), array([0., 0.]))
+    >>> from numba import njit
+    >>> @njit
+    ... def slope(x, w):
+    ...     value, back = pullback(lambda x: x**2 * w, x)
+    ...     (dx,) = back(1.0)
+    ...     return value, dx
+    >>> slope(3.0, 2.0)
+    (18.0, 12.0)
     """
     made: tuple[R, Pullback] = _pullback_of(f)(*args, **kwargs)
     return made
@@ -90,26 +104,44 @@ def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R
 
 @functools.lru_cache(maxsize=512)
 def _pullback_of(f: Callable[..., Any], held: int = 0) -> DerivativeFunction[..., Any]:
-    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
+    """Return the compiled function; only recent ones are kept, so that lambdas made in a loop do not pile up."""
     return DerivativeFunction(f, PullbackForm(), held)
 
 
 class Pullback:
-    """From the adjoints of a function's results to those of its arguments, as they were when it was called.
+    """The map from cotangents of a function's results to those of its arguments, at the arguments of one call.
 
-    `back()` gives the gradient of a function that returns a real number, whose seed is then 1.0; for any other function
-    it is refused. `back(seed)` takes the adjoint of the returned value, `back(name=seed)` that of what the argument
-    `name` holds after the call: an array that the function writes to, or a structure with such an array. A seed has the
-    form, the shapes and the dtypes of what it is for. As soon as one seed is given, those that are missing are zero,
-    and so is None. What is in a structure and not written to holds what it held before, and its seed is a part of its
-    gradient: pullbacks can be chained. The answer is a tuple with one gradient for each parameter, None for those that
-    can have none.
+    `back()` returns the gradient of a function that returns a real number, whose seed is then 1.0; any other function
+    needs a seed. `back(seed)` takes the cotangent of the returned value, and `back(name=seed)` that of the argument
+    `name` after the call: an array that the function writes to, or a structure with such an array. The result is a
+    tuple with one gradient for each parameter, None for those that cannot have one.
+
+    Attributes
+    ----------
+    written : tuple of str
+        The names of the arguments that the function writes to, which take a seed.
+
+    Notes
+    -----
+    A seed has the structure, the shapes and the dtypes of the value that it is the cotangent of. If any seed is passed,
+    missing ones and None are zero. The parts of a structure that are not written to keep their values, so their seeds
+    are part of their gradients: pullbacks can be chained.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import pullback
+    >>> value, back = pullback(lambda a, x: a @ x, np.eye(2), np.array([1.0, 2.0]))  # shapes (m, n) and (n,)
+    >>> da, dx = back(np.array([1.0, 0.0]))  # the seed has shape (m,)
+    >>> da, dx
+    (array([[1., 2.],
+           [0., 0.]]), array([1., 0.]))
     """
 
     __slots__ = ("_args", "_kept", "_kernel", "_quick", "_value")
 
     def __init__(self, kernel: PullbackKernel, args: tuple[Any, ...], value: Any, kept: Any, quick: Any = None) -> None:
-        """`value` is what the function returned, or what `like` makes of it, `args` are what `like` makes of them."""
+        """Create the pullback of a call; `args`, and `value` unless it is the result, come from `like`."""
         self._kernel = kernel
         self._args = args
         self._kept = kept
@@ -117,7 +149,7 @@ class Pullback:
         self._value = value if type(value) is float else like(value)
 
     def __reduce__(self) -> Any:
-        """Pickled as the function and what it keeps; the code is made anew where it is unpickled."""
+        """Pickle the function and the saved values; the code is compiled again where it is unpickled."""
         kernel = self._kernel
         sealed = numba_adapter.is_sealed(self._kept)
         kept = sealed, numba_adapter.taken_out(self._kept) if sealed else self._kept
@@ -125,7 +157,7 @@ class Pullback:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The names of the arguments that the function writes to, which seeds may be given for."""
+        """The names of the arguments that the function writes to, which take a seed."""
         return self._kernel.compiled.written
 
     def __repr__(self) -> str:
@@ -133,7 +165,7 @@ class Pullback:
         return f"<pullback of {getattr(primal, '__qualname__', primal)}>"
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
-        """The gradients for these seeds."""
+        """Return the gradients for these seeds."""
         if self._quick is not None and not seeds and (not seed or (len(seed) == 1 and type(seed[0]) is float)):
             quick: tuple[Any, ...] = self._quick(self._kept, seed[0] if seed else 1.0)
             return quick
@@ -158,7 +190,7 @@ class Pullback:
 
 
 class PullbackKernel(Kernel):
-    """What was compiled for one signature: `function` gives the value and what is kept, `back` takes that and seeds."""
+    """The code for one signature: `function` returns the value and the saved values, `back` takes these and seeds."""
 
     compiled: CompiledPullback
 
@@ -173,12 +205,12 @@ class PullbackKernel(Kernel):
         _by_number[self.number] = self
 
     def _sealed(self) -> Callable[..., object]:
-        """The forward function as Numba compiles it, and with it what takes back what it keeps."""
+        """Return the forward function as Numba compiles it, and make the function that takes what it saves."""
         self._opened = numba_adapter.opened(self.compiled.function, self._options)
         return numba_adapter.sealed(self.compiled.value, self.number, self._options)
 
     def back(self, kept: Any) -> Any:
-        """The function that takes what was kept, and seeds: the compiled one, unless the forward function was not."""
+        """Return the function of the saved values and seeds: the compiled one, unless the forward function was not."""
         if not numba_adapter.is_sealed(kept):
             return self.compiled.function
         if self._opened is None:  # unpickled
@@ -197,24 +229,24 @@ class PullbackKernel(Kernel):
         return call
 
     def entry(self, request: Request, captured: Sequence[object], link: Link) -> Callable[..., object]:
-        """The function that compiled code calls."""
+        """Return the function that compiled code calls."""
         entry, back = entry_function(self.compiled, request, captured, self.restored, self.number)
         link(back)
         return entry
 
     def pullback(self, args: tuple[Any, ...], value: Any, kept: Any) -> Pullback:
-        """The pullback of a call."""
+        """Return the pullback of a call."""
         likes = tuple(map(like, args)) if self.compiled.written else ()
         return Pullback(self, likes, value, kept, self.quick_for(kept))
 
     def quick_for(self, kept: Any) -> Any:
-        """What takes what is kept and one float for the seed; None if there is more to a seed."""
+        """Return a function of the saved values and one float as the seed; None if a seed is anything else."""
         if not numba_adapter.is_sealed(kept) or self.compiled.result_type != types.float64 or self.compiled.written:
             return None
         return numba_adapter.entry_of_seed(self.back(kept), kept)
 
     def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
-        """A pullback that comes out of compiled code."""
+        """Return a pullback that compiled code returned."""
         compiled, items = self.compiled, iter(likes)
         result = known_of(compiled.result_type, next(items)) if carries_adjoint(compiled.result_type) else None
         params = compiled.lowered.function.params[: compiled.lowered.argument_count]
@@ -228,7 +260,7 @@ _by_number: weakref.WeakValueDictionary[int, PullbackKernel] = weakref.WeakValue
 
 @dataclass(frozen=True, slots=True)
 class PullbackForm(Form):
-    """`pullback`. It is made and called at once, and cannot be differentiated."""
+    """The form of `pullback`, which is made and called at once, and cannot be differentiated."""
 
     has_own_entry = True
     entry_options = MappingProxyType({"no_cpython_wrapper": True})
@@ -237,18 +269,18 @@ class PullbackForm(Form):
         return "pullback"
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """What is asked for: the adjoints of all parameters."""
+        """Return the request: for the adjoints of all parameters."""
         return replace(make_request(primal, None, with_value=False, held=held, inner=inner), primal=primal)
 
     def kernel(
         self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
     ) -> tuple[Kernel, tuple[Capture, ...]]:
-        """What is compiled for a signature. It is not kept on disk."""
+        """Return the kernel for a signature. It is not kept on disk."""
         compiled, hidden = compile_pullback(request, argument_types, hidden)
         return PullbackKernel(request, argument_types, compiled), hidden
 
     def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
-        """What makes a pullback of what the compiled function keeps."""
+        """Return a function that makes a pullback of the values that the compiled function saves."""
         by_kind: dict[int, tuple[Any, PullbackKernel, Any]] = {}  # by the type of what is kept: what takes it back
 
         def call(*args: Any) -> tuple[Any, Pullback]:
@@ -270,7 +302,7 @@ class PullbackForm(Form):
 def _restored(
     of: DerivativeFunction[..., Any], argument_types: tuple[Type, ...], args: tuple[Any, ...], value: Any, kept: Any
 ) -> Pullback:
-    """A pullback that was pickled."""
+    """Return a pullback that was pickled."""
     _, kernel = _pullback_of(of.primal, of.held)._compile(argument_types)
     assert isinstance(kernel, PullbackKernel)
     sealed, items = kept

@@ -40,7 +40,7 @@ def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) 
     parameters = [param.hint for param in compiled.lowered.function.params]
     for name in names:
         if name not in compiled.written:
-            what = "the function does not write to" if name in parameters else "is no parameter of the function"
+            what = "the function does not write to" if name in parameters else "is not a parameter of the function"
             written = ", ".join(f"`{each}`" for each in compiled.written)
             raise DifferentiationError(
                 f"a seed for `{name}`, which {what}", hint=f"it writes to {written or 'none of its arguments'}"

@@ -26,12 +26,12 @@ from typing import Any
 
 
 def is_structure(cls: object) -> bool:
-    """Whether this is a frozen dataclass."""
+    """Return whether this is a frozen dataclass."""
     return isinstance(cls, type) and dataclasses.is_dataclass(cls) and _is_frozen(cls)
 
 
 def is_open(cls: object) -> bool:
-    """Whether this is a dataclass whose fields may be assigned to."""
+    """Return whether this is a dataclass whose fields may be assigned to."""
     return isinstance(cls, type) and dataclasses.is_dataclass(cls) and not _is_frozen(cls)
 
 
@@ -40,7 +40,7 @@ def _is_frozen(cls: Any) -> bool:
 
 
 def field_names(cls: Any) -> tuple[str, ...]:
-    """The names of the fields, in their order."""
+    """Return the names of the fields, in their order."""
     return _field_names(cls)
 
 
@@ -50,7 +50,7 @@ def _field_names(cls: Any) -> tuple[str, ...]:
 
 
 def new(cls: type, values: tuple[object, ...]) -> Any:
-    """An object of a dataclass with these values of its fields; nothing that the class defines is run."""
+    """Return an object of a dataclass with these values of its fields, without running any code of the class."""
     made: Any = object.__new__(cls)
     for name, value in zip(field_names(cls), values, strict=True):
         object.__setattr__(made, name, value)
@@ -58,7 +58,7 @@ def new(cls: type, values: tuple[object, ...]) -> Any:
 
 
 def parts(value: Any) -> tuple[Any, ...] | None:
-    """What a tuple, a NamedTuple or a frozen dataclass holds; None for any other value."""
+    """Return the components of a tuple, a NamedTuple or a frozen dataclass; None for any other value."""
     if isinstance(value, tuple):
         return value
     return tuple(getattr(value, name) for name in field_names(type(value))) if is_structure(type(value)) else None
@@ -77,7 +77,7 @@ def made(cls: Any, parts: tuple[Any, ...]) -> Any:
 
 
 def item_names(value: Any) -> list[str]:
-    """How the parts of a structure are reached: `[0]` for an item of a tuple, `.x` for a field."""
+    """Return the suffixes that access the components of a structure: `[0]` for an item of a tuple, `.x` for a field."""
     fields = getattr(value, "_fields", None) if isinstance(value, tuple) else field_names(type(value))
     return [f"[{number}]" for number in range(len(value))] if fields is None else [f".{name}" for name in fields]
 
@@ -96,7 +96,7 @@ def leaves(path: str, value: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """The structure `value` with `function(leaf, *others)` in the place of each of its leaves; see `leaves`."""
+    """Return the structure `value` with `function(leaf, *others)` in place of each leaf; see `leaves`."""
     held = parts(value)
     if held is None:
         return function(value, *others)
@@ -105,17 +105,17 @@ def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
 
 
 def _inside(others: Iterable[Any], count: int) -> list[tuple[Any, ...]]:
-    """The parts of structures that hold so many."""
+    """Return the components of structures that have `count` of them."""
     return [(None,) * count if other is None else parts(other) or () for other in others]
 
 
 def only_assigns(cls: Any) -> bool:
-    """Whether the constructor takes the fields in their order and does nothing but to assign them."""
+    """Return whether the constructor takes the fields in their order and only assigns them."""
     return all(field.init and not field.kw_only for field in dataclasses.fields(cls)) and why_not_constructed(cls) == ""
 
 
 def why_not_constructed(cls: Any) -> str:
-    """What makes the constructor do more than to assign the fields; empty if nothing does."""
+    """Return what makes the constructor do more than assign the fields; an empty string if nothing does."""
     if hasattr(cls, "__post_init__"):
         return "its `__post_init__`"
     if not cls.__dataclass_params__.init or "__init__" not in vars(cls):
@@ -128,7 +128,7 @@ def why_not_constructed(cls: Any) -> str:
 
 
 def constructor_signature(cls: Any) -> inspect.Signature:
-    """The parameters of the constructor; those whose default is made by a `default_factory` have none."""
+    """Return the parameters of the constructor; those whose default comes from a `default_factory` have none."""
     parameters = []
     for name, parameter in inspect.signature(cls).parameters.items():
         field = cls.__dataclass_fields__[name]
@@ -139,11 +139,11 @@ def constructor_signature(cls: Any) -> inspect.Signature:
 
 
 def member(cls: type, name: str) -> object:
-    """What a class holds under a name, as it was defined; None if there is nothing."""
+    """Return the member of a class as it was defined; None if there is none."""
     return inspect.getattr_static(cls, name, None)
 
 
 def is_importable(cls: type) -> bool:
-    """Whether a class can be had by importing its name from its module."""
+    """Return whether a class can be imported by its name from its module."""
     module = sys.modules.get(cls.__module__)
     return cls.__module__ != "__main__" and getattr(module, cls.__qualname__, None) is cls

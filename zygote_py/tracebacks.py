@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 def shortening(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator of what users call: errors that say what they did wrong are raised shortened."""
+    """Shorten the tracebacks of errors in the use of a public function. A decorator."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -42,7 +42,7 @@ def shortening(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def shortened(error: Exception) -> Exception:
-    """The same error to be raised with `from None`: what it has to be raised with is its traceback."""
+    """Return the error with a short traceback, to be raised with `from None`."""
     if os.environ.get("ZYGOTE_PY_TRACEBACK") == "full":
         return error
     if isinstance(error, DifferentiationError) and error.file and error.line and "\0" not in error.file:
@@ -55,12 +55,12 @@ def shortened(error: Exception) -> Exception:
 
 
 def is_of_the_user(error: Exception) -> bool:
-    """Whether an error says what the user did wrong."""
+    """Return whether an error is about the use of the package."""
     return isinstance(error, DifferentiationError) or getattr(error, "is_misfit", False)
 
 
 def _raising(file: str, line: int) -> CodeType:
-    """Code that raises `error` in a line of a file, in the function whose `def` is above it."""
+    """Return code that raises `error` in a line of a file, in the function whose `def` is above it."""
     tree = ast.parse("raise error")
     indent = len(text := linecache.getline(file, line)) - len(text.lstrip())
     for node in ast.walk(tree):

@@ -1,1 +1,1 @@
-"""What all other parts of the package may use and that needs none of them."""
+"""Modules that all other parts of the package may use, and that need none of them."""

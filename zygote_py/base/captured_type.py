@@ -13,10 +13,10 @@ from typing import Any
 
 @functools.cache
 def captured_type(*names: str) -> Any:
-    """The class of the NamedTuples `Captured` with these fields: one for the same names, and it can be pickled."""
+    """Return the class of NamedTuples `Captured` with these fields: one for the same names, which can be pickled."""
     made = namedtuple("Captured", names, module=__name__)  # type: ignore[misc]
     made.__qualname__ = f"Captured({', '.join(names)})"  # under which pickle looks for it here
-    made.__doc__ = "The gradients of what a function captures, by name."
+    made.__doc__ = "The gradients of captured variables, by name."
     return made
 
 
@@ -28,5 +28,5 @@ def __getattr__(name: str) -> Any:
 
 
 def is_captured_type(value: object) -> bool:
-    """Whether this is a class that `captured_type` made."""
+    """Return whether `captured_type` made this class."""
     return isinstance(value, type) and value.__module__ == __name__ and hasattr(value, "_fields")

@@ -3,7 +3,7 @@
     add = caller(operator.add, "a, b=None", "a, b", name="add")     # def add(a, b=None): return function(a, b)
     stub("f", ["x", "y"])                                           # def f(x, y): pass
 
-Names in the text are those of parameters, or given out by `Names` and `free`; no other text of a user comes into it.
+Names in the text are those of parameters, or come from `Names` and `free`; it contains no other text of a user.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 class Names:
-    """Gives out names that are not taken."""
+    """A source of unused names."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
@@ -26,11 +26,11 @@ class Names:
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names that have been given out, and those that were taken before."""
+        """The names that have been returned, and those that were taken before."""
         return frozenset(self._taken)
 
     def fresh(self, hint: str) -> str:
-        """`hint`, made a valid name, or with the first number that makes it a new one."""
+        """Return `hint` as a valid name, with the first number that makes it a new one if it is taken."""
         base = re.sub(r"\W", "_", hint, flags=re.ASCII).strip("_") or "t"
         if base[0].isdigit():
             base = f"t{base}"
@@ -45,7 +45,7 @@ class Names:
 
 
 def free(name: str, taken: Iterable[str]) -> str:
-    """`name`, with as many underscores behind it as make it one that is not taken."""
+    """Return `name`, followed by as many underscores as make it one that is not taken."""
     taken = set(taken)
     while name in taken:
         name += "_"
@@ -68,7 +68,7 @@ def define(
     at: Any = None,
     filename: str = "<string>",
 ) -> Any:
-    """The function `name` that a text defines, with the other names that it uses.
+    """Return the function `name` that a text defines, with the other names that it uses.
 
     It belongs to `module`, if that is given, and stands where the Python function `at` does, under its name.
     """
@@ -87,7 +87,7 @@ def define(
 def captured(
     lines: Sequence[str], values: Mapping[str, Any], *, module: str | None = None, filename: str = "", **known: Any
 ) -> Any:
-    """The function that lines define, of which `values` are free variables, and what is `known` are globals."""
+    """Return the function that lines define, with `values` as free variables and `known` as globals."""
     name = lines[0].removeprefix("def ").partition("(")[0]
     inside = "".join(f"    {line}\n" for line in lines)
     scope = {**({} if module is None else {"__name__": module}), **known}
@@ -97,14 +97,14 @@ def captured(
 
 
 def parameters_text(parameters: Iterable[inspect.Parameter]) -> str:
-    """How parameters are written in a definition, all defaults as None."""
+    """Return the text of parameters in a definition, with all defaults as None."""
     bare = [each.replace(annotation=each.empty) for each in parameters]
     shown = [each if each.default is each.empty else each.replace(default=None) for each in bare]
     return str(inspect.Signature(shown))[1:-1]
 
 
 def arguments_text(parameters: Iterable[inspect.Parameter]) -> str:
-    """How parameters are passed on in a call."""
+    """Return the text of a call that passes parameters on."""
     marks: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return ", ".join(
         f"{each.name}={each.name}" if each.kind is each.KEYWORD_ONLY else f"{marks.get(each.kind, '')}{each.name}"
@@ -123,7 +123,7 @@ def caller(
     module: str | None = None,
     at: Any = None,
 ) -> Any:
-    """A function of these parameters that calls another: `body` says what it does with the `call`.
+    """Return a function of these parameters that calls another: `body` says what it does with the `call`.
 
     The names of `values` may stand in what is passed and in the body.
     """
@@ -135,7 +135,7 @@ def caller(
 
 
 def stub(name: str, parameters: Sequence[str], defaults: tuple[Any, ...] = ()) -> Any:
-    """A function of these parameters, of which the last have defaults, that does nothing."""
+    """Return a function of these parameters, of which the last have defaults, that does nothing."""
     made = define(f"def {name}({', '.join(parameters)}): pass\n", name, {})
     made.__defaults__ = defaults or None
     return made

@@ -1,13 +1,13 @@
-"""The cache: what was made of a function is kept in a folder, and found again by the next process.
+"""The cache: compiled derivatives are kept in a folder, where the next process finds them.
 
     kernel, hidden = find(request, argument_types, ())      # from the folder, or else made by the stages and kept
     kernel.code                                             # where its machine code is kept; None if it is not
 
-This module is all that the rest of the package knows of it.
+The rest of the package imports this module only.
 
-A gradient is known by what it depends on (`fingerprint.py`, `environment.py`), and kept as three files (`folder.py`):
-the emitted module, a record of what it captures (`records.py`), and the machine code for each signature, which
-`zygote_py.numba_adapter.stored` reads and writes. What cannot be kept is compiled, as if there were no cache.
+A derivative is identified by all that it depends on (`fingerprint.py`, `environment.py`). In the folder (`folder.py`)
+are the emitted module, which begins with a record of its captured variables (`records.py`), and the machine code for
+each signature, which `zygote_py.numba_adapter.stored` reads and writes. What cannot be kept is compiled each time.
 
 `ZYGOTE_PY_CACHE_DIR` names the folder, `ZYGOTE_PY_CACHE_SIZE` the most megabytes in it, `ZYGOTE_PY_CACHE=0` switches
 the cache off, and so does `switch(False)` for the process.

@@ -1,4 +1,4 @@
-"""What any gradient depends on besides itself: versions, our own source files, settings, what others have registered.
+"""The environment of a gradient: versions, the source files of this package, settings, rules of the user.
 
 versions()                  # a text, the same for the same installation
 registered()                # rules, and what they are for
@@ -32,10 +32,10 @@ def key_of(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Cap
 
 
 def versions() -> str:
-    """Versions of all that takes part in compiling, our own source files, and Numba's settings.
+    """Return the versions of everything that takes part in compiling, a digest of our source files, Numba's settings.
 
-    Raises NotCacheable where somebody wants to see the compiler at work, where others have extended it, or where our
-    files may not be those that run.
+    Raises NotCacheable if the compiler is to show its work, if others have extended it, or if the source files may not
+    be those that run.
     """
     if any(os.environ.get(name, "") not in ("", "0") for name in _PRINTING):
         raise NotCacheable("the stages are to be watched")
@@ -47,7 +47,7 @@ def versions() -> str:
 
 
 def _templates() -> Iterator[object]:
-    registry = sys.modules.get("zygote_py.frontend.registry")  # nobody has put anything into it if it is not imported
+    registry = sys.modules.get("zygote_py.frontend.registry")  # empty if it is not imported
     yield from () if registry is None else registry.implemented().values()
 
 
@@ -64,7 +64,7 @@ def _installed() -> str:
 
 
 def _stack() -> str:
-    """The size of the stack, by which recursion is limited."""
+    """Return the size of the stack, which limits recursion."""
     try:
         import resource
     except ImportError:  # on Windows
@@ -73,7 +73,7 @@ def _stack() -> str:
 
 
 def source_digest() -> str:
-    """A digest of our own source files. Raises NotCacheable if they are not those that run in this process."""
+    """Return a digest of the source files. Raises NotCacheable if they are not those that run in this process."""
     digest = hashlib.sha256()
     check_unchanged()
     for folder, path in _source_files():
@@ -91,13 +91,13 @@ def check_unchanged() -> None:
 
 
 def _source_files() -> Iterator[tuple[Path, Path]]:
-    """The files of the package and the folders that they are in."""
+    """Yield the files of the package, each with its folder."""
     for package in ("zygote_py", "zygote_py.ir", "zygote_py.adjoints"):
         for name in sys.modules[package].__path__:
             yield from ((Path(name), path) for path in sorted(Path(name).rglob("*.py")))
 
 
 def registered() -> list[object]:
-    """The rules and inverses, and what they are for; what `hook` and `stop_gradient` do, our own files say."""
+    """Return the rules and inverses with their functions; those of `hook` and `stop_gradient` are in our files."""
     chosen = [made for made in given.all_given() if made.kind in ("rule", "inverse")]
     return [each for made in chosen for each in (made.target, made.rule, made.inverse)]

@@ -1,12 +1,12 @@
-"""What a gradient depends on, as one digest: the function, all that it calls and captures, the types, the options.
+"""The fingerprint of a gradient: a digest of its function, all that this calls and captures, the types, the options.
 
     found = fingerprint(request, argument_types, hidden, environment, rules)
     found.digest                        # the same in every process in which the same would be compiled
-    found.objects                       # the functions, classes and namespaces that were met, in the same order
+    found.objects                       # the functions, classes and namespaces that were visited, in the same order
 
-Captured floats and arrays, which are passed at each call, count by their types, all else by its value. What cannot be
-told by its content, an object of a class that is not known here for one, raises `NotCacheable`: when in doubt, nothing
-is cached. Versions and settings are in `zygote_py.cache.environment`.
+Captured floats and arrays, which are passed at each call, are represented by their types, everything else by its
+value. Objects whose content cannot be determined, for example those of unknown classes, raise `NotCacheable`: when in
+doubt, nothing is cached. Versions and settings are in `zygote_py.cache.environment`.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from zygote_py.requests import Request
 
 
 class NotCacheable(Exception):
-    """Something is part of a gradient whose content is not known."""
+    """A gradient depends on something whose content is unknown."""
 
 
-# Modules of which the versions in the environment say all there is to say.
+# Modules that are determined by the versions in the environment.
 _VERSIONED = frozenset({"builtins", "math", "cmath", "_operator", "_functools", "numpy", "numba"})
 _OF_NUMPY = (np, np.linalg, np.random, np.fft)
 _ARRAY_FUNCTION: type = type(np.sum)
 _NUMBERS = types.Integer | types.Float | types.Complex | types.Boolean | types.NoneType | types.UnicodeType
-# What any class has that says nothing of what its objects do in compiled code.
+# Members of any class that do not affect its objects in compiled code.
 _WORDS = """
     __dict__ __weakref__ __doc__ __module__ __qualname__ __annotations__ __annotate__ __annotations_cache__
     __annotate_func__ __orig_bases__ __parameters__ __slots__ __static_attributes__ __firstlineno__ __abstractmethods__
@@ -61,36 +61,36 @@ _WORDS = """
 """
 _OF_CLASSES = frozenset(_WORDS.split())
 _BASES = (object, tuple, Generic, Protocol)
-# What `dataclass` writes, which has its code in no file.
+# Methods that `dataclass` generates, whose code is not in a file.
 _WRITTEN = frozenset(
     ["__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__"]
 )
 
 
 class Fingerprint:
-    """What was met of a gradient; `digest` once all is."""
+    """The objects that a gradient depends on, and their digest."""
 
     def __init__(self, numbers_vary: bool = False) -> None:
         self._hash = hashlib.sha256()
         self._numbers_vary = numbers_vary
         self.objects: list[Any] = []
-        # What a captured variable held, and whether it counts by its value; by the number of its place, and its name.
+        # Each captured variable, by the number of its place and its name: its value, and whether this represents it.
         self.captured: dict[tuple[int, str], tuple[object, bool]] = {}
         self._numbers: dict[int, int] = {}
         self._looked_into: set[tuple[int, tuple[str, ...]]] = set()
 
     @property
     def digest(self) -> str:
-        """The digest of all that was met until now."""
+        """The digest of everything visited so far."""
         return self._hash.hexdigest()[:40]
 
     def is_like(self, other: Fingerprint) -> bool:
-        """Whether another, made later in this process, met the same, and the same values of captured variables."""
+        """Return whether a later fingerprint in this process found the same, including values of captured variables."""
         held, others = ([value for value, _ in each.captured.values()] for each in (self, other))
         return self.digest == other.digest and all(one is two for one, two in zip(held, others, strict=True))
 
     def number_of(self, capture: Capture) -> tuple[int, str]:
-        """The number of the namespace or cell of a captured variable, and its name there. Raises NotCacheable."""
+        """Return the number of a captured variable's namespace or cell, and its name there. Raises NotCacheable."""
         key: Any = capture.key
         number = self._numbers.get(key[0])
         if number is None:
@@ -100,13 +100,13 @@ class Fingerprint:
     # ------------------------------------------------------------------------------------------------- what there is
 
     def add(self, *words: object) -> None:
-        """Take words and numbers into the digest, each for itself."""
+        """Add words and numbers to the digest, one by one."""
         for word in words:
             text = repr(word).encode()
             self._hash.update(b"%d:" % len(text) + text)
 
     def function(self, func: Any) -> None:
-        """A Python function: its code, its signature, and what it captures."""
+        """Add a Python function: its code, its signature, and its captured variables."""
         if not self._is_new(func, "function"):
             return
         if type(func) is not FunctionType or getattr(func, "__builtins__", None) is not vars(builtins):
@@ -145,7 +145,7 @@ class Fingerprint:
             self._variable(cell, name, held, attributes)
 
     def _variable(self, place: object, name: str, held: object, attributes: tuple[str, ...]) -> None:
-        """A captured variable, of a namespace or a cell."""
+        """Add a captured variable of a namespace or a cell."""
         if isinstance(held, ModuleType):
             self._module(held, attributes)
             return
@@ -158,7 +158,7 @@ class Fingerprint:
             self.type(_typeof(held))
 
     def _module(self, module: ModuleType, attributes: tuple[str, ...]) -> None:
-        """A module, with those of its variables that the function which captures it may read."""
+        """Add a module, with those of its variables that the function which captures it may read."""
         if type(module) is not ModuleType:
             raise NotCacheable(f"the module {module.__name__}, which is of a class of its own")
         self._is_new(vars(module), "module")
@@ -170,7 +170,7 @@ class Fingerprint:
         is_ours = module.__name__ == "zygote_py"
         for name in attributes:
             if is_ours and name in module.__all__:
-                getattr(module, name)  # which imports it, if nobody has asked for it yet
+                getattr(module, name)  # which imports it, if it has not been used yet
             if name in vars(module):
                 held = vars(module)[name]
                 self.add("attribute", name)
@@ -195,7 +195,7 @@ class Fingerprint:
     # -------------------------------------------------------------------------------------------------------- values
 
     def value(self, value: Any) -> None:
-        """Anything that is a constant of what is compiled."""
+        """Add a value that is a constant in the compiled code."""
         kind = type(value)
         if value is None or value is Ellipsis or value is NotImplemented or kind in _PLAIN:
             self.add(kind.__name__, value)
@@ -240,12 +240,12 @@ class Fingerprint:
             raise NotCacheable(f"a {kind.__name__}, whose content is not known")
 
     def _options(self, options: Mapping[str, object]) -> None:
-        """Options of Numba's decorator; the order of a set is not the same in every process."""
+        """Add options of Numba's decorator; the order of a set differs between processes."""
         for name, option in sorted(options.items()):
             self.add("option", name, sorted(map(repr, option)) if isinstance(option, set | frozenset) else option)
 
     def _dispatcher(self, value: Any) -> None:
-        """A function decorated with `njit`."""
+        """Add a function decorated with `njit`."""
         if not numba_adapter.is_plain_dispatcher(value):
             raise NotCacheable(f"{value.__name__} is not compiled from its own source")
         if self._is_new(value, "njit"):
@@ -262,7 +262,7 @@ class Fingerprint:
             self.function(value.py_func)
 
     def _source(self, value: Any) -> None:
-        """What `vectorize`, `guvectorize`, `stencil` and `cfunc` make."""
+        """Add a function made by `vectorize`, `guvectorize`, `stencil` or `cfunc`."""
         content = numba_adapter.content_of_source(value)
         if content is None:
             raise NotCacheable(f"{value.__name__} compiles what it is called with")
@@ -276,7 +276,7 @@ class Fingerprint:
             self.function(source)
 
     def _structure(self, cls: Any) -> None:
-        """A NamedTuple or a frozen dataclass: what its fields are called, and all that it defines."""
+        """Add a NamedTuple or a frozen dataclass: the names of its fields, and everything that it defines."""
         if not structures.is_importable(cls):  # objects of it could not be made anew in another process
             raise NotCacheable(f"the class {cls.__name__} cannot be imported")
         if not self._is_new(cls, "class"):
@@ -314,7 +314,7 @@ class Fingerprint:
     # --------------------------------------------------------------------------------------------------------- types
 
     def type(self, kind: Any) -> None:
-        """The Numba type of an argument or of a captured value that is passed."""
+        """Add the Numba type of an argument or of a captured value that is passed."""
         if isinstance(kind, types.Omitted):
             self.add("omitted")
             self.value(kind.value)
@@ -334,7 +334,7 @@ class Fingerprint:
             raise NotCacheable(f"a value of type {kind}")
 
     def _is_new(self, value: object, kind: str) -> bool:
-        """Take an object in by its place among those that were met; the first time, all that is of it has to follow."""
+        """Add an object by its number; return whether it is new, so that its content has to follow."""
         number = self._numbers.get(id(value))
         self.add(kind, -1 if number is None else number)
         if number is not None:
@@ -351,7 +351,7 @@ def fingerprint(
     environment: str,
     rules: Iterable[object],
 ) -> Fingerprint:
-    """What a gradient depends on; `rules` have a say in it without being called by name. Raises NotCacheable."""
+    """Return the fingerprint of a gradient; `rules` may apply without being called by name. Raises NotCacheable."""
     found = Fingerprint(request.numbers_vary)
     found.add(environment, request.name)
     asked: Request | None = request
@@ -377,9 +377,9 @@ def fingerprint(
 
 
 def read_from(place: Any, name: str) -> Any:
-    """What a variable of a namespace or a cell holds, or a part of a function or a class.
+    """Return the value of a variable in a namespace or a cell, or a part of a function or a class.
 
-    Raises KeyError or ValueError if it holds nothing.
+    Raises KeyError or ValueError if there is none.
     """
     match place:
         case CellType():
@@ -395,7 +395,7 @@ def read_from(place: Any, name: str) -> Any:
 
 
 def content_of(value: Any) -> str:
-    """A digest of a captured value that counts by its type in a fingerprint. Raises NotCacheable."""
+    """Return a digest of a captured value that is represented by its type in fingerprints. Raises NotCacheable."""
     found = Fingerprint()
     parts = structures.parts(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc" and value.size <= _MOST_ELEMENTS:
@@ -425,7 +425,7 @@ def _is_structure(cls: type) -> bool:
 
 
 def _is_written(name: str, member: FunctionType) -> bool:
-    """Whether a member of a class is what `dataclass` or `NamedTuple` writes: its code and the fields say it all."""
+    """Return whether `dataclass` or `NamedTuple` generated a member: its code and the fields determine it."""
     home = member.__globals__.get("__name__") or ""
     if home in ("collections", "dataclasses", "reprlib", "typing") or home.startswith("namedtuple_"):
         return True
@@ -436,11 +436,11 @@ def _is_written(name: str, member: FunctionType) -> bool:
 
 
 def _known(value: Any) -> str | None:
-    """The name of a function or class of which the environment has the version."""
+    """Return the name of a function or class whose version is part of the environment, else None."""
     name: Any = getattr(value, "__qualname__", None)
     home: Any = None
     if isinstance(value, FunctionType):
-        home = value.__globals__.get("__name__")  # which nobody can change, as `functools.wraps` changes `__module__`
+        home = value.__globals__.get("__name__")  # read-only, unlike `__module__`, which `functools.wraps` changes
     elif isinstance(value, type):
         home = value.__module__
     elif isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, ModuleType):
@@ -466,7 +466,7 @@ def _root(module: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _names(code: CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The global names that a function and the functions in it read, and the names of attributes."""
+    """Return the global names that a function and its inner functions read, and the names of attributes."""
     names: set[str] = set()
     attributes: set[str] = set()
     for each in _nested(code):

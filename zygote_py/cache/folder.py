@@ -4,12 +4,12 @@
     folder.write("<40 hex digits>.py", data)
     folder.read("<40 hex digits>.py")   # data; None if the file is missing, or is not what was written
 
-Any number of processes may use it at once. No error of the file system leaves this module: a cache that cannot be used
-is no cache. Files whose names are not of its own kind it leaves alone. What is in the files, it does not know.
+Any number of processes may use it at once. Errors of the file system are not raised: a cache that cannot be
+used is as good as switched off. Files with other names are left alone. The content of files is opaque here.
 
-There is code in the folder that is run, so that who may write to it may run anything. It is made for the user alone,
-and neither read nor written where others may write to it (`ownership.py`). The digest in each file covers its content
-and its name: it finds damage, and files that were exchanged, not ill will.
+Code in the folder is executed, so write access to it means control over the process. It is created for the user alone,
+and neither read nor written if others may write to it (`ownership.py`). The digest in each file covers its content and
+its name: it detects damage and exchanged files, not malice.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from zygote_py.cache.ownership import opened_folder, read_file, refusal_of
 
 DEFAULT_SIZE = 512  # megabytes
 _OWN = re.compile(r"[0-9a-f]{40}(\.[0-9a-f]{16})?\.(py|code)(\.\w+\.tmp)?")
-_LONGEST = 3600.0  # seconds that anybody may take to write a file
+_LONGEST = 3600.0  # seconds that writing a file may take
 _OFF = ("0", "off", "no", "false")
 
 
 @dataclass(frozen=True)
 class Info:
-    """What is in the cache: the folder, the number of gradients, of files, and the bytes in these.
+    """The content of the cache: the folder, the numbers of gradients and files, and their size in bytes.
 
-    `refusal` says why the folder is not used; None if it is.
+    `refusal` says why the folder is not used; None if it is used.
     """
 
     path: Path
@@ -49,20 +49,20 @@ class Info:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder with files of the cache, of at most so many bytes together."""
+    """A folder with files of the cache, of at most `most_bytes` in total."""
 
     path: Path
     most_bytes: float
 
     def read(self, name: str) -> bytes | None:
-        """What was written under a name; None for what is not there or damaged."""
+        """Return the content of a file; None if it is missing or damaged."""
         with opened_folder(self.path) as folder:
             data = None if folder is None else read_file(folder, name, self.most_bytes)
         head, _, content = (data or b"").partition(b"\n")
         return content if head == _head(name, content) else None
 
     def write(self, name: str, content: bytes) -> bool:
-        """Put a file in the place of what is there, at once. Says if it is there."""
+        """Write a file, atomically. Returns whether it was written."""
         data = _head(name, content) + b"\n" + content
         if len(data) > self.most_bytes:
             return False
@@ -88,13 +88,13 @@ class Folder:
         return True
 
     def info(self) -> Info:
-        """What is in the folder."""
+        """Return a description of the content."""
         found = [(path, size) for path, size, _ in self._files()]
         gradients = sum(path.endswith(".py") for path, _ in found)
         return Info(self.path, gradients, len(found), sum(size for _, size in found), refusal_of(self.path))
 
     def clear(self) -> Info:
-        """Delete all files of the cache, and nothing else. Gives what there was."""
+        """Delete all files of the cache, and nothing else. Returns a description of the previous content."""
         before = self.info()
         for path, _, _ in self._files():
             _delete(path)
@@ -103,7 +103,7 @@ class Folder:
         return before
 
     def _keep_small(self, new: str) -> None:
-        """Delete the files that were used longest ago while there are too many bytes; those of `new` last."""
+        """Delete the least recently used files while the size exceeds the limit, those of `new` last."""
         key = new.partition(".")[0]
         files = sorted(self._files(), key=lambda file: (os.path.basename(file[0]).startswith(key), file[2]))
         excess = sum(size for _, size, _ in files) - self.most_bytes
@@ -114,7 +114,7 @@ class Folder:
                 excess -= size
 
     def _files(self) -> Iterator[tuple[str, int, float]]:
-        """The files: path, size, and when they were used."""
+        """Yield the path, the size and the time of last use of each file."""
         with contextlib.suppress(OSError), os.scandir(self.path) as entries:
             for entry in entries:
                 if _OWN.fullmatch(entry.name):
@@ -124,7 +124,7 @@ class Folder:
 
 
 def _head(name: str, content: bytes) -> bytes:
-    """The first line: a comment, so that Python's files are what they were."""
+    """Return the first line: a comment, so that Python files remain valid."""
     return b"# " + hashlib.sha256(name.encode() + b"\n" + content).hexdigest().encode()
 
 
@@ -137,20 +137,20 @@ _switched_on = True
 
 
 def switch(on: bool) -> None:
-    """Switch the cache on or off for this process; `ZYGOTE_PY_CACHE=0` does it for those that it starts as well."""
+    """Switch the cache on or off for this process; `ZYGOTE_PY_CACHE=0` also applies to processes that it starts."""
     global _switched_on
     _switched_on = on
 
 
 def folder_in_use() -> Folder | None:
-    """The folder that the environment names, or that of the platform; None if the cache is switched off."""
+    """Return the folder that the environment names, or that of the platform; None if the cache is switched off."""
     if not _switched_on or os.environ.get("ZYGOTE_PY_CACHE", "").strip().lower() in _OFF:
         return None
     return folder_named()
 
 
 def folder_named() -> Folder:
-    """The folder that is used where the cache is not switched off."""
+    """Return the folder that is used unless the cache is switched off."""
     named = os.environ.get("ZYGOTE_PY_CACHE_DIR", "").strip()
     path = os.path.expanduser(named) if named else numba_adapter.user_cache_folder()
     try:

@@ -1,11 +1,11 @@
-"""What Numba keeps on disk for a function that calls a derivative, `@njit(cache=True)`, is used only while it holds.
+"""Guards of callers: the code that Numba keeps on disk for a function that calls a derivative, `@njit(cache=True)`.
 
     library._reload_init.add(guard_callers(df, (types.float64,), holds, has_constants=False))
 
-Numba asks whether the file of the function itself has changed, and not what it calls. The machine code of a derivative
-goes along with that of its callers; so does what is here, which is compared when the code is read, with a digest of the
-differentiated function, of all that it calls, and of what it captures: compiled code has captured values as constants.
-Where that cannot be told, the code of the callers is compiled again in each process, and a warning says so once.
+Numba checks whether the file of the function itself has changed, not those of the functions that it calls. The machine
+code of a derivative is stored with that of its callers, and so is a guard: when the code is read, it compares a digest
+of the differentiated function, of all that it calls, and of its captured variables, which are constants in compiled
+code. If there is no such digest, the callers are compiled again in each process, with a warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zygote_py.requests import Request
 
 
 class Derivative(Protocol):
-    """What is asked of a derivative here; it is pickled, too."""
+    """The derivative that callers call; it is pickled."""
 
     primal: Any
     form: Any
@@ -35,14 +35,14 @@ class Derivative(Protocol):
 
 
 class CallerGuard:
-    """Goes with machine code, and raises OSError where it is unpickled if the code does not hold any more."""
+    """An object that is stored with machine code, and raises OSError when it is unpickled if the code is outdated."""
 
     def __init__(self, state: Callable[[], tuple[bytes, str]], what: str) -> None:
         self._state = state
         self._what = what
 
     def __call__(self) -> None:
-        """Numba calls what goes with machine code when it has been read."""
+        """Do nothing: Numba calls objects that are stored with machine code when it has been read."""
 
     def __reduce__(self) -> Any:
         try:
@@ -63,12 +63,11 @@ def guard_callers(
     is_whole: bool,
     has_constants: bool,
 ) -> CallerGuard:
-    """What goes with the machine code of a derivative for arguments of these types.
+    """Return the guard for the machine code of a derivative for arguments of these types.
 
-    If it is not `is_whole`, it can be read by no other process: there are recursive functions in it.
-
-    If captured values are constants in it (`has_constants`), they are looked at now; else when the code of a caller is
-    written, if the code `holds` then.
+    Unless the code `is_whole`, other processes cannot read it: it contains recursive functions. If captured values are
+    constants in it (`has_constants`), they are compared with their values of now; else with those at the time when the
+    code of a caller is written, provided that the code `holds` then.
     """
 
     argument_types = tuple(map(types.unliteral, argument_types))
@@ -109,7 +108,7 @@ def _digest(derivative: Derivative, argument_types: tuple[Type, ...]) -> str:
 
 
 def _checked(pickled: bytes, digest: str) -> Callable[[], None]:
-    """What is unpickled. An OSError is to Numba as if its file were missing: it compiles, and writes another."""
+    """Unpickle a guard. To Numba an OSError is a missing file: it compiles, and writes another."""
     try:
         same = bool(digest) and _digest(*pickle.loads(pickled)) == digest
     except Exception as error:
@@ -120,4 +119,4 @@ def _checked(pickled: bytes, digest: str) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """What is left of it: there is nothing to do."""
+    """Stand for an unpickled guard, which has nothing to do."""

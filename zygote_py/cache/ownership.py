@@ -1,14 +1,13 @@
-"""The cache's folder and its files are opened here, and only if nobody else can have written what is in them.
+"""Opening of the cache's folder and files, only if no other user can have written them.
 
     with opened_folder(path) as folder:     # None if it is missing, another user's, or others may write to it
         content = read_file(folder, name, most)
 
-The same is asked as `ssh` asks of its keys: the owner is the user who runs the process, and neither the group nor
-others may write. It is asked of what was opened and not of a name, which might mean something else by then; a file is
-looked up in the folder that was opened. Whatever is no ordinary file, a pipe or a link for one, is never waited for or
-followed.
+The conditions are those of `ssh` for its keys: the owner is the user who runs the process, and neither the group nor
+others may write. They are checked for the open file rather than for its name, which might denote another file by then;
+a file is looked up in the folder that was opened. Pipes are never waited for, and links never followed.
 
-Windows has no such rights, and there the folder lies in the user's profile: nothing is asked.
+Windows has no such permissions; there the folder is part of the user's profile, and nothing is checked.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _HAS_RIGHTS = hasattr(os, "geteuid")
-# What does not exist on a platform is 0 there. Without O_NONBLOCK, opening a pipe waits for somebody who writes to it.
+# Flags that do not exist on a platform are 0. Without O_NONBLOCK, opening a pipe waits for a writer.
 _SAFELY = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK", "O_BINARY"))
 _OF_FILES = os.O_RDONLY | _SAFELY | getattr(os, "O_NOFOLLOW", 0)
 _OF_FOLDERS = os.O_RDONLY | _SAFELY | getattr(os, "O_DIRECTORY", 0)
@@ -29,19 +28,19 @@ _OF_FOLDERS = os.O_RDONLY | _SAFELY | getattr(os, "O_DIRECTORY", 0)
 
 @dataclass(frozen=True, slots=True)
 class OpenedFolder:
-    """A folder that may be used: its path and, where files can be looked up in it, what it was opened as."""
+    """A folder that may be used: its path and, if files can be looked up in it, its descriptor."""
 
     path: Path
     descriptor: int | None
 
     def place(self, name: str) -> str | Path:
-        """What to call a file in the folder, along with `descriptor`."""
+        """Return the path of a file, to be used with `descriptor`."""
         return self.path / name if self.descriptor is None else name
 
 
 @contextlib.contextmanager
 def opened_folder(path: Path) -> Iterator[OpenedFolder | None]:
-    """The folder, for as long as it is used; None where it cannot be or must not be."""
+    """Return the open folder, as a context; None if it cannot or must not be used."""
     if not _HAS_RIGHTS:
         yield OpenedFolder(path, None)
         return
@@ -57,7 +56,7 @@ def opened_folder(path: Path) -> Iterator[OpenedFolder | None]:
 
 
 def read_file(folder: OpenedFolder, name: str, most: float) -> bytes | None:
-    """What is in a file of at most so many bytes, and note that it was used; None where it must not be read."""
+    """Return the content of a file of at most `most` bytes, and record its use; None if it must not be read."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder.place(name), _OF_FILES, dir_fd=folder.descriptor)
         try:
@@ -75,7 +74,7 @@ def read_file(folder: OpenedFolder, name: str, most: float) -> bytes | None:
 
 
 def refusal(found: os.stat_result) -> str | None:
-    """Why a folder or a file must not be used; None if it may be."""
+    """Return why a folder or a file must not be used; None if it may be."""
     if not _HAS_RIGHTS:
         return None
     if found.st_uid != os.geteuid():
@@ -86,7 +85,7 @@ def refusal(found: os.stat_result) -> str | None:
 
 
 def refusal_of(path: Path) -> str | None:
-    """Why a folder must not be used, if there is one."""
+    """Return why a folder must not be used; None if it may be, or does not exist."""
     try:
         found = os.stat(path)
     except OSError:

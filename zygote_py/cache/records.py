@@ -1,15 +1,15 @@
-"""Records: what a gradient function has to know of a gradient to call it, beside its machine code.
+"""Kernels, the compiled functions of derivatives, and their records in the cache.
 
     # {"name": "f_gradient", "constants": [], "hidden": [[3, "WEIGHTS", ...]], "frozen": [], ...}
     import numpy as np
     ...
 
-A record is the first line of the emitted module. A captured variable is told by the place of its namespace among the
-objects of the fingerprint, so that it can be read in another process.
+A record is the first line of the emitted module. A captured variable is identified by the number of its namespace among
+the objects of the fingerprint, so that it can be read in another process.
 
-Before anything is written, it is checked that all that was compiled into the gradient is in the fingerprint: a constant
-that is not makes the gradient one that is not kept. A float or an array that counts by its type there, and is not
-passed to the gradient at each call after all, is in the record with its value, and has to be the same when it is read.
+Before anything is written, the constants in the code are compared with the fingerprint: a gradient with any other
+constant is not kept. A float or an array that the fingerprint represents by its type, but that is not passed to the
+gradient at each call, is in the record with its value, and must be the same when the record is read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MachineCode:
 
 
 class Kernel:
-    """What was made for a signature: by the stages, or read from the cache."""
+    """The compiled function for a signature, made by the stages or read from the cache."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class Kernel:
         return self.function
 
     def entry(self, request: Request, captured: Sequence[object], link: Link) -> Callable[..., object]:
-        """The function that compiled code calls: of the arguments alone, with these captured values as constants.
+        """Return the function that compiled code calls, with these captured values as constants.
 
-        `link` is told of each further dispatcher whose code goes with that of callers.
+        `link` is called with each further dispatcher whose code is stored with that of callers.
         """
         if not captured:
             return self.function
@@ -103,13 +103,13 @@ class Kernel:
 
 
 def made_by_stages(compiled: Compiled) -> Kernel:
-    """What the stages made."""
+    """Return the kernel that the stages made."""
     lowered = compiled.lowered
     return Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
 
 
 class Entry:
-    """The place of a gradient in a folder: under the digest of what it depends on."""
+    """The entry of a gradient in a folder, under the digest of its fingerprint."""
 
     def __init__(self, look: Callable[[], Fingerprint], folder: Folder) -> None:
         self._look = look
@@ -159,7 +159,7 @@ class Entry:
         )
 
     def store(self, kernel: Kernel, compiled: Compiled, hidden: tuple[Capture, ...]) -> None:
-        """Write what the stages made, if another process can use it; it is passed the captured values `hidden`."""
+        """Write a kernel, which is passed the captured values `hidden`, if another process can use it."""
         try:
             data = self._described(compiled, kernel, hidden)
             if not self._prints.is_like(self._look()):  # something has changed while the stages ran
@@ -171,7 +171,7 @@ class Entry:
             kernel.code = self._code(data)
 
     def _described(self, compiled: Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
-        """What is written: a comment with what is to be known of the source, and the source."""
+        """Return the content of a file: a comment with the record, and the source."""
         emitted = compiled.emitted
         if emitted.globals:  # which are not found again in another process
             raise NotCacheable(f"{', '.join(emitted.globals)}, which cannot be imported")
@@ -185,9 +185,9 @@ class Entry:
         return f"{_COMMENT}{json.dumps(record)}\n{emitted.source}".encode()
 
     def _constants(self, kernel: Kernel) -> list[object]:
-        """The captured variables that count by their types in the fingerprint and are not passed: by their values.
+        """Return the values of captured variables that the fingerprint represents by types, but that are not passed.
 
-        Raises NotCacheable where the stages took a captured value for something else than the fingerprint did.
+        Raises NotCacheable if the stages treated a captured variable differently from the fingerprint.
         """
         captured = self._prints.captured
         for capture in kernel.frozen:
@@ -213,12 +213,12 @@ _COMMENT = "# "  # before the record, in the first line of what is written
 
 
 def _typed(capture: Capture) -> Capture:
-    """A captured variable that is passed, with its type: nobody may write to an array."""
+    """Return a captured variable that is passed, with its type: arrays are read-only."""
     return dataclasses.replace(capture, type=as_captured(numba_adapter.typeof(capture.value)))
 
 
 def as_captured(type: Any) -> Any:
-    """The type that a value has as a captured one."""
+    """Return the type of a captured value: that of an array is read-only."""
     return type.copy(readonly=True) if hasattr(type, "layout") else type
 
 
@@ -227,7 +227,7 @@ def find(
 ) -> tuple[Kernel, tuple[Capture, ...]]:
     """Return the kernel for a signature, from the cache or else from the stages, and the captured values it is passed.
 
-    These are the ones in `hidden`, and after them what else the function captures. Raises DifferentiationError.
+    These are the ones in `hidden`, then those of the other captured variables. Raises DifferentiationError.
     """
     entry = None
     if (folder := folder_in_use()) is not None:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 
-import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
@@ -32,6 +31,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of, is_scalar
+
 _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
 
 

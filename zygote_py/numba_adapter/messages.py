@@ -74,9 +74,9 @@ _OF_LISTS = {
 }
 # Reasons that this package gave to Numba, and what to do: a sentence, in which the first name is what to point to.
 _OF_THIS_PACKAGE = {
-    r"`(\w+)` cannot be made in a compiled function because of .*": "make the object outside and pass it as an argument",
+    r"`(\w+)` cannot be made in a compiled function because .*": "make the object outside and pass it as an argument",
     r"wrong arguments for `(\w+)`: .*": "give a value for each parameter that has no default",
-    r"`(\w+)` was compiled for .* only, and is called with .*": "convert the arguments, or compile it for these types too",
+    r"`(\w+)` was compiled for .* only, .*": "convert the arguments, or compile it for these types too",
 }
 # What to do instead of calling a method of a ufunc of NumPy.
 _INSTEAD_OF_METHODS = {

@@ -97,11 +97,11 @@ def make_dispatcher(
     code_of: Callable[[tuple[Type, ...]], Code | None] | None = None,
     misfit: Callable[[Sequence[Any], Mapping[str, Any]], Exception] | None = None,
 ) -> Any:
-    """A Numba dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
+    """Return a dispatcher with the signature of `stub` that compiles `implement(argument types)` for each signature.
 
     Among the argument types may be `types.Omitted` for a default that was not given. Machine code is kept
     in what `code_of` gives for a signature.
-    Where compiled code calls it with arguments that do not fit the signature, it raises what `misfit` gives for them.
+    If compiled code calls it with arguments that do not fit the signature, it raises what `misfit` returns for them.
     """
     dispatcher: Any = decorated(stub, options)
     if misfit is not None:
@@ -129,7 +129,7 @@ def make_dispatcher(
 
 
 def refuse_functions(dispatcher: Any) -> None:
-    """Let a dispatcher that is called from Python refuse functions as arguments: they are to be wrapped before."""
+    """Let a dispatcher that is called from Python refuse functions as arguments: they must be wrapped first."""
     if is_dispatcher(dispatcher) and "_compile_for_args" not in vars(dispatcher):
         compile_for = dispatcher._compile_for_args
         vars(dispatcher)["_compile_for_args"] = functools.partial(_compiled_for, compile_for)
@@ -145,7 +145,7 @@ def _compiled_for(compile_for: Callable[..., object], *args: Any, **kwargs: Any)
 
 
 def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callable[[], None]]) -> None:
-    """Let what `make` gives for a signature go with its machine code, into what Numba keeps on disk for callers.
+    """Attach what `make` returns for a signature to its machine code, which Numba keeps on disk with that of callers.
 
     It is pickled with the code of a caller, and called when that has been read. `make` is told whether the code can be
     read at all: Numba links functions that call one another when they are compiled, and not when they are read.
@@ -166,7 +166,7 @@ def link_along(dispatcher: Any, make: Callable[[tuple[Type, ...], bool], Callabl
 
 
 def is_from_cache(dispatcher: Any, signature: tuple[Type, ...]) -> bool:
-    """Whether the machine code for a signature was read and not compiled: then there is no LLVM IR of it."""
+    """Return whether the machine code for a signature was read rather than compiled, so that it has no LLVM IR."""
     return bool(dispatcher._cache_hits[signature])
 
 
@@ -180,13 +180,13 @@ def _function_text(text: str, name: str, start: str, end: str) -> str:
 
 
 def llvm_text(dispatcher: Any, signature: tuple[Type, ...]) -> str:
-    """The optimised LLVM IR of the native function that was compiled for a signature, without its CPython wrappers."""
+    """Return the optimised LLVM IR of the native function for a signature, without its CPython wrappers."""
     compiled = dispatcher.overloads[signature]
     return _function_text(compiled.library.get_llvm_str(), compiled.fndesc.mangled_name, "define ", "}")
 
 
 def asm_text(dispatcher: Any, signature: tuple[Type, ...]) -> str:
-    """The machine code of the native function that was compiled for a signature, without its CPython wrappers."""
+    """Return the machine code of the native function for a signature, without its CPython wrappers."""
     compiled = dispatcher.overloads[signature]
     name = compiled.fndesc.mangled_name
     return _function_text(compiled.library.get_asm_str(), name, name, "\t.size\t" + name)
