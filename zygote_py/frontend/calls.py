@@ -9,6 +9,7 @@ Arguments are cast to the types that Numba chose for the call. Whether a callabl
 
 from __future__ import annotations
 
+import builtins
 import cmath
 import operator
 from collections.abc import Callable, Iterable
@@ -19,9 +20,8 @@ import numba
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter
+from zygote_py import checkpoints, numba_adapter
 from zygote_py import statements as st
-from zygote_py.checkpoints import checkpointed
 from zygote_py.frontend import arrays, given, lists, objects, values
 from zygote_py.frontend.arrays import is_array
 from zygote_py.frontend.checks import check_out, check_positive
@@ -94,29 +94,32 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return _call_special(at, function, args, type_)
     if (callee is type and len(args) == 1 and not leaves_of(type_)) or isinstance(type_, types.DType):
         return Bundle(type_, (), numba_adapter.object_of(type_))
-    if callee is range or callee is numba.prange:
-        return _range(at, args, type_)
     if isinstance(callee, Method) and values.is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
     if values.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
         return empty
-    if callee is numba.literal_unroll:
-        return args[0]
-    if callee is numba_adapter.LENGTH_OF_ITERATOR:
-        over = iteration(at, expression.args[0], uses_up=False)
-        if isinstance(over, OverRange):
-            return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))
-        return Bundle(type_, (over.length(at),))
-    if callee is enumerate or callee is zip:
-        made = _over_zip(at, expression, args, type_) if callee is zip else _over_enumerate(at, expression, args, type_)
-        at.make_iterator(target, made)
-        return Bundle(type_, ())
-    if callee is checkpointed:
-        at.make_iterator(target, _over_checkpointed(at, expression))
-        return args[0]
-    if callee is np.ndindex or callee is np.ndenumerate:
-        at.make_iterator(target, _over_indices(at, callee, args, type_))
-        return Bundle(type_, ())
+    match callee:
+        case builtins.range | numba.prange:
+            return _range(at, args, type_)
+        case numba.literal_unroll:
+            return args[0]
+        case numba_adapter.LENGTH_OF_ITERATOR:
+            over = iteration(at, expression.args[0], uses_up=False)
+            if isinstance(over, OverRange):
+                return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))
+            return Bundle(type_, (over.length(at),))
+        case checkpoints.checkpointed:
+            at.make_iterator(target, _over_checkpointed(at, expression))
+            return args[0]
+        case builtins.zip:
+            parts = tuple(iteration(at, arg) for arg in expression.args)
+            return _iterator(at, target, OverZip(parts, values.elements_of(type_)))
+        case builtins.enumerate:
+            return _iterator(at, target, _over_enumerate(at, expression, args, type_))
+        case np.ndindex:
+            return _iterator(at, target, OverIndices(tuple(arrays.lengths(at, *args)), values.elements_of(type_)))
+        case np.ndenumerate:
+            return _iterator(at, target, over_elements(at, args[0].leaves[0], values.elements_of(type_)))
     if isinstance(callee, Method):
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _function_of(at, callee)
@@ -167,42 +170,42 @@ def _foreign(pointer: Callable[..., object]) -> Foreign:
 
 def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Bundle | None:
     """Lower the calls that are not simply instructions of the same name."""
-    first = args[0] if args else None
-    own = plain(type_)
-    if first is None:
+    if not args:
         return None
+    first, own = args[0], plain(type_)
     if values.is_tuple(first.type):
         return _of_tuple(at, callee, args, type_)
-    if callee is bool and is_scalar(plain(first.type)):
-        return Bundle(own, (at.cast(first.leaves[0], types.boolean),))
-    if callee is bool and isinstance(first.type, types.NoneType):
-        return Bundle(own, (Const(False, types.boolean),))
-    if isinstance(ops.properties(callee).cast_to, types.Number) and len(args) == 1 and is_scalar(plain(first.type)):
-        return Bundle(own, (at.cast(first.leaves[0], own),))
-    if callee is len and isinstance(plain(first.type), types.Array):
-        return Bundle(own, (dim(at, first.leaves[0], 0),))
-    if callee is len and values.is_list(first.type):
-        return Bundle(own, (lists.length(at, first),))
-    if callee is bool and values.is_list(first.type):
-        return Bundle(own, (lists.truth(at, first),))
-    if callee is len and first.type in values.RANGES:
-        return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
-    if callee in (min, max) and len(args) > 1 and is_scalar(own):
-        return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))
-    if callee is np.where and len(args) == 3 and is_scalar(own):
-        condition = at.cast(args[0].leaves[0], types.boolean)
-        then, orelse = (at.cast(arg.leaves[0], own) for arg in args[1:])
-        return Bundle(own, (at.emit(ops.select, (condition, then, orelse), own),))
-    if callee is cmath.polar:
-        (z,), (radius, phase) = first.leaves, leaves_of(type_)
-        return Bundle(type_, (at.emit(abs, (z,), radius), at.emit(cmath.phase, (z,), phase)))
-    if callee is divmod and len(args) == 2 and values.is_tuple(type_):
-        operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
-        both = (operator.floordiv, operator.mod)
-        return Bundle(
-            type_, tuple(at.emit(op, operands, leaf) for op, leaf in zip(both, leaves_of(type_), strict=True))
-        )
-    return None
+    found: Operand | None = None
+    match callee, plain(first.type):
+        case builtins.bool, types.NoneType():
+            found = Const(False, types.boolean)
+        case builtins.bool, types.Number() | types.Boolean():
+            found = at.cast(first.leaves[0], types.boolean)
+        case builtins.bool, types.List() | types.ListType():
+            found = lists.truth(at, first)
+        case builtins.len, types.Array():
+            found = dim(at, first.leaves[0], 0)
+        case builtins.len, types.List() | types.ListType():
+            found = lists.length(at, first)
+        case builtins.len, kind if kind in values.RANGES:
+            found = at.emit(ops.range_length, first.leaves, INT)
+        case ((builtins.min | builtins.max), _) if len(args) > 1 and is_scalar(own):
+            found = at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own)
+        case np.where, _ if len(args) == 3 and is_scalar(own):
+            condition = at.cast(first.leaves[0], types.boolean)
+            then, orelse = (at.cast(arg.leaves[0], own) for arg in args[1:])
+            found = at.emit(ops.select, (condition, then, orelse), own)
+        case cmath.polar, _:
+            radius, phase = leaves_of(type_)
+            return Bundle(type_, (at.emit(abs, first.leaves, radius), at.emit(cmath.phase, first.leaves, phase)))
+        case builtins.divmod, _ if len(args) == 2 and values.is_tuple(type_):
+            operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
+            both = zip((operator.floordiv, operator.mod), leaves_of(type_), strict=True)
+            return Bundle(type_, tuple(at.emit(op, operands, leaf) for op, leaf in both))
+        case _, types.Number() | types.Boolean() if len(args) == 1:
+            if isinstance(ops.properties(callee).cast_to, types.Number):
+                found = at.cast(first.leaves[0], own)
+    return None if found is None else Bundle(own, (found,))
 
 
 def retype_numbers(
@@ -249,19 +252,19 @@ def retype_numbers(
 def _of_tuple(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
     first, own = args[0], plain(type_)
     parts = components(first)
-    if callee is len:
-        return Bundle(own, (Const(len(parts), INT),))
-    if callee is bool:
-        return Bundle(own, (Const(bool(parts), types.boolean),))
-    if callee is tuple:
-        return first
-    if callee in (min, max) and len(args) == 1 and parts:
-        items = [at.cast(part.leaves[0], own) for part in parts]
-        return Bundle(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))
-    if callee is sum and parts:
-        start = [at.cast(args[1].leaves[0], own)] if len(args) == 2 else []
-        items = start + [at.cast(part.leaves[0], own) for part in parts]
-        return Bundle(own, (reduce(lambda a, b: at.emit(operator.add, (a, b), own), items),))
+    match callee:
+        case builtins.len:
+            return Bundle(own, (Const(len(parts), INT),))
+        case builtins.bool:
+            return Bundle(own, (Const(bool(parts), types.boolean),))
+        case builtins.tuple:
+            return first
+        case builtins.min | builtins.max if len(args) == 1 and parts:
+            items = [at.cast(part.leaves[0], own) for part in parts]
+            return Bundle(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))
+        case builtins.sum if parts:
+            items = [at.cast(part.leaves[0], own) for part in (*args[1:], *parts)]
+            return Bundle(own, (reduce(lambda a, b: at.emit(operator.add, (a, b), own), items),))
     return None
 
 
@@ -387,8 +390,10 @@ def _range(at: Emitter, args: list[Bundle], type_: Type) -> Bundle:
             return Bundle(type_, tuple(operands))
 
 
-def _over_zip(at: Emitter, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
-    return OverZip(tuple(iteration(at, arg) for arg in expression.args), values.elements_of(type_))
+def _iterator(at: Emitter, target: st.Variable, over: Iteration) -> Bundle:
+    """Return an iterator over which no loop has begun."""
+    at.make_iterator(target, over)
+    return Bundle(at.types[target], ())
 
 
 def _over_enumerate(at: Emitter, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
@@ -414,12 +419,6 @@ def _over_checkpointed(at: Emitter, expression: st.Call) -> Iteration:
     if ZERO not in numbers.values():
         raise at.refuse("`checkpointed` takes segments or snapshots, not both", "leave one out", "checkpointed")
     return OverCheckpointed(iteration(at, expression.args[0]), numbers["segments"], numbers["snapshots"])
-
-
-def _over_indices(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Iteration:
-    if callee is np.ndenumerate:
-        return over_elements(at, args[0].leaves[0], values.elements_of(type_))
-    return OverIndices(tuple(arrays.lengths(at, *args)), values.elements_of(type_))
 
 
 def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> Iteration:
