@@ -161,6 +161,9 @@ def differentiated_function(value: Any) -> Callable[..., object]:
 _THEIRS = frozenset({"numba", "numpy", "math", "cmath", "operator", "_operator", "builtins", "random", "zygote_py"})
 
 
+_MEMBER: Any = _OverloadAttributeTemplate
+
+
 def overloaded_function(value: object) -> Overloaded | None:
     """The implementations of a Python function; None if it has none from another package."""
     if not isinstance(value, FunctionType) or _root(value) in _THEIRS:
@@ -184,7 +187,7 @@ def overloaded_member(type_: Type, name: str, accessor: bool = False) -> Overloa
     found = [
         each
         for each in known
-        if isinstance(each, _OverloadAttributeTemplate)
+        if isinstance(each, _MEMBER)
         and getattr(each, "_attr", None) == name
         and each.is_method is not accessor
         and _root(each._overload_func) not in _THEIRS
