@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.closures import is_closure
     from zygote_py.numba_adapter.dataclasses import DataclassType, constructed_by, constructor_of, receiver_of
-    from zygote_py.numba_adapter.derived import DerivedCall, Form, is_deriver
+    from zygote_py.numba_adapter.derived import DerivedCall, Form, derive_with, is_deriver
     from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
     from zygote_py.numba_adapter.given import (
         GivenType,
@@ -108,6 +108,7 @@ __all__ = [
     "decorated",
     "default_of",
     "definition_line",
+    "derive_with",
     "differentiated_function",
     "embed",
     "entry_of",
@@ -179,6 +180,7 @@ _LATER = {
     "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
     "DerivedCall": "zygote_py.numba_adapter.derived.DerivedCall",
     "Form": "zygote_py.numba_adapter.derived.Form",
+    "derive_with": "zygote_py.numba_adapter.derived.derive_with",
     "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
     "GivenType": "zygote_py.numba_adapter.given.GivenType",
     "OURS": "zygote_py.numba_adapter.captures.OURS",

@@ -4,15 +4,16 @@
                                                 d = call $1(x)
 
 `gradient(f)` is a function value like `f` itself: it holds what `f` captures, may be passed on, and its calls are
-known. What a call of it computes, its `Form` says, for the types of the arguments: another typed function. Objects that
-were made of functions before, such as `df = gradient(f)`, are taken apart into the form and the function.
+known. What a call of it computes, the compiler says, for its `Form` and the types of the arguments: another typed
+function (see `derive_with`). Objects that were made of functions before, such as `df = gradient(f)`, are taken apart
+into the form and the function.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from numba import types
@@ -43,10 +44,6 @@ class Form(Protocol):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The parameters of what is made of a function with these."""
-        ...
-
-    def typed(self, call: DerivedCall) -> st.TypedFunction:
-        """What is made, for the types of its arguments. The last parameter of that is `closure_`."""
         ...
 
 
@@ -115,6 +112,19 @@ class DerivedCall:
         typed = self.session.typed(function, (*argument_types, self.inner))
         names = tuple(self.closure.own_signature().parameters)  # some have other names in there
         return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
+
+
+def derive_with(derive: Callable[[Any, DerivedCall], st.TypedFunction]) -> None:
+    """Let `derive` make derivatives, for a form and a call; the last parameter of what it makes is `closure_`."""
+    global _derive
+    _derive = derive
+
+
+def _without_compiler(form: Any, call: DerivedCall) -> st.TypedFunction:
+    raise InternalError("derivatives are to be typed once the compiler is imported")
+
+
+_derive: Callable[[Any, DerivedCall], st.TypedFunction] = _without_compiler
 
 
 class Deriver(Same):
@@ -204,7 +214,7 @@ class DerivedType(ClosureType):
                 )
             session.deriving.add(key)
             try:
-                made[key] = self.form.typed(DerivedCall(self, argument_types[:-1]))
+                made[key] = _derive(self.form, DerivedCall(self, argument_types[:-1]))
             finally:
                 session.deriving.remove(key)
         return made[key]
