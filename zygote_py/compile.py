@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from numba import types
 
@@ -29,7 +30,8 @@ from zygote_py.canonical import make_canonical
 from zygote_py.captured import fields_of
 from zygote_py.closures import put_fields_back, with_fields
 from zygote_py.emit import NJIT, Emitted, emit
-from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
+from zygote_py.forms import GradientForm, PushForm, TraceForm
+from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
 from zygote_py.ir.analysis.memory import Memory
@@ -50,9 +52,16 @@ from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
 from zygote_py.ir.text.printer import text
 from zygote_py.ir.types import components_of, leaf_types, names_of
 from zygote_py.ir.walks import replace_uses
+from zygote_py.nesting import result_of, tidy, typed_as_called, within
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal
+from zygote_py.pushed import typed_pushforward
 from zygote_py.requests import Request
-from zygote_py.statements import TypedFunction
+from zygote_py.starred import star_of
+from zygote_py.traced import typed_trace
+
+if TYPE_CHECKING:
+    from zygote_py.numba_adapter import DerivedCall
+    from zygote_py.statements import TypedFunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +221,24 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
     return _Made(replace(lowered, has_derivatives=True), activity, adjoint, joint)
 
 
-def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFunction:
-    """Return a gradient as a function that is called in one that is being differentiated."""
+def derive(form: Any, call: DerivedCall) -> TypedFunction:
+    """Return what a form makes of a function, for the types of a call in a function that is typed for us."""
+    match form:
+        case GradientForm() if form.closure or not star_of(call.func):
+            return _typed_gradient(form, call)
+        case PushForm():
+            return typed_pushforward(form, call)
+        case TraceForm():
+            return typed_trace(form, call)
+        case _:
+            return call.written(form.written(call), call.argument_types)
+
+
+numba_adapter.derive_with(derive)
+
+
+def _typed_gradient(form: GradientForm, call: DerivedCall) -> TypedFunction:
+    request = within(call, form, form.request(call.func))
     named = {one for one in request.wrt or () if isinstance(one, str)}
 
     def lower(taken: tuple[Type, ...]) -> LoweredFunction:
@@ -225,33 +250,12 @@ def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFu
     return typed_as_called(call, made.joint, request.name, made.lowered)
 
 
-def typed_as_called(
-    call: numba_adapter.DerivedCall, function: Function, name: str, lowered: LoweredFunction
-) -> TypedFunction:
-    """Return a derivative, cleaned up, as a function that is called in one that is being differentiated."""
-    tidy(function)
-    derived = Derived(function, len(call.argument_types), routines_of(function))
-    return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
-
-
-def tidy(joint: Function) -> Function:
-    """Clean up a derivative, in place."""
-    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
-    return joint
-
-
 def finish(function: Function) -> Function:
     """Prepare a function and its routines for emission, in place; afterwards they cannot be differentiated."""
     for each in (*(routine.function for routine in routines_of(function)), function):
         if write_out_guards(each):
             passes.run(each, passes.CLEAN_UP)
     return tidy(function)
-
-
-def result_of(function: Function) -> Operand:
-    """Return the value that a function in canonical form returns."""
-    _, end = function.exit()
-    return end.args[0]
 
 
 def compile_pullback(

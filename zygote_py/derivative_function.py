@@ -26,7 +26,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import Names, stub
-from zygote_py.cache import Kernel, MachineCode, folder_in_use, guard_callers
+from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.capture import PARTS, Capture, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.generations import Fewer, Generation, Outdated, passing
@@ -272,7 +272,7 @@ class DerivativeFunction(Generic[P, R]):
             if self._is_outdated():
                 self._reset()
             while argument_types not in self._now.compiled:
-                kernel, hidden = self.form.kernel(self._request, argument_types, self._now.hidden)
+                kernel, hidden = (self.form.kernel or find)(self._request, argument_types, self._now.hidden)
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
                     self._now = Generation(hidden, self._now.frozen, self._now.entry)
                 self._now.add(argument_types, kernel)

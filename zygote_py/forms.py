@@ -1,8 +1,9 @@
-"""What is made of functions inside functions: the forms of derivatives, as `gradient(f)` in what is differentiated.
+"""Forms: which derivative something is, as plain data.
 
     GradientForm(wrt=None, with_value=False, closure=False)
 
-A form makes a typed function for the types of the arguments of a call (see `zygote_py.numba_adapter.derived`).
+A form says which arguments a derivative takes and how messages name them. What it makes of a function, for the types of
+the arguments of a call, `zygote_py.compile.derive` says.
 """
 
 from __future__ import annotations
@@ -16,16 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
 from zygote_py.base.python_text import define
-from zygote_py.cache import Kernel, find
-from zygote_py.capture import Capture
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, Wrt, make_request
-from zygote_py.starred import names_of, star_of
+from zygote_py.starred import names_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
-    from zygote_py.statements import TypedFunction
 
 
 def hashable(wrt: Any) -> Any:
@@ -45,17 +43,15 @@ class Form:
     Attributes:
         has_own_entry: whether compiled code calls another dispatcher than Python does.
         entry_options: the options of Numba that this dispatcher has besides those of the function.
+        kernel: how it is compiled, if it is not by `zygote_py.cache.find`.
     """
 
     has_own_entry = False
     entry_options: Mapping[str, object] = MappingProxyType({})
+    kernel: Callable[..., Any] | None = None
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for where it is called from Python."""
-        raise NotImplementedError
-
-    def typed(self, call: DerivedCall) -> TypedFunction:
-        """It as a function that is called in one that is differentiated, for the types of the call's arguments."""
         raise NotImplementedError
 
     def count(self, args: Sequence[Any]) -> int:
@@ -78,12 +74,6 @@ class Form:
         """The types of the arguments of the function to be differentiated."""
         return argument_types
 
-    def kernel(
-        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
-    ) -> tuple[Kernel, tuple[Capture, ...]]:
-        """What is compiled for a signature; see `zygote_py.cache.find`."""
-        return find(request, argument_types, hidden)
-
     def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
         """What calls from Python run, for the compiled function of `count` arguments."""
         return function
@@ -93,9 +83,9 @@ class Form:
 class GradientForm(Form):
     """`gradient` and `value_and_gradient`, with their options."""
 
-    wrt: Wrt
-    with_value: bool
-    closure: bool
+    wrt: Wrt = None
+    with_value: bool = False
+    closure: bool = False
     has_aux: bool = False
 
     def __str__(self) -> str:
@@ -112,16 +102,7 @@ class GradientForm(Form):
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
-    def typed(self, call: DerivedCall) -> TypedFunction:
-        """The gradient for these types."""
-        from zygote_py.compile import typed_gradient
-
-        if star_of(call.func) and not self.closure:
-            return call.written(self._of_all(call), call.argument_types)
-        request = self.request(call.func)
-        return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
-
-    def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: DerivedCall) -> Callable[..., Any]:
         """The gradient of a function that takes `*args`: that of one which passes as many on as there are."""
         rest = components_of(call.argument_types[-1])
         *own, star = inspect.signature(call.func).parameters
@@ -143,7 +124,8 @@ class GradientForm(Form):
 class PushForm(Form):
     """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`).
 
-    It gives the value too if `with_value`. `again` says that it is called several times for what shall be the same run.
+    It returns the value and a tuple of tangents; without `with_value`, these alone. Where it is called `again`, for
+    other directions of what shall be the same run of the function, that must not draw random numbers.
     """
 
     with_value: bool = True
@@ -156,12 +138,6 @@ class PushForm(Form):
         """The arguments as a tuple, and a tuple of tangents for each direction."""
         return signature_of("args", "tangents")
 
-    def typed(self, call: DerivedCall) -> TypedFunction:
-        """The pushforward for these types."""
-        from zygote_py.pushed import typed_pushforward
-
-        return typed_pushforward(call, push, with_value=self.with_value, again=self.again)
-
 
 @dataclass(frozen=True, slots=True)
 class TraceForm(Form):
@@ -173,21 +149,6 @@ class TraceForm(Form):
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments as a tuple, and a tuple with a tuple of sets."""
         return signature_of("args", "indices")
-
-    def typed(self, call: DerivedCall) -> TypedFunction:
-        """What finds out, for these types."""
-        from zygote_py.traced import typed_trace
-
-        return typed_trace(call)
-
-
-def push(f: Any, *, with_value: bool = True, again: bool = False) -> Any:
-    """The pushforward of a function, in functions that are compiled here; no function to call.
-
-    It returns the value and a tuple of tangents, or these alone. Where it is called `again`, for other directions of
-    what shall be the same run of the function, that must not draw random numbers.
-    """
-    raise NotImplementedError
 
 
 @functools.cache
@@ -204,11 +165,3 @@ def applying(form: Form) -> Callable[..., Any]:
 
 def _is_internal(f: Any, options: Any) -> Any:
     raise NotImplementedError
-
-
-numba_adapter.embed(
-    push,
-    _is_internal,
-    ("with_value", "again"),
-    form=lambda options: PushForm(options.get("with_value", True), options.get("again", False)),
-)

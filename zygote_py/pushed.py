@@ -1,16 +1,15 @@
 """The pushforward of a function as a function of the arguments and of their tangents, in several directions at once.
 
-    value, (dy_1, dy_2) = push(f)((x, n), ((dx_1, None), (dx_2, None)))
+    value, (dy_1, dy_2) = pushforward(f)((x, n), ((dx_1, None), (dx_2, None)))
 
-With `push(f, with_value=False)` it returns the tangents alone. It is what all derivatives in forward mode are made of
-(`zygote_py.drivers`), called where these are compiled. A tangent is like its argument; None stands for one that does
-not change. Arrays among the arguments, and their tangents, are left as they are.
+Its form is `PushForm`; without `with_value` it returns the tangents alone. All derivatives in forward mode are made of
+it (`zygote_py.drivers`). A tangent is like its argument; None stands for one that
+does not change. Arrays among the arguments, and their tangents, are left as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from zygote_py.adjoints.forward.transposed import Transposed
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
 from zygote_py.adjoints.routines.reachable import routines_behind
 from zygote_py.canonical import make_canonical
-from zygote_py.compile import typed_as_called
 from zygote_py.drivers.writing import FUNCTION, Script
+from zygote_py.forms import Form, PushForm
 from zygote_py.frontend import LoweredFunction, lower_typed
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import ops
@@ -36,7 +35,7 @@ from zygote_py.ir.core import Function, Instr, Operand, Param, Type, Value, zero
 from zygote_py.ir.types import components_of, copied_type
 from zygote_py.ir.walks import replace_uses
 from zygote_py.lowered_helpers import lowered_helper
-from zygote_py.nesting import take_as_primal
+from zygote_py.nesting import take_as_primal, typed_as_called, within
 from zygote_py.primals import lowered_primal
 from zygote_py.requests import make_request
 
@@ -45,17 +44,30 @@ if TYPE_CHECKING:
     from zygote_py.statements import TypedFunction
 
 
-def typed_pushforward(call: DerivedCall, push: Callable[..., Any], *, with_value: bool, again: bool) -> TypedFunction:
-    """The pushforward for arguments and tangents of these types, in a function that is typed for us.
-
-    `push` stands for it in Python. If it is called `again` for other directions, the function must not draw random
-    numbers.
-    """
+def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
+    """Return the pushforward for arguments and tangents of these types, in a function that is typed for us."""
     given, directions = call.argument_types
     kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
     wrt = tuple(number for number, kind in enumerate(kinds) if _changes(kind, [each[number] for each in tangents]))
-    request = make_request(call.func, wrt, with_value=False)
-    request = replace(request, options=call.options, name=f"{call.name}_pushforward")
+    name, wrt, lowered = lowered_on_copies(form, call, kinds, wrt)
+    function = lowered.function
+    functions = (function, *(each.function for each in routines_of(function)))
+    one_by_one = len(tangents) > 1 and any(map(_is_large, functions))
+    if form.again or one_by_one:
+        refuse_draws(function)
+    if one_by_one:
+        return call.written(_one_by_one(form, name, len(tangents)), call.argument_types)
+    made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
+    pushed = made.push(function, [function.params[number] for number in wrt])
+    take_together(function, given, directions, wrt, pushed.tangents, form.with_value)
+    return typed_as_called(call, function, name, lowered)
+
+
+def lowered_on_copies(
+    form: Form, call: DerivedCall, kinds: tuple[Type, ...], wrt: tuple[int, ...]
+) -> tuple[str, tuple[int, ...], LoweredFunction]:
+    """Return the name of what a form makes, the parameters asked for, and the function, which writes to copies."""
+    request = within(call, form, make_request(call.func, wrt, with_value=False))
 
     def lower(taken: tuple[Type, ...]) -> LoweredFunction:
         lowered = lower_typed(call.typed(taken))
@@ -65,17 +77,7 @@ def typed_pushforward(call: DerivedCall, push: Callable[..., Any], *, with_value
         return lowered
 
     _, wrt, lowered = lowered_primal(request, kinds, lower)
-    function = lowered.function
-    functions = (function, *(each.function for each in routines_of(function)))
-    one_by_one = len(tangents) > 1 and any(map(_is_large, functions))
-    if again or one_by_one:
-        refuse_draws(function)
-    if one_by_one:
-        return call.written(_one_by_one(push, request.name, len(tangents), with_value), call.argument_types)
-    made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
-    pushed = made.push(function, [function.params[number] for number in wrt])
-    take_together(function, given, directions, wrt, pushed.tangents, with_value)
-    return typed_as_called(call, function, request.name, lowered)
+    return request.name, wrt, lowered
 
 
 def refuse_draws(function: Function) -> None:
@@ -95,14 +97,14 @@ def _is_large(function: Function) -> bool:
     return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in function.instrs())
 
 
-def _one_by_one(push: Callable[..., Any], name: str, count: int, with_value: bool) -> Callable[..., Any]:
-    """A function that gives the tangents in several directions by a call for each: there is less to compile."""
-    script = Script(name, (), ("args", "tangents", FUNCTION), {"push": push})
+def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:
+    """Return a function that gives the tangents by a call for each direction: there is less to compile."""
+    script = Script(name, (), ("args", "tangents", FUNCTION))
+    value = "y, " if form.with_value else ""
+    pushed = script.derived(PushForm(form.with_value))
     for number in range(count):
-        call = f"push({FUNCTION}, with_value={with_value})(args, (tangents[{number}],))"
-        script.add(f"{'y, ' if with_value else ''}(t_{number},) = {call}")
-    changes = f"({', '.join(f't_{number}' for number in range(count))},)"
-    script.add(f"return y, {changes}" if with_value else f"return {changes}")
+        script.add(f"{value}(t_{number},) = {pushed}(args, (tangents[{number}],))")
+    script.add(f"return {value}({', '.join(f't_{number}' for number in range(count))},)")
     return script.function()
 
 

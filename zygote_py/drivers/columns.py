@@ -2,7 +2,7 @@
 
     for k_0 in range(0, x.size, 4):                             # four columns at once
         u_0[k_0] = 1.0; ...                                     # the elements of e_0, ...: unit vectors
-        t_0, t_1, t_2, t_3 = push(f, with_value=False)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
+        t_0, t_1, t_2, t_3 = pushforward(f)((x,), ((e_0,), (e_1,), (e_2,), (e_3,)))
         a[:, k_0] = t_0; ...
         u_0[k_0] = 0.0; ...
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zygote_py.drivers.writing import MOST_NUMBERS, WIDTH, Leaf, Script, leaves
+from zygote_py.forms import PushForm
 from zygote_py.ir.core import Type
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ class Filling:
         changes = [f"t_{number}" for number in range(len(directions))]
         args, tangents = ", ".join(self.names), ", ".join(directions)
         found = f"{'y, ' if with_value else ''}({', '.join(changes)},)"
-        options = f"with_value={with_value}, again={not self.once}"
-        self.script.add(f"{found} = push({self.function}, {options})(({args},), ({tangents},))")
+        pushed = self.script.derived(PushForm(with_value, again=not self.once), self.function)
+        self.script.add(f"{found} = {pushed}(({args},), ({tangents},))")
         return changes
 
     def _direction(self, changes: dict[int, str]) -> str:

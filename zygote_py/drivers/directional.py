@@ -1,7 +1,7 @@
 """Derivatives in given directions: `jvp`, `derivative`, `hvp`.
 
 def f_jvp(args, tangents, closure_):
-    value, (dy,) = push(closure_)(args, (tangents,))
+    value, (dy,) = pushforward(closure_)(args, (tangents,))
     return value, dy
 """
 
@@ -20,7 +20,7 @@ from zygote_py.adjoints.analysis.kinds import is_array, is_number
 from zygote_py.adjoints.errors import refuse
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
-from zygote_py.forms import signature_of
+from zygote_py.forms import GradientForm, PushForm, signature_of
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, does_not_take, wrong_arguments
@@ -95,9 +95,8 @@ class Pushforward(Driver):
             tangents.append(tangent_for(script, name, text, kind, f"tangents[{number}]", change, loc))
         own = [*held, *args]
         changed = [*["None"] * len(held), *tangents]
-        script.add(
-            f"value, (dy,) = push({FUNCTION})(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy"
-        )
+        pushed = script.derived(PushForm())
+        script.add(f"value, (dy,) = {pushed}(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy")
         return script.function()
 
 
@@ -185,7 +184,7 @@ class Derivative(Driver):
             directions.append(f"({', '.join(tangents)},)")
         changes = [f"dy_{place}" for place in range(len(asked))]
         args = ", ".join(names)
-        pushed = f"push({FUNCTION}, with_value=False)"
+        pushed = script.derived(PushForm(with_value=False))
         script.add(f"({', '.join(changes)},) = {pushed}(({args},), ({', '.join(directions)},))")
         script.add(f"return {changes[0] if bare else '(' + ', '.join(changes) + ',)'}")
         return script.function()
@@ -237,7 +236,7 @@ class Hvp(Driver):
         for each, (change, kind) in zip(asked, directions, strict=True):
             tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, loc)
         wrt = asked[0].number if bare else tuple(each.number for each in asked)
-        pushed = f"push(gradient({FUNCTION}, wrt={wrt!r}), with_value=False)"
+        pushed = script.derived(PushForm(with_value=False), script.derived(GradientForm(wrt)))
         script.add(f"(dy,) = {pushed}(({', '.join(names)},), (({', '.join(tangents)},),))", "return dy")
         return script.function()
 

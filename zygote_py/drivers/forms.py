@@ -22,7 +22,6 @@ from zygote_py.starred import names_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
-    from zygote_py.statements import TypedFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +56,6 @@ class Driver(Form):
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
-    def typed(self, call: DerivedCall) -> TypedFunction:
-        """The function for these types."""
-        return call.written(self.written(call), call.argument_types)
-
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A Python function of the arguments, and of the function to be differentiated behind them."""
         raise NotImplementedError
@@ -69,11 +64,7 @@ class Driver(Form):
 
     def script(self, call: DerivedCall, parameters: Sequence[str]) -> Script:
         """What a driver is written into."""
-        from zygote_py.api import gradient, value_and_gradient
-        from zygote_py.forms import push
-
-        known = {"np": np, "push": push, "gradient": gradient, "value_and_gradient": value_and_gradient}
-        return Script(f"{call.name}_{self}", parameters, namespace=known)
+        return Script(f"{call.name}_{self}", parameters, namespace={"np": np})
 
     def asked(self, call: DerivedCall, script: Script) -> tuple[list[Asked], bool]:
         """The parameters that are asked for, an integer made a float first, and whether that is one without a tuple.

@@ -22,7 +22,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
-from zygote_py.forms import applying
+from zygote_py.forms import GradientForm, PushForm
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import refuse_aux
@@ -45,13 +45,13 @@ class Hessian(Driver):
         """A function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script, names, asked, bare, gradient = self.start(call)
+        script, names, asked, bare, wrt = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
-        filling = SymmetricFilling(script, names, asked, columns, "a", gradient, _kind(asked))
+        filling = SymmetricFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
         if self.with_gradient:
             filling.once = False
             taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=True))
-            script.add(f"value, found = value_and_{gradient}({taken})")
+            script.add(f"value, found = {script.derived(GradientForm(wrt, with_value=True))}({taken})")
         dtype = script.named(dtype_of(columns.leaves), "dtype")
         script.add(f"a = np.empty(({columns.count}, {columns.count}), {dtype})")
         for group in filling.groups():
@@ -65,13 +65,13 @@ class Hessian(Driver):
         script.add(f"return value, found{'[0]' * bare}, {blocks}" if self.with_gradient else f"return {blocks}")
         return script.function()
 
-    def start(self, call: DerivedCall) -> tuple[Script, list[str], list[Asked], bool, str]:
-        """What a driver begins with, the parameters, and those asked for, and how to write the gradient."""
+    def start(self, call: DerivedCall) -> tuple[Script, list[str], list[Asked], bool, tuple[int, ...]]:
+        """What a driver begins with, the parameters, and those asked for, with their numbers."""
         script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
         wrt = tuple(each.number for each in asked)
-        return script, names, asked, bare, f"gradient({FUNCTION}, wrt={wrt!r})"
+        return script, names, asked, bare, wrt
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Diagonal(Hessian):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
-        script, names, asked, bare, gradient = self.start(call)
+        script, names, asked, bare, wrt = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
-        filling = DiagonalFilling(script, names, asked, columns, "a", gradient, _kind(asked))
+        filling = DiagonalFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
         found: dict[int, str] = {}
         for group in filling.groups():
             for place, change in zip(group, filling.push_numbers(group), strict=True):
@@ -133,7 +133,8 @@ class Jacobian(Driver):
         groups = list(filling.groups())
         if self.mode == "reverse" or not groups:
             nothing = ", ".join(["None"] * len(names))  # changes; the function works on copies, if they may be made
-            script.add(f"y, t_0 = push({FUNCTION}, again=True)(({', '.join(names)},), (({nothing},),))")
+            pushed = script.derived(PushForm(again=True))
+            script.add(f"y, t_0 = {pushed}(({', '.join(names)},), (({nothing},),))")
             first = None
         else:
             first = filling.push_numbers(groups[0], with_value=True)
@@ -206,7 +207,7 @@ class Jacobian(Driver):
             script.end()
             if leaf.is_array:
                 script.start(f"for row in range({leaf.size}):")
-            script.add(f"g = gradient(component_{number}, wrt={wrt!r})({which}, {copies})")
+            script.add(f"g = {script.derived(GradientForm(wrt), f'component_{number}')}({which}, {copies})")
             for position, (each, own) in enumerate(wanted):
                 for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
                     row = plus(rows.starts[number], "row") if leaf.is_array else rows.starts[number]
@@ -231,11 +232,11 @@ def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any
         raise refuse_aux(result, call.loc)
     copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
     wrt = asked[0].number if bare else tuple(each.number for each in asked)
-    matrix = script.named(applying(replace(driver, wrt=wrt, held=0, has_aux=False)), str(driver))
+    matrix = script.derived(replace(driver, wrt=wrt, held=0, has_aux=False), "component_0")
     script.start(f"def component_0({', '.join(names)}):")
     script.add(f"return {FUNCTION}({', '.join(names)})[0]")
     script.end()
-    script.add(f"value = {FUNCTION}({copies})", f"return {matrix}(component_0)({', '.join(names)}), value[1]")
+    script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
     return script.function()
 
 

@@ -1,7 +1,7 @@
 """What sparse Jacobians and Hessians are made of: what depends on what, and products with several directions.
 
     def f_dependences(x, n, indices, closure_):
-        _, (sets, unions, same) = trace(closure_)((x, n), ((indices, None),))
+        _, (sets, unions, same) = dependence(closure_)((x, n), ((indices, None),))
         return sets, unions, same
 
 `order` is 1 for the function, whose result is an array, and 2 for its gradient with respect to the same argument.
@@ -21,7 +21,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied
 from zygote_py.drivers.writing import FUNCTION, WIDTH, Script
-from zygote_py.forms import TraceForm, applying, signature_of
+from zygote_py.forms import GradientForm, PushForm, TraceForm, signature_of
 from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _Sparse(Driver):
                 Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno),
                 hint="return an array of floats",
             )
-        of = FUNCTION if self.order == 1 else f"gradient({FUNCTION}, wrt={asked.number - self.held})"
+        of = FUNCTION if self.order == 1 else script.derived(GradientForm(asked.number - self.held))
         return script, asked, script.parameters[-1], of
 
 
@@ -64,11 +64,8 @@ class Dependence(_Sparse):
         script, asked, indices, of = self._begun(call)
         names = script.parameters[:-1]
         changes = [indices if number == asked.number else "None" for number in range(len(names))]
-        trace = script.named(applying(TraceForm()), "trace")
-        script.add(
-            f"y, (sets, unions, same) = {trace}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
-            "return sets, unions, same",
-        )
+        traced = f"{script.derived(TraceForm(), of)}(({', '.join(names)},), (({', '.join(changes)},),))"
+        script.add(f"y, (sets, unions, same) = {traced}", "return sets, unions, same")
         return script.function()
 
 
@@ -85,7 +82,7 @@ class Products(_Sparse):
         names = script.parameters[:-1]
         kind: Any = asked.type
         dtype = script.named(getattr(script.namespace["np"], str(kind.dtype)), "dtype")
-        called = f"push({of}, with_value=False, again=True)(({', '.join(names)},), "
+        called = f"{script.derived(PushForm(with_value=False, again=True), of)}(({', '.join(names)},), "
         taken = ", ".join(f"dy_{number}" for number in range(WIDTH))
 
         def carry(start: str) -> None:
@@ -132,7 +129,7 @@ class Weighed(_Sparse):
         script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.text}.size), {dtype})")
         script.start("for k in range(count):")
         taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=False))
-        script.add(f"dx = gradient({weighed}, wrt={asked.number})({taken}, {rows}[k], {FUNCTION})")
+        script.add(f"dx = {script.derived(GradientForm(asked.number), weighed)}({taken}, {rows}[k], {FUNCTION})")
         script.add("found[k] = dx.ravel()")
         script.end()
         script.add("return found")

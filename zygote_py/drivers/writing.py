@@ -19,6 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis.kinds import is_array, is_number
 from zygote_py.base.python_text import define
+from zygote_py.forms import Form, applying
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 
@@ -133,6 +134,10 @@ class Script:
             name += "_"
         self.namespace[name] = value
         return name
+
+    def derived(self, form: Form, function: str = FUNCTION) -> str:
+        """How to write what a form makes of a function."""
+        return f"{self.named(applying(form), str(form))}({function})"
 
     def built(self, kind: Any, items: Iterable[str]) -> str:
         """How to write a value of the form of a tuple type, with other items."""

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         made_by,
         receiver_of,
     )
-    from zygote_py.numba_adapter.derived import DerivedCall, Form
+    from zygote_py.numba_adapter.derived import DerivedCall, Form, derive_with
     from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
     from zygote_py.numba_adapter.given import (
         GivenType,
@@ -120,6 +120,7 @@ __all__ = [
     "decorated",
     "default_of",
     "definition_line",
+    "derive_with",
     "differentiated_function",
     "embed",
     "entry_of",
@@ -193,6 +194,7 @@ _LATER = {
     "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
     "DerivedCall": "zygote_py.numba_adapter.derived.DerivedCall",
     "Form": "zygote_py.numba_adapter.derived.Form",
+    "derive_with": "zygote_py.numba_adapter.derived.derive_with",
     "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
     "GivenType": "zygote_py.numba_adapter.given.GivenType",
     "OURS": "zygote_py.numba_adapter.captures.OURS",

@@ -4,15 +4,16 @@
                                                 d = call $1(x)
 
 `gradient(f)` is a function value like `f` itself: it holds the captured variables of `f`, may be passed on, and its
-calls are known. Its `Form` gives the typed function of a call for the types of the arguments. Objects that were made of
-functions before, such as `df = gradient(f)`, are taken apart into the form and the function.
+calls are known. What a call of it computes, the compiler says, for its `Form` and the types of the arguments: another
+typed function (see `derive_with`). Objects that were made of functions before, such as `df = gradient(f)`, are taken
+apart into the form and the function.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any, Protocol
@@ -24,6 +25,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import define
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.errors import InternalError
 from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.numba_adapter.callables import StandIn, TransformType
@@ -49,10 +51,6 @@ class Form(Protocol):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The parameters of what is made of a function with these."""
-        ...
-
-    def typed(self, call: DerivedCall) -> st.TypedFunction:
-        """Return the derived function for the argument types. Its last parameter is `closure_`."""
         ...
 
 
@@ -123,6 +121,19 @@ class DerivedCall:
         return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
 
 
+def derive_with(derive: Callable[[Any, DerivedCall], st.TypedFunction]) -> None:
+    """Let `derive` make derivatives, for a form and a call; the last parameter of what it makes is `closure_`."""
+    global _derive
+    _derive = derive
+
+
+def _without_compiler(form: Any, call: DerivedCall) -> st.TypedFunction:
+    raise InternalError("a derivative is called before the compiler has been imported")
+
+
+_derive: Callable[[Any, DerivedCall], st.TypedFunction] = _without_compiler
+
+
 class DerivedType(ClosureType):
     """The type of what is made of a function of type `inner`: it holds what that holds."""
 
@@ -160,7 +171,7 @@ class DerivedType(ClosureType):
                 )
             session.deriving.add(key)
             try:
-                return self.form.typed(DerivedCall(self, argument_types[:-1]))
+                return _derive(self.form, DerivedCall(self, argument_types[:-1]))
             finally:
                 session.deriving.remove(key)
 
