@@ -1,4 +1,4 @@
-"""The public functions: `gradient` and `value_and_gradient`.
+"""The public functions `gradient` and `value_and_gradient`.
 
     from zygote_py import gradient
 
@@ -6,8 +6,8 @@
     df(2.0, 3.0)                            # (3.0, 2.0)
     print(df.source(2.0, 3.0))              # the Python source of the gradient
 
-What they give is a `GradientFunction`, which is compiled at the first call for each signature, by Numba's own dispatch,
-and is callable from compiled code (see `zygote_py.derivative_function`).
+They return a `GradientFunction`. Numba's own dispatcher compiles it at the first call for each signature, and compiled
+code can call it (see `zygote_py.derivative_function`).
 """
 
 from __future__ import annotations
@@ -63,62 +63,73 @@ def gradient(
 def gradient(
     f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
 ) -> Any:
-    """The function that computes the exact gradient of `f`, a function of numbers and arrays that returns a number.
+    """Return the function that computes the exact gradient of `f`.
 
-    Parameters:
-        f: a Python function that Numba can compile, plain or decorated with `numba.njit`. Left out, a decorator is
-            returned: `@gradient(wrt="x")`.
-        wrt: the parameter or parameters to differentiate with respect to, by name or number. By default, all
-            parameters. A variable that the function captures, a global or one of the functions around it, may be named
-            too, if it holds a float, an array of floats, or a tuple, NamedTuple or frozen dataclass of these.
-        closure: whether to give the gradients of all such captured variables as well.
-        has_aux: whether `f` returns a pair: the number to be differentiated, and anything else that is to be known of
-            the call, numbers, arrays and structures of them, which is passed on and not differentiated.
+    Parameters
+    ----------
+    f : callable, optional
+        A function of numbers and arrays that returns a real number: a Python function that Numba can compile, plain or
+        decorated with `numba.njit`. Without `f`, a decorator is returned: `@gradient(wrt="x")`.
+    wrt : str, int or tuple of these, optional
+        The parameter or parameters to differentiate with respect to, by name or number. The default is all parameters.
+        A captured variable, global or of an enclosing function, can be named too, if it is a float, an array of floats,
+        or a tuple, NamedTuple or frozen dataclass of these.
+    closure : bool
+        Whether to return the gradients of all such captured variables as well.
+    has_aux : bool
+        Whether `f` returns a pair: the number to differentiate, and auxiliary output (numbers, arrays and structures of
+        these), which is returned but not differentiated.
 
-    Returns:
-        A `GradientFunction`. It returns the gradient of the one parameter asked for, or a tuple of gradients, in the
-        order of `wrt`, or of the parameters. A gradient has the shape and the dtype of its argument; where the argument
-        does not matter it is zero. Integers, truth values and strings have None; but an integer that is the only
-        parameter, or named in `wrt`, is taken as a float.
+    Returns
+    -------
+    GradientFunction
+        A function of the same parameters. It returns the gradient of the one parameter that `wrt` names, or a tuple of
+        gradients, in the order of `wrt` or of the parameters. A gradient has the shape and the dtype of its argument,
+        and is zero where the argument does not affect the result. The entry of an integer, truth value or string is
+        None; but an integer that is the only parameter, or that `wrt` names, is converted to a float.
 
-        With `closure`, it returns a pair: what it would return without, and a NamedTuple `Captured` with the gradients
-        of the captured variables, of the function and of those that it calls, by name. Where different variables have
-        the same name, each has the name of the function that captures it before it, as in `layer_w`.
+        With `closure`, it returns a pair: the above, and a NamedTuple `Captured` with the gradients of the captured
+        variables of the function and of the functions that it calls, by name. If different variables have the same
+        name, each is prefixed with the name of the function that captures it, as in `layer_w`.
 
-        With `has_aux`, it returns a pair of what it would return without and of what the function returned beside the
-        number. Arrays in that are copies.
+        With `has_aux`, it returns a pair of the above and the auxiliary output, in which arrays are copies.
 
-        Captured variables are read at each call. In compiled code they are constants, as everywhere in Numba, and their
-        gradients are those for the values they had when it was compiled.
+    Raises
+    ------
+    DifferentiationError
+        At the first call with given argument types, if the function cannot be differentiated.
 
-        `gradient(f)` may also be written in a function that `numba.njit` compiles, if it is known there which function
-        `f` is: a global, an inner function or a lambda, or a compiled function that is an argument. What an inner
-        function captures of the compiled function is read where the gradient is called. Where the gradient is passed on
-        instead, what it captures must not be assigned to afterwards.
+    Notes
+    -----
+    Captured variables are read at each call. In compiled code they are constants, as everywhere in Numba, and their
+    gradients are those at the values that they had during compilation.
 
-    Raises:
-        DifferentiationError: at the first call for the types of its arguments, for what cannot be differentiated.
+    `gradient(f)` can also be called in a function that `numba.njit` compiles, if `f` is known at compile time: a
+    global, an inner function or lambda, or a compiled function passed as an argument. The captured variables of an
+    inner function are read where the gradient is called. If the gradient is passed on instead, they must not be
+    assigned to afterwards.
 
-    Example:
-        >>> from zygote_py import gradient
-        >>> def pow(x, n):
-        ...     r = 1.0
-        ...     while n > 0:
-        ...         n -= 1
-        ...         r *= x
-        ...     return r
-        >>> gradient(pow, wrt="x")(2.0, 5)
-        80.0
-        >>> import numpy as np
-        >>> w, b = np.ones(3), 0.5
-        >>> def model(x):
-        ...     return np.sum(w * x) + b
-        >>> gradient(model, wrt=("x", "b"))(2.0)
-        (3.0, 1.0)
-        >>> gradient(model, closure=True)(2.0)
-        (3.0, Captured(w=array([2., 2., 2.]), b=1.0))
+    The method is that of M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
 
-    Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
+    Examples
+    --------
+    >>> from zygote_py import gradient
+    >>> def pow(x, n):
+    ...     r = 1.0
+    ...     while n > 0:
+    ...         n -= 1
+    ...         r *= x
+    ...     return r
+    >>> gradient(pow, wrt="x")(2.0, 5)
+    80.0
+    >>> import numpy as np
+    >>> w, b = np.ones(3), 0.5
+    >>> def model(x):
+    ...     return np.sum(w * x) + b
+    >>> gradient(model, wrt=("x", "b"))(2.0)
+    (3.0, 1.0)
+    >>> gradient(model, closure=True)(2.0)
+    (3.0, Captured(w=array([2., 2., 2.]), b=1.0))
     """
     if f is None:
         return functools.partial(gradient, wrt=wrt, closure=closure, has_aux=has_aux)
@@ -144,18 +155,26 @@ def value_and_gradient(
 def value_and_gradient(
     f: Callable[..., Any] | None = None, *, wrt: Wrt = None, closure: bool = False, has_aux: bool = False
 ) -> Any:
-    """The function that computes the value of `f` and its gradient together; see `gradient`.
+    """Return the function that computes the value of `f` together with its gradient.
 
-    Returns:
-        A `GradientFunction` that returns the pair of the value and what `gradient` with the same options gives; with
-        `has_aux` that is `((value, aux), gradient)`.
+    Parameters
+    ----------
+    f, wrt, closure, has_aux
+        See `gradient`.
 
-    Example:
-        >>> from zygote_py import value_and_gradient
-        >>> value_and_gradient(lambda x: (x * x, x + 1.0), has_aux=True)(3.0)
-        ((9.0, 4.0), 6.0)
-        >>> value_and_gradient(lambda x, y: x * y)(2.0, 3.0)
-        (6.0, (3.0, 2.0))
+    Returns
+    -------
+    GradientFunction
+        A function that returns the pair of the value and the result of `gradient` with the same options. With
+        `has_aux`, it returns `((value, aux), gradient)`.
+
+    Examples
+    --------
+    >>> from zygote_py import value_and_gradient
+    >>> value_and_gradient(lambda x: (x * x, x + 1.0), has_aux=True)(3.0)
+    ((9.0, 4.0), 6.0)
+    >>> value_and_gradient(lambda x, y: x * y)(2.0, 3.0)
+    (6.0, (3.0, 2.0))
     """
     if f is None:
         return functools.partial(value_and_gradient, wrt=wrt, closure=closure, has_aux=has_aux)

@@ -1,11 +1,11 @@
-"""Functions that return what is differentiated and something else beside it: `has_aux=True`.
+"""Functions that return a loss and auxiliary output: `has_aux=True`.
 
     primal f(%x: f64) -> (f64, f64[:])              b3:  return %whole
     ->  primal f(%x: f64) -> f64                    b3:  %copied = copy %pred
                                                          return %loss, %copied
 
-Only the first value that a primal returns is differentiated; the joint function passes the second on. Arrays in it are
-copies, since the reverse sweep may rewind what the function has written.
+Only the first value that a primal returns is differentiated; the joint function passes the second on. Its arrays are
+copied, since the reverse sweep may rewind what the function has written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The form in which functions are differentiated: operations on arrays as loops, control flow canonical."""
+"""The form in which functions are differentiated: array operations as loops, control flow in canonical form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zygote_py.ir.core import Function
 
 
 def make_canonical(function: Function) -> None:
-    """Bring a function into that form, in place."""
+    """Bring a function into canonical form, in place."""
     passes.run(function, passes.CLEAN_UP)
     expand_arrays(function)
     passes.run(function, (*passes.CLEAN_UP, *passes.CANONICAL, passes.recognise_accumulations))

@@ -1,12 +1,12 @@
-"""Captured variables: what a function reads that is neither a parameter nor its own.
+"""Captured variables: those that a function reads and that are neither its parameters nor its local variables.
 
     SCALE = 2.0
     def f(x):                   Capture("SCALE", "global", read, key, float64, 2.0)
         return SCALE * x
 
-Which of them become parameters, Numba's adapter says; who calls reads them. What a function is made of, its code and
-its defaults, may be assigned to as a variable is (`f.__code__ = g.__code__`), and so may what a class defines: it is
-captured as well, by `parts_of_function` and `member_of_class`.
+The adapter to Numba decides which of them become parameters; the caller reads them. The parts of a function, its code
+and its defaults, can be assigned to like variables (`f.__code__ = g.__code__`), and so can the attributes of a class:
+they are captured as well, by `parts_of_function` and `member_of_class`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:
-    """A captured variable: `kind` is "global", "freevar", "function" or "class", `read` gives what it holds now.
+    """A captured variable: `kind` is "global", "freevar", "function" or "class", `read` returns its current value.
 
-    The `key` says which variable it is: functions of several modules may capture variables of the same name. `source`
-    is the name that it has in the function `owner`; its parameter may have to have another `name`.
+    The `key` identifies the variable: functions of several modules may capture variables of the same name. `source` is
+    its name in the function `owner`; the `name` of its parameter may differ.
     """
 
     name: str
@@ -49,7 +49,7 @@ PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function, that ma
 
 
 def parts_of_function(func: FunctionType) -> Iterator[Capture]:
-    """What a Python function is made of, and each default of a parameter that is given by name only."""
+    """Return the captures of the code and the defaults of a Python function, and of each keyword-only default."""
     for name in PARTS:
         yield _part(func, name, partial(getattr, func, name))
     for name in func.__kwdefaults__ or ():  # which are in a dictionary that may be changed
@@ -57,12 +57,12 @@ def parts_of_function(func: FunctionType) -> Iterator[Capture]:
 
 
 def default_by_name(func: FunctionType, name: str) -> object:
-    """The default of a parameter that is given by name only. Raises KeyError if there is none."""
+    """Return the default of a keyword-only parameter. Raises KeyError if there is none."""
     return (func.__kwdefaults__ or {})[name]
 
 
 def member_of_class(cls: type, name: str) -> Capture:
-    """What a class holds under a name."""
+    """Return an attribute of a class."""
     read = partial(structures.member, cls, name)
     return Capture(name, "class", read, (id(cls), name), None, read(), name, cls.__name__)
 
@@ -91,7 +91,7 @@ def varies(value: object, numbers: bool, is_passed: Callable[[object], bool] = l
 
 
 def are_unchanged(readers: Iterable[Callable[[], object]], values: Iterable[object]) -> bool:
-    """Whether captured variables hold the objects that they held."""
+    """Return whether captured variables still hold the same objects."""
     try:
         return all(map(operator.is_, map(operator.call, readers), values))
     except (KeyError, ValueError, AttributeError):  # one is not there any more

@@ -30,9 +30,9 @@ def numbers_asked_for(
     loc: Loc,
     held: int = 0,
 ) -> tuple[int, ...]:
-    """The numbers of the parameters that are asked for, hidden ones too; with `closure` all hidden ones behind them.
+    """Return the indices of the selected parameters, hidden ones included; with `closure`, followed by all hidden ones.
 
-    If it is not said which, these are all but the first `held` ones.
+    By default, these are all but the first `held` ones.
     """
     given = range(held, lowered.argument_count) if wrt is None else wrt
     numbers = [one if isinstance(one, int) else _number(one, parameters, lowered, loc) for one in given]
@@ -40,7 +40,7 @@ def numbers_asked_for(
 
 
 def fields_of(lowered: LoweredFunction) -> tuple[str, ...]:
-    """The names of the captured variables that have a gradient, as names of fields."""
+    """Return the names of the captured variables that have a gradient, as field names."""
     names = _names(lowered)
     fields: list[str] = []
     for number in _differentiable(lowered):
@@ -64,7 +64,7 @@ def _differentiable(lowered: LoweredFunction) -> Iterator[int]:
 
 
 def _names(lowered: LoweredFunction) -> list[str]:
-    """What the hidden captured variables are called, the closure, and the variables in that."""
+    """Return the names of the hidden captured variables, the closure, and the variables in it."""
     return [*(_name(capture, lowered.hidden) for capture in lowered.hidden), "", *lowered.fields]
 
 
@@ -79,7 +79,7 @@ def _name(capture: Capture, among: Iterable[Capture]) -> str:
 
 
 def _number(name: str, parameters: Sequence[str], lowered: LoweredFunction, loc: Loc) -> int:
-    """The number of the hidden parameter that a captured variable is."""
+    """Return the index of the hidden parameter for a captured variable."""
     captures = {each.key: each for each in (*lowered.hidden, *lowered.frozen)}
     meant = [each for each in captures.values() if each.source == name]
     if len(meant) > 1:
@@ -106,7 +106,7 @@ def _number(name: str, parameters: Sequence[str], lowered: LoweredFunction, loc:
 
 
 def _field(name: str, lowered: LoweredFunction, loc: Loc, is_of_another: bool) -> int:
-    """The number of the parameter that a variable of the function around is."""
+    """Return the index of the parameter for a variable of the enclosing function."""
     if is_of_another:
         raise refuse(
             f"wrt={name!r} may be one of several variables that are captured", loc, "give one of them another name"

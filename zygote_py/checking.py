@@ -1,10 +1,10 @@
-"""`check_adjoint`: what a rule gives, beside what differences of the function give; `check_inverse`.
+"""The comparisons that `check_adjoint` and `check_inverse` make.
 
 check_rule(given_for(f), (2.0, x), None, 1e-8)      # raises DifferentiationError: the gradient for `x[3]` is ...
 check_undone(given_for(step), (2.0, x), None, 0.0)  # raises DifferentiationError: it does not undo it
 
-The rule is called as a differentiated function calls it; the function itself runs in plain Python, if it is written in
-Python, else compiled. The differences are central, with three steps and two of Richardson's extrapolations.
+The rule is called as a differentiated function calls it. The function itself runs in plain Python if it is written in
+Python, and compiled otherwise. The differences are central, with three steps and two Richardson extrapolations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from zygote_py.structures import parts
 
 
 def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
-    """Compare what a rule gives with differences. Raises DifferentiationError."""
+    """Compare the gradients of a custom rule with differences. Raises DifferentiationError."""
     from zygote_py.pullbacks import pullback
 
     args = _with_defaults(given, args)
@@ -64,7 +64,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
 
 
 def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
-    """Compare what an inverse makes of what a step gives with the state before it. Raises DifferentiationError."""
+    """Compare the state that an inverse restores with the state before the step. Raises DifferentiationError."""
     what, loc = f"the inverse `{name_of(given.inverse)}` of `{given.name}`", place_of(given.inverse)
     parameters = list(numba_adapter.signature_of_given(given, len(args)).parameters.values())
     if not args or len(args) > len(parameters):
@@ -89,12 +89,12 @@ def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: 
 
 
 def _of_leaf(loss: Callable[[tuple[Any, ...]], float], args: tuple[Any, ...], number: int) -> Callable[[Any], float]:
-    """The loss as a function of one of the leaves of the arguments."""
+    """Return the loss as a function of one of the leaves of the arguments."""
     return lambda moved: loss(with_leaf(args, number, moved))
 
 
 def _with_defaults(given: Given, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, with the defaults of those that are missing."""
+    """Return the arguments, with default values for those that are missing."""
     if not numba_adapter.is_python(given.target):
         return args
     function = python_function(given.target)
@@ -107,12 +107,12 @@ def _with_defaults(given: Given, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _call_of(given: Given, count: int) -> Callable[..., Any]:
-    """A Python function of that many parameters that calls the function that has the rule."""
+    """Return a Python function of that many parameters that calls the function with the rule."""
     return _calling(given.target, count)
 
 
 def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callable[..., Any]:
-    """A Python function of that many parameters that calls another, those with a keyword only by their names."""
+    """Return a Python function of that many parameters that calls another, passing keyword-only parameters by name."""
     names = [f"x{number}" for number in range(count)]
     python = python_function(function)
     keywords = []
@@ -126,7 +126,7 @@ def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callab
 
 
 def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
-    """The leaves of the arguments that the rule gives gradients for."""
+    """Return the leaves of the arguments for which the rule returns gradients."""
     routines = lower(call, [numba_adapter.typeof(arg) for arg in args]).routines
     for routine in routines:
         if isinstance(routine.derivation, Custom) and routine.derivation.name == str(given):
@@ -135,7 +135,7 @@ def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> f
 
 
 def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """The function of the value that the rule gives."""
+    """Return the function that computes the value of the rule."""
     value = _calling(python_function(given.rule), len(args), "[0]")
     lowered = lower(value, [numba_adapter.typeof(arg) for arg in args])
     for function in lowered.functions:
@@ -149,7 +149,7 @@ def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
 
 
 def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without its rule."""
+    """Return the function without its rule."""
     if numba_adapter.is_python(given.target):
         return _calling(python_function(given.target), count)
     if numba_adapter.jit_is_disabled():
@@ -163,7 +163,7 @@ def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..
 
 
 def _paths(args: Sequence[Any], gradients: Sequence[Any], names: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
-    """The numbers and arrays in the arguments, with what the user calls them, and their gradients."""
+    """Return the numbers and arrays in the arguments, with their names for messages, and their gradients."""
     for arg, gradient, name in zip(args, gradients, names, strict=True):
         held = parts(arg)
         if held is None:
@@ -193,7 +193,7 @@ def _compare_values(given: Given, value: Any, expected: Any, rtol: float, atol: 
 def _compare(
     given: Given, path: str, leaf: Any, gradient: Any, loss: Callable[[Any], float], rtol: float, atol: float
 ) -> None:
-    """Compare the gradient for one number or array with differences."""
+    """Compare the gradient of one number or array with differences."""
     expected = np.zeros(np.shape(leaf), np.result_type(np.asarray(leaf).dtype, np.float64))
     for index in np.ndindex(np.shape(leaf)):
         expected[index] = slope(leaf, index, 1.0, loss)[0]

@@ -38,7 +38,7 @@ def with_fields(lowered: LoweredFunction, names: tuple[str, ...]) -> LoweredFunc
 
 
 def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
-    """Let a derivative of such a function take those variables from the closure again, in place."""
+    """Let a derivative of such a function read those variables from the closure again, in place."""
     if not lowered.fields:
         return
     count = lowered.argument_count + len(lowered.hidden)

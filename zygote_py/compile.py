@@ -1,9 +1,9 @@
-"""From a Python function and argument types to the Python function that computes its gradient: every stage in order.
+"""The stages of compilation in order: from a Python function and argument types to the Python function of its gradient.
 
     front end -> simplification, canonical form -> activity, shadows -> adjoint -> joint function -> emission
 
-`compile_gradient` runs the stages for a `Request` and keeps what each made, for inspection. What Numba does with the
-emitted function is not its business (see `zygote_py.derivative_function`).
+`compile_gradient` runs the stages for a `Request` and keeps the result of each, for inspection. Numba compiles the
+emitted function elsewhere (see `zygote_py.derivative_function`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class CompiledForm(Compiled):
 
     @property
     def adjoint_text(self) -> str:
-        """The IR of all functions that are emitted, those that are called first."""
+        """The IR of all emitted functions, callees first."""
         called = [text(routine.function) for routine in reversed(routines_of(self.adjoint))]
         return "\n\n".join([*called, text(self.adjoint)])
 
@@ -263,7 +263,7 @@ def compile_pullback(
 ) -> tuple[CompiledPullback, tuple[Capture, ...]]:
     """Run all stages for the pullback of a function, with respect to all parameters, for one signature.
 
-    Captured values are passed to the forward function as `compile_gradient` has it.
+    Captured values are passed to the forward function as in `compile_gradient`.
     """
     given, wrt, lowered = lowered_primal(request, argument_types, lower_of(request))
     primal = lowered.function
@@ -330,7 +330,7 @@ def _take_kept(
     count: int,
     taking: Callable[[Builder, Operand], Operand] = lambda b, item: item,
 ) -> None:
-    """Let a reverse function take the first `count` of its parameters as one value, in which they were packed."""
+    """Replace the first `count` parameters of a reverse function by one parameter that contains them."""
     record = Param(kind, "kept")
     with inserting(reverse.entry) as b:
         items = b.unpack_all(record, count)

@@ -1,13 +1,13 @@
-"""`pullback` in compiled code: the emitted functions with what is to be done before and after them, as Python source.
+"""`pullback` in compiled code: Python source around the emitted functions.
 
     def f_pullback(x, n):                           def f_back(kept, like, seed):
         value, kept = forward(x, n)                     return reverse(kept, float64(seed))
         return value, bind(kept, ())
 
-`bind` makes of `kept`, the shapes that seeds must have and the second function the pullback that compiled code holds,
-passes on and calls: a value whose type says which function it is of, so that nothing is allocated but what the function
-keeps. Seeds are what they are from Python (see `zygote_py.seeds`): their types are checked while compiling, and their
-shapes by the code.
+`bind` combines the residuals `kept`, the shapes that seeds must have and the second function to the pullback that
+compiled code stores, passes on and calls: a value whose type identifies its function, so that only the residuals are
+allocated. Seeds are as in Python (see `zygote_py.seeds`): their types are checked at compile time, and their shapes at
+run time.
 """
 
 from __future__ import annotations
@@ -40,12 +40,10 @@ def entry_function(
     restored: Callable[..., object],
     number: int,
 ) -> tuple[Callable[..., object], Any]:
-    """The function of the arguments that gives the value and the pullback, and the dispatcher of the pullback.
+    """Return the function from the arguments to the value and the pullback, and the dispatcher of the pullback.
 
-    The `captured` values are constants in them.
-
-    Python gets in the place of a pullback what `restored` makes of what is kept, sealed with `number`, and of what is
-    to be known of seeds.
+    The `captured` values are constants in them. Python gets, in place of a pullback, the result of `restored`, which
+    takes the residuals, sealed with `number`, and the shapes of seeds.
     """
     code = request.func.__code__
     parameters = code.co_varnames[: code.co_argcount]
@@ -125,7 +123,7 @@ def known_of(type_: Any, known: Any) -> Any:
 
 
 class _Source:
-    """A function that is put together as text, and what it refers to."""
+    """A function that is assembled as text, and the objects that it refers to."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = Names(names)

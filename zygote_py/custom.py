@@ -1,6 +1,6 @@
-"""Derivatives from outside: rules of one's own, and what is not differentiated.
+"""Custom rules, and functions that are not differentiated.
 
-    @zg.adjoint(f)                          # in the place of what we would make of f
+    @zg.adjoint(f)                          # in place of the derivative that would be generated for f
     def rule(x):
         c = math.cos(x)
         def back(dy):
@@ -9,8 +9,8 @@
 
     zg.check_adjoint(f, 0.5)                # raises DifferentiationError if the rule is wrong
 
-`stop_gradient`, `ignore` and `hook` say of a value, of a function and of a gradient what is to be done with it. All of
-them are what they are in plain Python too: the identity, the function itself.
+`stop_gradient`, `ignore` and `hook` determine how a value, a function and a gradient are treated. Outside
+differentiation, they return the value or call the function.
 """
 
 from __future__ import annotations
@@ -35,46 +35,58 @@ T = TypeVar("T")
 def adjoint(
     f: Callable[..., Any], *, inverse: Callable[..., Any] | None = None, replace: bool = False
 ) -> Callable[[F], F]:
-    """Give a function the derivative that a rule computes, wherever the function is called from now on.
+    """Register a custom rule: the derivative of a function, wherever it is called from now on.
 
-    Parameters:
-        f: any callable that compiled code can call: a function, plain or decorated with `numba.njit`, of NumPy or of
-            another library, a `cfunc`, an intrinsic, a function of a shared library. It must not write to its
-            arguments.
-        inverse: what `zygote_py.inverse(f)` takes, if `f` is a step that can be undone.
-        replace: take the place of the rule, and of the inverse, that `f` has already.
+    Parameters
+    ----------
+    f : callable
+        Any callable that compiled code can call: a function, plain or decorated with `numba.njit`, of NumPy or of
+        another library, a `cfunc`, an intrinsic, or a function of a shared library. It must not write to its arguments.
+    inverse : callable, optional
+        The inverse of `f`, as for `zygote_py.inverse`, if `f` is a step that can be undone.
+    replace : bool
+        Whether to replace the rule, and the inverse, that `f` already has.
 
-    Returns:
-        A decorator for the rule, which gives it back unchanged. The rule is a function of the subset that Numba
-        compiles. It takes what `f` takes and returns `(value, back)`: what `f` returns, and an inner function of one
-        parameter, the adjoint of the value, of the same form (of a complex number z it is dL/dRe z + i dL/dIm z). The
-        inner function returns a tuple with a gradient for each parameter: a number for a number, an array of the same
-        shape for an array, a tuple for a tuple, and `None` where no gradient flows. It may use variables of the rule:
-        numbers, arrays, and tuples of both. Second derivatives differentiate the rule and the inner function as they
-        are; forward mode transposes the inner function, which must be linear in its parameter for that, and not branch
-        on it.
+    Returns
+    -------
+    callable
+        A decorator for the rule, which it returns unchanged.
 
-    Raises:
-        DifferentiationError: if the rule does not have the form that it must have, or if `f` has a rule already; and
-            when a derivative is compiled, if the types do not fit. A gradient of another shape than its argument raises
-            ValueError when it is computed.
+        The rule is a function of the subset that Numba compiles. It takes the parameters of `f` and returns `(value,
+        back)`: the result of `f`, and an inner function of one parameter, the adjoint of the value, which has the
+        structure of the value (for a complex number z it is dL/dRe z + i dL/dIm z). The inner function returns a tuple
+        with a gradient for each parameter: a number for a number, an array of the same shape for an array, a tuple for
+        a tuple, and None where no gradient flows. It may use variables of the rule: numbers, arrays, and tuples of
+        these.
 
-    Example:
-        >>> import math
-        >>> import zygote_py as zg
-        >>> def soft(x):
-        ...     return math.log1p(math.exp(x))
-        >>> @zg.adjoint(soft)
-        ... def rule(x):
-        ...     e = math.exp(-abs(x))
-        ...     value = max(x, 0.0) + math.log1p(e)
-        ...     def back(dy):
-        ...         return (dy / (1.0 + e) if x >= 0.0 else dy * e / (1.0 + e),)
-        ...     return value, back
-        >>> zg.gradient(lambda x: soft(x) ** 2)(0.0)
-        0.6931471805599453
+    Raises
+    ------
+    DifferentiationError
+        If the rule does not have this form, or if `f` already has a rule; and when a derivative is compiled, if the
+        types do not fit. A gradient of another shape than its argument raises ValueError at run time.
 
-    Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018, section 3.2.
+    Notes
+    -----
+    Second derivatives differentiate the rule and the inner function. Forward mode transposes the inner function, which
+    must therefore be linear in its parameter and must not branch on it.
+
+    See M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018, section 3.2.
+
+    Examples
+    --------
+    >>> import math
+    >>> import zygote_py as zg
+    >>> def soft(x):
+    ...     return math.log1p(math.exp(x))
+    >>> @zg.adjoint(soft)
+    ... def rule(x):
+    ...     e = math.exp(-abs(x))
+    ...     value = max(x, 0.0) + math.log1p(e)
+    ...     def back(dy):
+    ...         return (dy / (1.0 + e) if x >= 0.0 else dy * e / (1.0 + e),)
+    ...     return value, back
+    >>> zg.gradient(lambda x: soft(x) ** 2)(0.0)
+    0.6931471805599453
     """
     if isinstance(f, given.Ignored):
         raise refuse(
@@ -113,7 +125,7 @@ def _at(loc: Loc | None) -> str:
 
 
 def _check_rule(made: given.Given) -> None:
-    """What can be told from a rule without the types of the arguments."""
+    """Check of a rule what can be checked without the types of the arguments."""
     rule = given.python_function(made.rule)
     if not inspect.isfunction(rule):
         raise refuse(f"the rule of `{made.name}`, {rule!r}, is no Python function", None, "write one")
@@ -156,10 +168,9 @@ def _check_rule(made: given.Given) -> None:
 
 
 def _check_returns(made: given.Given, code: CodeType, count: int | None) -> None:
-    """A rule makes an inner function of one parameter, and returns pairs; the inner function returns as many gradients.
+    """Check that a rule makes an inner function of one parameter that returns `count` gradients, and returns pairs.
 
-    `count` is how many, None if that is not known.
-    What the bytecode does not show plainly is found when types are known.
+    `count` is None if it is unknown. What the bytecode does not show is checked when types are known.
     """
     inner = [each for each in code.co_consts if isinstance(each, CodeType) and not each.co_name.endswith("comp>")]
     if not inner:
@@ -205,7 +216,7 @@ def _check_returns(made: given.Given, code: CodeType, count: int | None) -> None
 
 
 def _tuples_returned(code: CodeType) -> Iterator[tuple[int, int | None]]:
-    """The lengths of the tuples that a function returns, where they are written behind `return`, and the lines."""
+    """Return the lengths of the tuples that are written in `return` statements of a function, and the lines."""
     steps = [each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "NOP", "PUSH_NULL")]
     for before, step in itertools.pairwise(steps):
         if step.opname != "RETURN_VALUE":
@@ -222,7 +233,7 @@ def _line(step: dis.Instruction) -> int | None:
 
 
 def _returned_functions(steps: list[dis.Instruction], inner: list[CodeType]) -> list[CodeType]:
-    """The inner functions that are returned as the second of a pair, as far as that can be seen."""
+    """Return the inner functions that are returned as the second element of a pair, as far as the bytecode shows it."""
     names = {each.co_name: each for each in inner}
     found = []
     for first, pair, last in zip(steps, steps[1:], steps[2:], strict=False):
@@ -233,62 +244,81 @@ def _returned_functions(steps: list[dis.Instruction], inner: list[CodeType]) -> 
 
 
 def stop_gradient(x: T) -> T:
-    """Give `x`: in a differentiated function, a constant.
+    """Return `x`, which is a constant for differentiation.
 
-    Parameters:
-        x: a number, an array, or a tuple, a NamedTuple or a dataclass of them.
+    Parameters
+    ----------
+    x : number, array or structure
+        A number, an array, or a tuple, NamedTuple or dataclass of these.
 
-    Returns:
-        `x` itself. In a differentiated function an array is copied, and nothing may be written to the copy, nor to `x`
-        while the copy is still read: that is refused.
+    Returns
+    -------
+    number, array or structure
+        `x` itself. In a differentiated function an array is copied; writing to the copy, or to `x` while the copy is
+        still read, is refused.
 
-    Example:
-        >>> import zygote_py as zg
-        >>> zg.gradient(lambda x: x * zg.stop_gradient(x))(3.0)
-        3.0
+    Examples
+    --------
+    >>> import zygote_py as zg
+    >>> zg.gradient(lambda x: x * zg.stop_gradient(x))(3.0)
+    3.0
     """
     return x
 
 
 def hook(x: T, fn: Callable[[Any], Any]) -> T:
-    """Give `x`, and in the backward pass its gradient to `fn`.
+    """Return `x`, and call `fn` with its gradient in the reverse sweep.
 
-    Parameters:
-        x: a number or an array.
-        fn: a function of the gradient, in the subset that Numba compiles. What it returns is the gradient from there
-            on; if it returns nothing, the gradient stays as it is.
+    Parameters
+    ----------
+    x : number or array
+        The value whose gradient is intercepted.
+    fn : callable
+        A function of the gradient, in the subset that Numba compiles. Its result replaces the gradient; if it returns
+        nothing, the gradient is unchanged.
 
-    Returns:
-        `x` itself. In a differentiated function an array is copied, and nothing may be written to the copy, nor to `x`
-        while the copy is still read: that is refused. In forward mode there are no gradients: an `fn` that returns
-        nothing is not called, one that is linear is transposed, so that both modes agree, and any other is refused.
-        Second derivatives differentiate `fn` as it is.
+    Returns
+    -------
+    number or array
+        `x` itself. In a differentiated function an array is copied; writing to the copy, or to `x` while the copy is
+        still read, is refused.
 
-    Example:
-        >>> import zygote_py as zg
-        >>> zg.gradient(lambda x: zg.hook(x * x, lambda g: min(g, 1.0)) * 5.0)(3.0)
-        6.0
+    Notes
+    -----
+    Forward mode has no gradients: an `fn` that returns nothing is not called, a linear one is transposed, so that both
+    modes agree, and any other is refused. Second derivatives differentiate `fn`.
+
+    Examples
+    --------
+    >>> import zygote_py as zg
+    >>> zg.gradient(lambda x: zg.hook(x * x, lambda g: min(g, 1.0)) * 5.0)(3.0)
+    6.0
     """
     return x
 
 
 def ignore(f: Callable[..., Any]) -> given.Ignored:
-    """Let a function not be differentiated: what it returns is constant, and what it does has no derivative.
+    """Mark a function as not differentiated: its result is constant, and its effects have no derivative.
 
-    Parameters:
-        f: a function, plain or decorated with `numba.njit`, or another callable that compiled code can call. It may
-            print, draw random numbers, and write to arrays through which no derivative flows.
+    Parameters
+    ----------
+    f : callable
+        A function, plain or decorated with `numba.njit`, or another callable that compiled code can call. It may print,
+        draw random numbers, and write to arrays through which no derivative flows.
 
-    Returns:
-        The function as an object that is called like it, from Python and from compiled code.
+    Returns
+    -------
+    callable
+        An object that is called like `f`, from Python and from compiled code.
 
-    Example:
-        >>> import zygote_py as zg
-        >>> @zg.ignore
-        ... def scale(x):
-        ...     return 2.0 if x > 1.0 else 0.5
-        >>> zg.gradient(lambda x: x * scale(x))(3.0)
-        2.0
+    Examples
+    --------
+    >>> import zygote_py as zg
+    >>> @zg.ignore
+    ... def scale(x):
+    ...     return 2.0 if x > 1.0 else 0.5
+    >>> zg.gradient(lambda x: x * scale(x))(3.0)
+    2.0
     """
     if not callable(f):
         raise refuse(f"{f!r} cannot be called", None, "give `ignore` a function")
@@ -296,35 +326,42 @@ def ignore(f: Callable[..., Any]) -> given.Ignored:
 
 
 def check_adjoint(f: Callable[..., Any], *args: Any, rtol: float | None = None, atol: float = 1e-8) -> None:
-    """Compare the rule of a function with differences.
+    """Compare the custom rule of a function with finite differences.
 
-    What `back` gives for a random adjoint of the value is compared with central differences of `f`, element by
-    element, and so is the value. Where `back` gives None, nothing is compared.
+    The gradients that the rule computes for a random adjoint of the value are compared with central differences of `f`,
+    element by element, and so is the value. Where the rule returns None, nothing is compared.
 
-    Parameters:
-        f: a function that has a rule.
-        args: the arguments: numbers, arrays, and tuples of both. They are not changed.
-        rtol, atol: how far a gradient may be off: `atol + rtol * largest`, of the largest element of the gradient; by
-            default `rtol` is 1e-6, for single precision 1e-2.
+    Parameters
+    ----------
+    f : callable
+        A function that has a custom rule.
+    *args : numbers, arrays and tuples of these
+        The arguments. They are not changed.
+    rtol, atol : float
+        The tolerance of a gradient is `atol + rtol * largest`, where `largest` is its largest element. The default
+        `rtol` is 1e-6, and 1e-2 in single precision.
 
-    Raises:
-        DifferentiationError: if a gradient is off, of the wrong form, or not finite; it says for which argument and
-            element, and by how much.
+    Raises
+    ------
+    DifferentiationError
+        If a gradient differs, has the wrong structure, or is not finite. The message names the argument and the
+        element, and gives the difference.
 
-    Example:
-        >>> import math
-        >>> import zygote_py as zg
-        >>> def cube(x):
-        ...     return x * x * x
-        >>> @zg.adjoint(cube)
-        ... def rule(x):
-        ...     def back(dy):
-        ...         return (3.0 * x * dy,)
-        ...     return cube(x), back
-        >>> zg.check_adjoint(cube, 2.0)
-        Traceback (most recent call last):
-            ...
-        zygote_py.adjoints.errors.DifferentiationError: ...
+    Examples
+    --------
+    >>> import math
+    >>> import zygote_py as zg
+    >>> def cube(x):
+    ...     return x * x * x
+    >>> @zg.adjoint(cube)
+    ... def rule(x):
+    ...     def back(dy):
+    ...         return (3.0 * x * dy,)
+    ...     return cube(x), back
+    >>> zg.check_adjoint(cube, 2.0)
+    Traceback (most recent call last):
+        ...
+    zygote_py.adjoints.errors.DifferentiationError: ...
     """
     from zygote_py.checking import check_rule
 

@@ -399,7 +399,7 @@ class DerivativeFunction(Generic[P, R]):
         return tuple(found)
 
     def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
-        """Raise another error if the arguments are to blame for `error`: their values say more than types."""
+        """Raise another error if the arguments are the cause of `error`: their values say more than their types."""
         if not self._star:
             self._types(self._bind(args, kwargs))
 

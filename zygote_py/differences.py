@@ -1,9 +1,9 @@
-"""Central differences of functions of numbers, arrays and structures, for what compares gradients with them.
+"""Central differences of functions of numbers, arrays and structures, as a reference for gradients.
 
-slope(x, (3,), 1.0, loss)           (value, error): the derivative of loss in x[3], and how far it may be off
+slope(x, (3,), 1.0, loss)           (value, error): the derivative of loss with respect to x[3], and its error
 
-The steps are halved twice and extrapolated twice (Richardson); of several steps, the one whose two extrapolations agree
-best is taken, and how well they agree is the error. Nothing of the library's derivatives is used.
+The step is halved twice and the result extrapolated twice (Richardson). Of several initial steps, the one whose two
+extrapolations agree best is chosen, and their difference is the error estimate. No derivative of this package is used.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from zygote_py.structures import leaves, map_leaves
 
 
 def leaves_of(values: Sequence[Any]) -> list[Any]:
-    """The numbers and arrays in values, in structures too."""
+    """Return the numbers and arrays in values, including those in structures."""
     return [leaf for value in values for _, leaf in leaves("", value)]
 
 
 def with_leaf(args: tuple[Any, ...], number: int, new: Any) -> tuple[Any, ...]:
-    """The arguments with another value for one of their leaves."""
+    """Return the arguments with another value for one of their leaves."""
     counter = itertools.count()
     made: tuple[Any, ...] = map_leaves(lambda value: new if next(counter) == number else value, args)
     return made
 
 
 def copied(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments with copies of the arrays, in any structure."""
+    """Return the arguments with copies of all arrays, in any structure."""
 
     def copy(value: Any) -> Any:
         return value.copy(order="K") if isinstance(value, np.ndarray) else value
@@ -40,7 +40,7 @@ def copied(args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def random_seed(value: Any, random: np.random.Generator) -> Any:
-    """A random adjoint for a value."""
+    """Return a random cotangent for a value."""
 
     def seed(leaf: Any) -> Any:
         array = np.asarray(leaf)
@@ -55,7 +55,7 @@ def random_seed(value: Any, random: np.random.Generator) -> Any:
 
 
 def slope(leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any], float]) -> tuple[float, float]:
-    """The derivative by the step whose two extrapolations agree best, and by how much they differ."""
+    """Return the derivative for the step whose two extrapolations agree best, and their difference."""
     size = abs(np.asarray(leaf)[index])
     best, error = math.nan, math.inf
     for h in sorted(steps_of(np.asarray(leaf).dtype, size), reverse=True):
@@ -68,7 +68,7 @@ def slope(leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any]
 
 
 def steps_of(dtype: Any, size: float) -> set[float]:
-    """The steps to try at a number of this size."""
+    """Return the steps to try for a number of this size."""
     exact = dtype.itemsize > (8 if dtype.kind == "c" else 4)
     return {s * max(size, scale) for s in ((1e-3, 1e-4) if exact else (1e-2, 5e-2)) for scale in (1.0, 1e-2, 1e-4)}
 
@@ -76,7 +76,7 @@ def steps_of(dtype: Any, size: float) -> set[float]:
 def one_sided(
     leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any], float], step: float
 ) -> tuple[float, float]:
-    """The slopes on the two sides of a point, by one step each."""
+    """Return the slopes on both sides of a point, from one step each."""
     here = loss(leaf)
     right = loss(_moved(leaf, index, unit * step)) - here
     return (here - loss(_moved(leaf, index, -unit * step))) / step, right / step

@@ -1,10 +1,10 @@
-"""The public functions of derivatives in given directions, and in all: `jvp`, `derivative`, `jacobian`, `hessian`, ...
+"""The public functions for directional derivatives and matrices: `jvp`, `derivative`, `jacobian`, `hessian`, ...
 
     value, tangent = jvp(lambda x: x * x, (0.5,), (1.0,))
     h = hessian(lambda x: np.sum(x**3))(np.ones(4))
 
-What they give is a `DerivativeFunction` (see `zygote_py.derivative_function`). How each is computed, its form says
-(`zygote_py.drivers`).
+Those that return a function return a `DerivativeFunction` (see `zygote_py.derivative_function`). `zygote_py.drivers`
+defines how each of them is computed.
 """
 
 from __future__ import annotations
@@ -41,41 +41,66 @@ class _TripleDecorator(Protocol):
 
 
 def jvp(f: Callable[..., R], args: Any, tangents: Any) -> tuple[R, R]:
-    """The value of a function, and how it changes when its arguments change in a given direction, in forward mode.
+    """Return the value of a function and its tangent (Jacobian-vector product), by forward mode.
 
-    Parameters:
-        f: a function as for `gradient`; it may return any number, array, tuple, NamedTuple or dataclass.
-        args: a tuple with the arguments. That of a function of one parameter may stand without the tuple.
-        tangents: a tuple with the change of each argument, of the form, the shape and the dtype of that; None for one
-            that does not change, as integers never do. An integer that is the only argument is taken as a float.
+    Parameters
+    ----------
+    f : callable
+        A function as for `gradient`. It may return any number, array, tuple, NamedTuple or dataclass.
+    args : tuple
+        The arguments. For a function of one parameter, the argument itself may be passed.
+    tangents : tuple
+        The tangent of each argument, with the structure, shapes and dtypes of the argument; None for an argument that
+        is held constant, as integers are. An integer that is the only argument is converted to a float.
 
-    Returns:
-        The value and its tangent, which has the form of the value, None in the place of integers and the like. Arrays
-        among the arguments are left as they are, also if the function writes to them.
+    Returns
+    -------
+    value : object
+        The value of `f(*args)`.
+    tangent : object
+        The directional derivative, with the structure of the value and None in place of integers and the like.
 
-    Raises:
-        DifferentiationError: for what cannot be differentiated, and for tangents that are not like their arguments.
-        ValueError: for tangents of another shape.
+    Raises
+    ------
+    DifferentiationError
+        If the function cannot be differentiated, or if a tangent does not have the structure of its argument.
+    ValueError
+        If a tangent has another shape than its argument.
 
-    Example:
-        >>> import math
-        >>> from zygote_py import jvp
-        >>> jvp(lambda x, y: (x * y, math.sin(x)), (0.0, 3.0), (1.0, 0.0))
-        ((0.0, 0.0), (3.0, 1.0))
+    Notes
+    -----
+    Arrays among the arguments are left unchanged, even if the function writes to them. `jvp` can be called in functions
+    that `numba.njit` compiles, and in functions that are differentiated.
 
-    It may be called in functions that `numba.njit` compiles, and in those that are differentiated.
+    Examples
+    --------
+    >>> import math
+    >>> from zygote_py import jvp
+    >>> jvp(lambda x, y: (x * y, math.sin(x)), (0.0, 3.0), (1.0, 0.0))
+    ((0.0, 0.0), (3.0, 1.0))
     """
     found: tuple[R, R] = _pushforward_of(f)(_as_tuple(args), _as_tuple(tangents))
     return found
 
 
 def pushforward(f: Callable[..., R]) -> DerivativeFunction[[Any, Any], tuple[R, R]]:
-    """The function that takes arguments and tangents, and gives the value and its tangent: see `jvp`.
+    """Return the function from arguments and tangents to the value and its tangent.
 
-    Example:
-        >>> from zygote_py import pushforward
-        >>> pushforward(lambda x: x * x)((3.0,), (1.0,))
-        (9.0, 6.0)
+    Parameters
+    ----------
+    f : callable
+        A function as for `jvp`.
+
+    Returns
+    -------
+    callable
+        A function of `args` and `tangents`, which `jvp` describes along with the result.
+
+    Examples
+    --------
+    >>> from zygote_py import pushforward
+    >>> pushforward(lambda x: x * x)((3.0,), (1.0,))
+    (9.0, 6.0)
     """
     return DerivativeFunction(f, Pushforward())
 
@@ -85,23 +110,31 @@ def derivative(f: Callable[P, Any], wrt: Wrt = 0) -> DerivativeFunction[P, Any]:
 @overload
 def derivative(f: None = None, wrt: Wrt = 0) -> _Decorator: ...
 def derivative(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
-    """The derivative of a function of a number, which may return anything: numbers, arrays, structures of these.
+    """Return the derivative of a function of a real number.
 
-    Parameters:
-        f: a function as for `gradient`. Left out, a decorator is returned.
-        wrt: the parameter, by name or number: a real number, an integer is taken as a float. Of several, in a tuple,
-            there is a tuple of derivatives.
+    Parameters
+    ----------
+    f : callable, optional
+        A function as for `gradient`. It may return numbers, arrays, and structures of these. Without `f`, a decorator
+        is returned.
+    wrt : str, int or tuple of these
+        The parameter, by name or number. It is a real number; an integer is converted to a float. For a tuple of
+        parameters, a tuple of derivatives is computed.
 
-    Returns:
-        A function of the same arguments that returns the derivative, in the form of the result, by forward mode.
+    Returns
+    -------
+    DerivativeFunction
+        A function of the same parameters that returns the derivative, with the structure of the result of `f`. It is
+        computed by forward mode.
 
-    Example:
-        >>> import numpy as np
-        >>> from zygote_py import derivative
-        >>> derivative(lambda t: np.array([t, t**2, t**3]))(2.0)
-        array([ 1.,  4., 12.])
-        >>> derivative(derivative(lambda t: t**3))(2.0)
-        12.0
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import derivative
+    >>> derivative(lambda t: np.array([t, t**2, t**3]))(2.0)
+    array([ 1.,  4., 12.])
+    >>> derivative(derivative(lambda t: t**3))(2.0)
+    12.0
     """
     return _made(f, derivative, Derivative, wrt=wrt)
 
@@ -134,33 +167,47 @@ def jacobian(
     sparsity: Any = None,
     has_aux: bool = False,
 ) -> Any:
-    """The derivatives of all numbers that a function returns.
+    """Return the function that computes the Jacobian of `f`.
 
-    Parameters:
-        f: a function as for `gradient` that returns real or complex numbers, arrays, or structures of these. Left out,
-            a decorator is returned.
-        wrt: the parameter or parameters, by name or number: real numbers, arrays of these, or structures.
-        mode: "forward" computes columns, several at once; "reverse" computes rows, each of them a gradient; "auto"
-            takes reverse mode where there are many more columns than rows.
-        sparsity: "detect", or the places of the entries that may be other than zero: a SciPy sparse array, or an array
-            of truth values. Then the answer is a sparse array; see `SparseJacobian`.
-        has_aux: whether `f` returns a pair, of which the first is to be differentiated. Then there is a pair of its
-            derivatives and of the second, for which `f` runs once more.
+    Parameters
+    ----------
+    f : callable, optional
+        A function as for `gradient` that returns real or complex numbers, arrays, or structures of these. Without `f`,
+        a decorator is returned.
+    wrt : str, int or tuple of these
+        The parameter or parameters, by name or number: real numbers, arrays of real numbers, or structures of these.
+    mode : {"auto", "forward", "reverse"}
+        "forward" computes columns, several at once. "reverse" computes rows, each of them a gradient. "auto" selects
+        reverse mode if there are many more columns than rows.
+    sparsity : str or array of shape (m, n), optional
+        "detect", or the positions of the entries that may be nonzero, as a SciPy sparse array or an array of truth
+        values. The result is a sparse array then; see `SparseJacobian`.
+    has_aux : bool
+        Whether `f` returns a pair of which only the first element is differentiated. The result is then a pair of its
+        Jacobian and the second element, for which `f` runs once more.
 
-    Returns:
-        A function of the same arguments. For a result of shape `m` and an argument of shape `n` it gives an array of
-        shape `m + n`, as in JAX; for structures the structure of the result, with that of the argument in the place of
-        each number or array. For several parameters in `wrt` there is a tuple in that place. Arrays among the
-        arguments are left as they are, also if the function writes to them.
+    Returns
+    -------
+    DerivativeFunction
+        A function of the same parameters. For a result of shape `m` and an argument of shape `n`, it returns an array
+        of shape `m + n`, as in JAX. For structures, it returns the structure of the result, with that of the argument
+        in place of each number or array, and a tuple in that place if `wrt` names several parameters. Arrays among the
+        arguments are left unchanged, even if the function writes to them.
 
-    Example:
-        >>> import numpy as np
-        >>> from zygote_py import jacobian
-        >>> jacobian(lambda x: x * x[0])(np.array([1.0, 2.0]))
-        array([[2., 0.],
-               [2., 1.]])
-        >>> jacobian(lambda x, y: (x * y, x + y), wrt=(0, 1))(2.0, 3.0)
-        ((3.0, 2.0), (1.0, 1.0))
+    Raises
+    ------
+    DifferentiationError
+        At the first call with given argument types, if the function cannot be differentiated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import jacobian
+    >>> jacobian(lambda x: x * x[0])(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [2., 1.]])
+    >>> jacobian(lambda x, y: (x * y, x + y), wrt=(0, 1))(2.0, 3.0)
+    ((3.0, 2.0), (1.0, 1.0))
     """
     if sparsity is not None:
         if mode != "auto":
@@ -187,32 +234,48 @@ def hessian(
     f: None = None, wrt: Wrt = 0, *, sparsity: Any, has_aux: bool = False
 ) -> Callable[[Callable[..., Any]], SparseHessian]: ...
 def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any = None, has_aux: bool = False) -> Any:
-    """The second derivatives of a function that returns a real number.
+    """Return the function that computes the Hessian of `f`.
 
-    Parameters:
-        f: a function as for `gradient`. Left out, a decorator is returned.
-        wrt: the parameter or parameters, by name or number.
-        sparsity: "detect", or the places of the entries that may be other than zero: a SciPy sparse array, or an array
-            of truth values. Then the answer is a sparse array; see `SparseHessian`.
-        has_aux: whether `f` returns a pair, of which the first is to be differentiated. Then there is a pair of the
-            Hessian and of the second, for which `f` runs once more.
+    Parameters
+    ----------
+    f : callable, optional
+        A function as for `gradient` that returns a real number. Without `f`, a decorator is returned.
+    wrt : str, int or tuple of these
+        The parameter or parameters, by name or number.
+    sparsity : str or array of shape (n, n), optional
+        "detect", or the positions of the entries that may be nonzero, as a SciPy sparse array or an array of truth
+        values. The result is a sparse array then; see `SparseHessian`.
+    has_aux : bool
+        Whether `f` returns a pair of which only the first element is differentiated. The result is then a pair of its
+        Hessian and the second element, for which `f` runs once more.
 
-    Returns:
-        A function of the same arguments. For an argument of shape `n` it gives an array of shape `n + n`; for several
-        parameters in `wrt`, and for structures, blocks: the structure in the structure. Both halves are the same to the
-        last bit. Columns are computed several at once, in forward over reverse mode. Arrays among the arguments are
-        left as they are, also if the function writes to them.
+    Returns
+    -------
+    DerivativeFunction
+        A function of the same parameters. For an argument of shape `n`, it returns an array of shape `n + n`; for
+        several parameters in `wrt` and for structures, blocks: the structure nested in the structure. The result is
+        symmetric to the last bit. Arrays among the arguments are left unchanged, even if the function writes to them.
 
-    Example:
-        >>> import numpy as np
-        >>> from zygote_py import hessian
-        >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
-        array([[4., 2.],
-               [2., 0.]])
-        >>> hessian(lambda x, y: x * y * y, wrt=(0, 1))(1.0, 2.0)
-        ((0.0, 4.0), (4.0, 2.0))
+    Raises
+    ------
+    DifferentiationError
+        At the first call with given argument types, if the function cannot be differentiated.
 
-    Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
+    Notes
+    -----
+    Columns are computed several at once, in forward over reverse mode [1]_.
+
+    .. [1] B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import hessian
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    >>> hessian(lambda x, y: x * y * y, wrt=(0, 1))(1.0, 2.0)
+    ((0.0, 4.0), (4.0, 2.0))
     """
     if sparsity is not None:
         _check_no_aux(has_aux)
@@ -225,15 +288,25 @@ def hessian_diagonal(f: Callable[P, Any], wrt: Wrt = 0) -> DerivativeFunction[P,
 @overload
 def hessian_diagonal(f: None = None, wrt: Wrt = 0) -> _Decorator: ...
 def hessian_diagonal(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
-    """The second derivatives of a function with respect to each number alone, in the form of the arguments.
+    """Return the function that computes the diagonal of the Hessian of `f`.
 
-    Takes what `hessian` takes. It costs what that costs, but for the memory.
+    Parameters
+    ----------
+    f, wrt
+        See `hessian`.
 
-    Example:
-        >>> import numpy as np
-        >>> from zygote_py import hessian_diagonal
-        >>> hessian_diagonal(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
-        array([ 6., 12.])
+    Returns
+    -------
+    DerivativeFunction
+        A function of the same parameters that returns the second derivative with respect to each number, with the
+        structure of the argument. It takes as long as `hessian`, but less memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import hessian_diagonal
+    >>> hessian_diagonal(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    array([ 6., 12.])
     """
     return _made(f, hessian_diagonal, Diagonal, wrt=wrt)
 
@@ -243,12 +316,23 @@ def value_gradient_hessian(f: Callable[P, R], wrt: Wrt = 0) -> DerivativeFunctio
 @overload
 def value_gradient_hessian(f: None = None, wrt: Wrt = 0) -> _TripleDecorator: ...
 def value_gradient_hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
-    """The value, the gradient and the Hessian of a function that returns a real number; see `hessian`.
+    """Return the function that computes the value, the gradient and the Hessian of `f` together.
 
-    Example:
-        >>> from zygote_py import value_gradient_hessian
-        >>> value_gradient_hessian(lambda x: x**3)(2.0)
-        (8.0, 12.0, 12.0)
+    Parameters
+    ----------
+    f, wrt
+        See `hessian`.
+
+    Returns
+    -------
+    DerivativeFunction
+        A function of the same parameters that returns `(value, gradient, hessian)`.
+
+    Examples
+    --------
+    >>> from zygote_py import value_gradient_hessian
+    >>> value_gradient_hessian(lambda x: x**3)(2.0)
+    (8.0, 12.0, 12.0)
     """
     return _made(f, value_gradient_hessian, functools.partial(Hessian, with_gradient=True), wrt=wrt)
 
@@ -258,23 +342,39 @@ def hvp(f: Callable[..., Any], wrt: Wrt = 0) -> DerivativeFunction[..., Any]: ..
 @overload
 def hvp(f: None = None, wrt: Wrt = 0) -> Callable[[Callable[..., Any]], DerivativeFunction[..., Any]]: ...
 def hvp(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
-    """The product of the Hessian of a function and a vector, which costs a few gradients, whatever their size.
+    """Return the function that computes products of the Hessian of `f` with vectors.
 
-    Parameters:
-        f: a function as for `gradient` that returns a real number. Left out, a decorator is returned.
-        wrt: the parameter or parameters, by name or number; None for all.
+    Parameters
+    ----------
+    f : callable, optional
+        A function as for `gradient` that returns a real number. Without `f`, a decorator is returned.
+    wrt : str, int or tuple of these, optional
+        The parameter or parameters, by name or number; None for all.
 
-    Returns:
-        A function of the same arguments and, behind them, of the vector: of the form of the argument asked for, or a
-        tuple of such for several. It gives the derivative of the gradient in that direction, in the same form.
+    Returns
+    -------
+    DerivativeFunction
+        A function of the same parameters, followed by the vector, which has the structure of the argument, or is a
+        tuple of such for several parameters. It returns the derivative of the gradient in that direction, with the same
+        structure.
 
-    Example:
-        >>> import numpy as np
-        >>> from zygote_py import hvp
-        >>> hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
-        array([6., 6.])
+    Raises
+    ------
+    DifferentiationError
+        At the first call with given argument types, if the function cannot be differentiated.
 
-    Source: B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
+    Notes
+    -----
+    A product costs a few gradients, whatever the size of the vector [1]_.
+
+    .. [1] B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6, 1994.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import hvp
+    >>> hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+    array([6., 6.])
     """
     return _made(f, hvp, Hvp, wrt=wrt)
 
@@ -301,7 +401,7 @@ def _sparse(name: str, function: Any, f: Callable[..., Any] | None, wrt: Wrt, sp
 
 @functools.lru_cache(maxsize=512)
 def _pushforward_of(f: Callable[..., Any]) -> DerivativeFunction[..., Any]:
-    """What `jvp` calls; of the last functions only, so that lambdas made in a loop do not pile up."""
+    """Return the function that `jvp` calls. The cache is limited, so that lambdas made in a loop do not accumulate."""
     return DerivativeFunction(f, Pushforward())
 
 
@@ -313,7 +413,7 @@ def _as_tuple(values: Any) -> Any:
 
 
 def _embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tuple[str, ...] = ("wrt",)) -> None:
-    """Let a function that makes derivatives be called in compiled code."""
+    """Register a function that makes derivatives, so that it can be called in compiled code."""
 
     def form(given: Mapping[str, Any]) -> Driver:
         return cls(**{name: hashable(value) for name, value in given.items()})

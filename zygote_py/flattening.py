@@ -4,9 +4,9 @@
     layout.flatten(Point(2.0, w))           # array([2., w[0, 0], w[0, 1], ...])
     layout.unflatten(np.arange(7.0))        # Point(0.0, array([[1., 2., 3.], [4., 5., 6.]]))
 
-The order is that of the items of tuples and of the fields of dataclasses; arrays are read row by row, however they lie
-in memory. What is no float, and no array of floats, is constant: it takes no place in the vector, and is what it was in
-the structure that the layout was made of. Nothing is differentiated here.
+The order is that of items of tuples and of fields of dataclasses; arrays are read in row-major order, whatever their
+memory layout. Everything but floats and arrays of floats is constant: it is not part of the vector, and is taken from
+the structure that the layout was made from. Nothing is differentiated here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONSTANTS = (int, bool, np.integer, np.bool_, str, bytes, type(None))
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A number (`dtype` None: a Python float) or an array, and its places in the vector."""
+    """A number (`dtype` None: a Python float) or an array, and its position in the vector."""
 
     start: int
     stop: int
@@ -36,7 +36,7 @@ class _Leaf:
     shape: tuple[int, ...] | None  # None: a number
 
     def taken(self, x: Vector) -> Any:
-        """What stands in the vector for the leaf; it may share the vector's memory."""
+        """Return the value of the leaf in the vector; it may share the vector's memory."""
         if self.shape is None:
             number = x.item(self.start)
             return number if self.dtype is None else self.dtype.type(number)
@@ -44,10 +44,10 @@ class _Leaf:
 
 
 class Layout:
-    """How a structure lies in a vector of `size` floats."""
+    """The positions of the leaves of a structure in a vector of `size` floats."""
 
     def __init__(self, structure: Any, loc: Loc | None = None, name: str = "x0") -> None:
-        """Raises DifferentiationError for complex numbers, and for what is neither variable nor constant."""
+        """Raises DifferentiationError for complex numbers, and for values that are neither variable nor constant."""
         self.structure = structure
         self._loc = loc
         self._leaves: list[_Leaf] = []
@@ -58,9 +58,9 @@ class Layout:
             raise refuse(f"`{name}` holds no floats", loc, hint="pass floats, or arrays of floats, for what is to vary")
 
     def flatten(self, structure: Any) -> Vector:
-        """The floats of a structure of this form, or of its gradient, as a new vector.
+        """Return the floats of a structure of this form, or of its gradient, as a new vector.
 
-        Raises DifferentiationError if the structure is of another form.
+        Raises DifferentiationError if the structure has another form.
         """
         x = np.empty(self.size)
         for leaf, value in zip(self._leaves, self._values(self.structure, structure), strict=True):
@@ -71,7 +71,7 @@ class Layout:
         return x
 
     def unflatten(self, x: Vector) -> Any:
-        """The structure for a vector, whose memory it may share."""
+        """Return the structure of a vector, with which it may share memory."""
         found = iter(self._leaves)
         return map_leaves(lambda own: next(found).taken(x) if _varies(own) else own, self.structure)
 
@@ -96,7 +96,7 @@ class Layout:
         self.size = stop
 
     def _values(self, own: Any, value: Any) -> Iterator[Any]:
-        """What another structure of this form has in the places of the leaves."""
+        """Return the values of the leaves of another structure of this form."""
         held = parts(own)
         if held is None:
             if _varies(own):
@@ -113,7 +113,7 @@ class Layout:
 
 
 def _varies(value: Any) -> bool:
-    """Whether a value that is no structure has places in the vector."""
+    """Return whether a leaf is part of the vector."""
     return isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
 
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def hashable(wrt: Any) -> Any:
-    """What to differentiate with respect to, a list as a tuple."""
+    """Return `wrt`, with a list converted to a tuple."""
     return tuple(wrt) if isinstance(wrt, list) else wrt
 
 
 def signature_of(*names: str) -> inspect.Signature:
-    """The signature of these parameters."""
+    """Return a signature with these parameters."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
@@ -51,31 +51,31 @@ class Form:
     kernel: Callable[..., Any] | None = None
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """What is asked for where it is called from Python."""
+        """Return the request for a call from Python."""
         raise NotImplementedError
 
     def count(self, args: Sequence[Any]) -> int:
-        """How many arguments the function gets where it is called with these."""
+        """Return the number of arguments that the function gets if the derivative is called with these."""
         return len(args)
 
     def expanded(self, primal: Any, count: int) -> Form:
-        """The same for so many arguments of a function that takes `*args`."""
+        """Return the form for this number of arguments of a function of `*args`."""
         return self
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """Its parameters, for those of the function."""
+        """Return the signature of the derivative, given that of the function."""
         return of
 
     def argument_text(self, request: Request, text: str) -> str:
-        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
+        """Return the name of an argument, or a part of one, in messages: `x`, `x.layers[0]`."""
         return f"the argument `{text}`"
 
     def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types of the arguments of the function to be differentiated."""
+        """Return the types of the arguments of the differentiated function."""
         return argument_types
 
     def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
-        """What calls from Python run, for the compiled function of `count` arguments."""
+        """Return the function that calls from Python run, given the compiled function of `count` arguments."""
         return function
 
 
@@ -92,14 +92,14 @@ class GradientForm(Form):
         return "value_and_gradient" if self.with_value else "gradient"
 
     def request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
-        """What is asked for."""
+        """Return the request."""
         with_value, closure, has_aux = self.with_value, self.closure, self.has_aux
         return make_request(
             primal, self.wrt, with_value=with_value, closure=closure, held=held, inner=inner, has_aux=has_aux
         )
 
     def expanded(self, primal: Any, count: int) -> GradientForm:
-        """The same for so many arguments of a function that takes `*args`."""
+        """Return the form for this number of arguments of a function of `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
@@ -135,25 +135,25 @@ class PushForm(Form):
         return "pushforward"
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The arguments as a tuple, and a tuple of tangents for each direction."""
+        """Return a signature with the arguments as a tuple, and a tuple of tangents for each direction."""
         return signature_of("args", "tangents")
 
 
 @dataclass(frozen=True, slots=True)
 class TraceForm(Form):
-    """The form of what finds out what depends on what (see `zygote_py.traced`)."""
+    """The form of the function that detects sparsity (see `zygote_py.traced`)."""
 
     def __str__(self) -> str:
         return "dependence"
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The arguments as a tuple, and a tuple with a tuple of sets."""
+        """Return a signature with the arguments as a tuple, and a tuple with a tuple of sets."""
         return signature_of("args", "indices")
 
 
 @functools.cache
 def applying(form: Form) -> Callable[..., Any]:
-    """What stands for a form in functions that are compiled here, `applying(form)(f)`; no function to call."""
+    """Stand for a form, in functions that this package compiles: `applying(form)(f)`; it cannot be called."""
 
     def made(f: Any) -> Any:
         raise NotImplementedError

@@ -70,4 +70,4 @@ class Fewer(Exception):
 
 
 class Outdated(Exception):
-    """A captured value has changed its type since the call began."""
+    """Raised if the type of a captured value has changed since the call began."""

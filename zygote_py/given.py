@@ -1,10 +1,10 @@
-"""What is said of callables from outside: the rule that gives a derivative, an inverse, or what else to do with it.
+"""The registry of custom rules, inverses, and other instructions for callables.
 
-    give(Given("rule", f, rule))        # see `zygote_py.custom`, which has the public functions
-    given_for(f)                        # that, also for `numba.njit(f)`
+    give(Given("rule", f, rule))        # the public functions are in `zygote_py.custom`
+    given_for(f)                        # the entry, also for `numba.njit(f)`
 
-It is kept for as long as the process runs. `version()` changes whenever something is given, and who `watch`es is told,
-so that whoever has compiled something can tell that it may be outdated.
+Entries last as long as the process. `version()` changes with each new entry, and the objects registered by `watch` are
+notified, so that compiled code that may be outdated can be detected.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Kind = Literal["rule", "inverse", "ignore", "hook", "stop"]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What is given for `target`.
+    """The entry for `target`.
 
-    kind     what it is: "rule" (a function gives the derivative), "inverse" (nothing but that), "ignore" (it has none),
-             "hook" and "stop" (of the library's own functions `hook` and `stop_gradient`).
-    rule     the function that gives value and pullback, of a "rule".
-    inverse  the function that takes the result back to the first argument, if the target has one.
+    kind     "rule" (a function computes the derivative), "inverse" (only an inverse), "ignore" (no derivative),
+             "hook" and "stop" (the package's own functions `hook` and `stop_gradient`).
+    rule     the function that returns value and pullback, of a "rule".
+    inverse  the function from the result to the first argument, if the target has one.
     """
 
     kind: Kind
@@ -41,12 +41,12 @@ class Given:
 
     @property
     def name(self) -> str:
-        """What the target is called."""
+        """The name of the target."""
         return name_of(self.target)
 
     @property
     def loc(self) -> Loc | None:
-        """Where the rule, or the target, is defined."""
+        """The location where the rule, or the target, is defined."""
         return place_of(self.rule or self.target)
 
     def __str__(self) -> str:
@@ -56,25 +56,25 @@ class Given:
 
 
 def name_of(function: object) -> str:
-    """What a callable is called."""
+    """Return the name of a callable."""
     return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def place_of(function: object) -> Loc | None:
-    """Where a callable is defined, if it is written in Python."""
+    """Return the location where a callable is defined, if it is written in Python."""
     code = getattr(python_function(function), "__code__", None)
     return None if code is None else Loc(code.co_filename, code.co_firstlineno)
 
 
 def python_function(function: Any) -> Any:
-    """The Python function behind one that was decorated with `numba.njit`; anything else is what it is."""
+    """Return the Python function that `numba.njit` decorated; any other object is returned as it is."""
     return function.py_func if hasattr(function, "py_func") and hasattr(function, "overloads") else function
 
 
 class Ignored:
-    """A function whose results are constants for whoever differentiates; see `zygote_py.ignore`.
+    """A function whose results are constants for differentiation; see `zygote_py.ignore`.
 
-    Called, it is the function; in compiled code too.
+    Calls are those of the function, in compiled code too.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -105,7 +105,7 @@ _version = 0
 
 
 def give(given: Given) -> None:
-    """Take down what is given for a callable, in the place of what was given before."""
+    """Register the entry for a callable, replacing an earlier one."""
     global _version
     _given[id(python_function(given.target))] = given
     if given.kind == "rule":
@@ -116,12 +116,12 @@ def give(given: Given) -> None:
 
 
 def watch(watcher: Any) -> None:
-    """Call the method `rules_have_changed` of an object whenever something is given, as long as the object lives."""
+    """Call the method `rules_have_changed` of an object at each new entry, as long as the object lives."""
     _watchers.add(watcher)
 
 
 def calling(function: Any, target: Any = None) -> Callable[..., Any]:
-    """A Python function that calls another: of the name, the parameters and the place of `target`, or of its source."""
+    """Return a Python function that calls another, with name, parameters and location of `target` or of its source."""
     if target is None:
         target = python_function(function.function if isinstance(function, Ignored) else function)
     taken = inspect.signature(target, follow_wrapped=False).parameters.values()
@@ -136,7 +136,7 @@ def calling(function: Any, target: Any = None) -> Callable[..., Any]:
 
 
 def given_for(value: object) -> Given | None:
-    """What is given for a callable."""
+    """Return the entry for a callable."""
     if isinstance(value, Ignored):
         return value.given
     found = _given.get(id(python_function(value))) if callable(value) else None
@@ -146,15 +146,15 @@ def given_for(value: object) -> Given | None:
 
 
 def all_given() -> list[Given]:
-    """All that is given at present."""
+    """Return all entries."""
     return list(_given.values())
 
 
 def is_rule(function: object) -> bool:
-    """Whether a function is a rule, or was one."""
+    """Return whether a function is, or has been, a rule."""
     return function in _rules
 
 
 def version() -> int:
-    """A number that changes when something is given."""
+    """Return a number that changes with each new entry."""
     return _version

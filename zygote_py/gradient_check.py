@@ -1,11 +1,11 @@
-"""`check_gradient`: the derivatives of a function beside central differences of it, entry by entry, in a table.
+"""`check_gradient`: a comparison of derivatives with central differences, entry by entry, in a table.
 
     print(check_gradient(f, x, w))
     gradient of f: 5 entries compared, none is off
       argument   gradient    differences   off
       w[1]       0.25000000  0.25000000    3.1e-13
 
-The function that is differenced is compiled by Numba alone, or runs in plain Python where Numba does not compile it.
+The differences are taken of the function compiled by Numba alone, or run in plain Python if Numba does not compile it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,22 @@ _SHOWN = 10
 class Entry:
     """One number that was compared.
 
-    Attributes:
-        name: the argument and the place in it: `x[3]`, `model.w[0, 1]`; `value` is the value of the function.
-        ours: what the library gives.
-        differences: what the differences give.
-        off: by how much they differ.
-        allowed: by how much they may differ.
-        note: what is to be said of the differences: that they are of a kink, or that their steps disagree.
-        is_wrong: whether the entry counts as wrong.
+    Attributes
+    ----------
+    name : str
+        The argument and the position in it, such as `x[3]` or `model.w[0, 1]`; `value` is the value of the function.
+    ours : complex
+        The derivative that the library computes.
+    differences : complex
+        The derivative by differences.
+    off : float
+        The absolute value of their difference.
+    allowed : float
+        The tolerance.
+    note : str
+        A remark on the differences: that the point is a kink, or that results for different steps disagree.
+    is_wrong : bool
+        Whether the entry counts as wrong.
     """
 
     name: str
@@ -55,11 +63,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What `check_gradient` has found; printed, it is a table of the entries that are off most.
+    """The result of `check_gradient`. Its text is a table of the entries with the largest differences.
 
-    Attributes:
-        function: the name of the function.
-        entries: all that was compared, in the order of the arguments.
+    Attributes
+    ----------
+    function : str
+        The name of the function.
+    entries : tuple of Entry
+        All entries that were compared, in the order of the arguments.
     """
 
     function: str
@@ -71,7 +82,7 @@ class GradientReport:
         return tuple(entry for entry in self.entries if entry.is_wrong)
 
     def worst(self, count: int = _SHOWN) -> list[Entry]:
-        """The entries that are off most, for what is allowed; wrong ones first."""
+        """Return the entries whose differences are largest relative to the tolerance; wrong ones first."""
 
         def rank(entry: Entry) -> tuple[bool, float]:
             share = entry.off / entry.allowed if entry.allowed else np.inf * (entry.off > 0)
@@ -113,36 +124,50 @@ def check_gradient(
 ) -> GradientReport:
     """Compare the derivatives of a function with central differences.
 
-    Parameters:
-        f: a function as for `gradient`, or for `pullback`: what it returns, and what it writes to its arguments, is
-            compared by a random weight for each number.
-        args: the arguments: numbers, arrays, tuples, NamedTuples, frozen dataclasses. They are not changed.
-        wrt: the parameter or parameters to compare, by name or number. By default, all.
-        rtol, atol: how far a derivative may be off: `atol + rtol * largest`, of the largest in the same array; by
-            default `rtol` is 1e-6, and 1e-2 where single precision is among the arguments.
-        most: how many elements of each array are compared, chosen at random; None for all. Each takes some twenty
-            to forty runs of the function.
-        forward: whether to compare what forward mode gives too, for a random direction.
-        has_aux: whether `f` returns a pair, of which the first is differentiated.
-        seed: of the random weights and choices.
+    Parameters
+    ----------
+    f : callable
+        A function as for `gradient` or `pullback`. Its results, including the arrays that it writes to, are combined
+        with a random weight for each number.
+    *args : numbers, arrays and structures of these
+        The arguments. They are not changed.
+    wrt : str, int or tuple of these, optional
+        The parameter or parameters to compare, by name or number. The default is all.
+    rtol, atol : float
+        The tolerance is `atol + rtol * largest`, where `largest` is the largest derivative in the same array. The
+        default `rtol` is 1e-6, and 1e-2 if an argument has single precision.
+    most : int or None
+        The maximal number of elements of an array that are compared, chosen at random; None for all. Each takes some
+        twenty to forty runs of the function.
+    forward : bool
+        Whether to compare forward mode along a random direction, too.
+    has_aux : bool
+        Whether `f` returns a pair of which only the first element is differentiated.
+    seed : int
+        The seed of the random weights and choices.
 
-    Returns:
-        A `GradientReport`, whose text is a table of the entries that are off most. At a kink, where the slopes on the
-        two sides differ, each number from the one to the other is right, and the table says so; and it says where the
-        steps of the differences disagree, so that they tell little.
+    Returns
+    -------
+    GradientReport
+        The entries that were compared. At a kink, where the one-sided slopes differ, every number between them is
+        accepted, and the table says so. It also says where the results for different steps disagree, so that they are
+        unreliable.
 
-    Raises:
-        DifferentiationError: if an entry is off; the table is in its text, the report its `report`. Also for what
-            cannot be differentiated.
+    Raises
+    ------
+    DifferentiationError
+        If an entry is wrong: the message contains the table, and the attribute `report` the report. Also if the
+        function cannot be differentiated.
 
-    Example:
-        >>> import numpy as np
-        >>> import zygote_py as zg
-        >>> def f(x, k):
-        ...     return k * np.sum(np.sin(x))
-        >>> report = zg.check_gradient(f, np.array([0.1, 0.2, 0.3]), 2.0)
-        >>> len(report.entries), report.wrong
-        (5, ())
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import zygote_py as zg
+    >>> def f(x, k):
+    ...     return k * np.sum(np.sin(x))
+    >>> report = zg.check_gradient(f, np.array([0.1, 0.2, 0.3]), 2.0)
+    >>> len(report.entries), report.wrong
+    (5, ())
     """
     func: Any = numba_adapter.py_func_of(getattr(f, "primal", f))
     if not inspect.isfunction(func):
@@ -161,7 +186,7 @@ def check_gradient(
 
 
 class _Check:
-    """One comparison: the function, its arguments, and what is compared."""
+    """One comparison: the function, its arguments, and the options."""
 
     def __init__(
         self,
@@ -220,7 +245,7 @@ class _Check:
         return tuple(number for number in numbers if isinstance(number, int))
 
     def _run(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """The value for copies of the arguments, and what the copies hold afterwards."""
+        """Return the value for copies of the arguments, and the contents of the copies afterwards."""
         given = copied(args)
         value = self.function(*given)
         if self.has_aux:
@@ -230,13 +255,13 @@ class _Check:
         return value, given
 
     def loss(self, args: tuple[Any, ...]) -> float:
-        """The number whose derivatives are compared: what the function returns and writes, weighted."""
+        """Return the number that is differentiated: the weighted sum of all results."""
         value, written = self._run(args)
         total = _weighted(self.weights, leaves_of((value,)))
         return total if self.is_loss else total + _weighted(leaves_of(self.after), leaves_of(written))
 
     def _gradients(self) -> tuple[Any, tuple[Any, ...]]:
-        """The value and the gradients for the parameters that are asked for."""
+        """Return the value and the gradients of the selected parameters."""
         if self.back is None:
             value, gradients = value_and_gradient(self.f, wrt=self.asked, has_aux=self.has_aux)(*copied(self.args))
             return value[0] if self.has_aux else value, gradients
@@ -252,7 +277,7 @@ class _Check:
         return self.value, tuple(every[number] for number in self.asked)
 
     def entries(self, forward: bool) -> Iterator[Entry]:
-        """All that is compared."""
+        """Return all entries that are compared."""
         value, gradients = self._gradients()
         if self.is_loss:
             off = abs(complex(value) - complex(self.value))
@@ -269,7 +294,7 @@ class _Check:
             yield self._forward()
 
     def _of_leaf(self, number: int, name: str, leaf: Any, ours: Any) -> Iterator[Entry]:
-        """The entries of one number or array."""
+        """Return the entries of one number or array."""
         if ours is None or np.shape(ours) != np.shape(leaf):
             yield Entry(name, np.nan, np.nan, np.inf, 0.0, f"a gradient of shape {np.shape(ours)}", True)
             return
@@ -297,7 +322,7 @@ class _Check:
             yield Entry(text, got[place].item(), value, off, allowed, note, wrong)
 
     def _forward(self) -> Entry:
-        """What forward mode gives for a random direction, and differences along it."""
+        """Compare forward mode along a random direction with differences in this direction."""
         from zygote_py.directions import jvp
 
         tangents = tuple(
@@ -322,7 +347,7 @@ class _Check:
 
 
 def _reference(f: Any, func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
-    """The function compiled by Numba alone; in plain Python where Numba does not compile it."""
+    """Return the function compiled by Numba alone, or the Python function if Numba does not compile it."""
     if hasattr(f, "form"):
         return f  # type: ignore[no-any-return]
     if numba_adapter.jit_is_disabled():
@@ -339,7 +364,7 @@ def _reference(f: Any, func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
 def _judged(
     leaf: Any, place: tuple[int, ...], loss: Callable[[Any], float], ours: Any, off: float, error: float, allowed: float
 ) -> tuple[str, bool]:
-    """What is to be said of an entry that the differences do not confirm, and whether it is wrong."""
+    """Return a remark on an entry that the differences do not confirm, and whether it is wrong."""
     if np.asarray(leaf).dtype.kind == "f":
         size = max(abs(float(np.asarray(leaf)[place])), 1e-2)
         double = np.asarray(leaf).dtype.itemsize > 4
@@ -357,7 +382,7 @@ def _judged(
 
 
 def _both_parts(leaf: Any, place: tuple[int, ...], loss: Callable[[Any], float]) -> tuple[complex, float]:
-    """The derivative of an entry and its error; of a complex number that of both parts."""
+    """Return the derivative of an entry and its error; for a complex number, of both parts."""
     value, error = slope(leaf, place, 1.0, loss)
     if np.asarray(leaf).dtype.kind != "c":
         return value, error
@@ -371,7 +396,7 @@ def _weighted(weights: Sequence[Any], values: Sequence[Any]) -> float:
 
 
 def _zeroed(tangent: Any) -> Any:
-    """A tangent with None for what has none."""
+    """Return a tangent with None for entries that have no derivative."""
     return structures.map_leaves(lambda leaf: leaf if np.asarray(leaf).dtype.kind in "fc" else None, tangent)
 
 

@@ -1,11 +1,11 @@
-"""Inverses of steps, by which the reverse sweep of a loop walks back, so that the loop stores nothing.
+"""Inverses of steps, with which the reverse sweep undoes the iterations of a loop instead of storing states.
 
     @zg.inverse(step)                       # step(state, *rest) -> state
     def unstep(state, *rest): ...           # the state before the step
 
     zg.check_inverse(step, state, *rest)    # raises DifferentiationError if it is not
 
-What loops these are, `zygote_py.adjoints.strategies.reversible_loops` says.
+`zygote_py.adjoints.strategies.reversible_loops` determines which loops can be reversed this way.
 """
 
 from __future__ import annotations
@@ -24,46 +24,57 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inverse(step: Callable[..., Any], *, replace: bool = False) -> Callable[[F], F]:
-    """Give a step its inverse: loops of such steps store nothing, as their reverse sweep walks back by it.
+    """Register the inverse of a step. Loops of such steps store nothing: their reverse sweep undoes the steps.
 
-    Parameters:
-        step: a function `step(state, *rest)` that returns the next state, a value of the type of its first parameter:
-            a number, an array, or a tuple, a NamedTuple or a frozen dataclass of these. It must not write to its
-            arguments and draw no random numbers. It may have a rule by `adjoint`; without one it is differentiated as
-            it is.
-        replace: take the place of the inverse that `step` has already.
+    Parameters
+    ----------
+    step : callable
+        A function `step(state, *rest)` that returns the next state, a value of the type of its first parameter: a
+        number, an array, or a tuple, NamedTuple or frozen dataclass of these. It must not write to its arguments or
+        draw random numbers. It may have a custom rule (`adjoint`); otherwise it is differentiated.
+    replace : bool
+        Whether to replace the inverse that `step` already has.
 
-    Returns:
-        A decorator for the inverse, which gives it back unchanged. The inverse is a function of the subset that Numba
-        compiles. It takes what `step` takes, in the place of the state the one that `step` returned, and returns the
+    Returns
+    -------
+    callable
+        A decorator for the inverse, which it returns unchanged. The inverse is a function of the subset that Numba
+        compiles. It takes the parameters of `step`, with the state that `step` returned as the first, and returns the
         state before the step.
 
-    Raises:
-        DifferentiationError: if the inverse does not take what `step` takes, or if `step` has an inverse already; and
-            when a derivative is compiled, if the types do not fit.
+    Raises
+    ------
+    DifferentiationError
+        If the inverse does not take the parameters of `step`, or if `step` already has an inverse; and when a
+        derivative is compiled, if the types do not fit.
 
-    Example:
-        >>> import math
-        >>> import zygote_py as zg
-        >>> def step(x, w):
-        ...     a, b = x
-        ...     a = a + math.sin(w * b)
-        ...     return a, b + math.sin(w * a)
-        >>> @zg.inverse(step)
-        ... def unstep(y, w):
-        ...     a, b = y
-        ...     b = b - math.sin(w * a)
-        ...     return a - math.sin(w * b), b
-        >>> @zg.gradient(wrt="w")
-        ... def slope(a, b, w, n):
-        ...     for _ in range(n):
-        ...         a, b = step((a, b), w)
-        ...     return a
-        >>> slope(0.1, 0.2, 0.1, 3)
-        0.68433538984700...
+    Notes
+    -----
+    A wrong inverse is not detected during differentiation; `check_inverse` finds it.
 
-    Source: A. N. Gomez, M. Ren, R. Urtasun, R. B. Grosse, "The Reversible Residual Network: Backpropagation Without
-    Storing Activations", 2017.
+    The method is that of A. N. Gomez, M. Ren, R. Urtasun, R. B. Grosse, "The Reversible Residual Network:
+    Backpropagation Without Storing Activations", 2017.
+
+    Examples
+    --------
+    >>> import math
+    >>> import zygote_py as zg
+    >>> def step(x, w):
+    ...     a, b = x
+    ...     a = a + math.sin(w * b)
+    ...     return a, b + math.sin(w * a)
+    >>> @zg.inverse(step)
+    ... def unstep(y, w):
+    ...     a, b = y
+    ...     b = b - math.sin(w * a)
+    ...     return a - math.sin(w * b), b
+    >>> @zg.gradient(wrt="w")
+    ... def slope(a, b, w, n):
+    ...     for _ in range(n):
+    ...         a, b = step((a, b), w)
+    ...     return a
+    >>> slope(0.1, 0.2, 0.1, 3)
+    0.68433538984700...
     """
     if isinstance(step, given.Ignored):
         raise refuse(
@@ -84,7 +95,7 @@ def inverse(step: Callable[..., Any], *, replace: bool = False) -> Callable[[F],
 
 
 def check_form(step: Callable[..., Any], unstep: object, replace: bool) -> None:
-    """Refuse what cannot be the inverse of a step, as far as that can be told without the types of the arguments."""
+    """Refuse what cannot be the inverse of a step, as far as this is known without the types of the arguments."""
     name, loc = given.name_of(step), given.place_of(unstep)
     own = given.python_function(unstep)
     if not inspect.isfunction(own):
@@ -139,28 +150,35 @@ def _at(loc: Loc | None) -> str:
 
 
 def check_inverse(step: Callable[..., Any], *args: Any, rtol: float | None = None, atol: float = 1e-12) -> None:
-    """Take a step and walk back, and compare.
+    """Take a step, undo it with the inverse, and compare.
 
-    Parameters:
-        step: a function that has an inverse. Both are called as they are, from Python.
-        args: the arguments: the state and what follows it. They are not changed.
-        rtol, atol: how far a number may be off: `atol + rtol * largest`, of the largest number in the array that it is
-            in; by default `rtol` is 1e-9, for single precision 1e-4.
+    Parameters
+    ----------
+    step : callable
+        A function that has an inverse. Both are called from Python.
+    *args : numbers, arrays and structures of these
+        The arguments: the state and what follows it. They are not changed.
+    rtol, atol : float
+        The tolerance of a number is `atol + rtol * largest`, where `largest` is the largest number in its array. The
+        default `rtol` is 1e-9, and 1e-4 in single precision.
 
-    Raises:
-        DifferentiationError: if the state is not what it was before; it says which part, and by how much it is off.
+    Raises
+    ------
+    DifferentiationError
+        If the state differs from the one before the step. The message names the part, and gives the difference.
 
-    Example:
-        >>> import zygote_py as zg
-        >>> def step(x, h):
-        ...     return x + h
-        >>> @zg.inverse(step)
-        ... def unstep(y, h):
-        ...     return y + h
-        >>> zg.check_inverse(step, 1.0, 0.5)
-        Traceback (most recent call last):
-            ...
-        zygote_py.adjoints.errors.DifferentiationError: ...
+    Examples
+    --------
+    >>> import zygote_py as zg
+    >>> def step(x, h):
+    ...     return x + h
+    >>> @zg.inverse(step)
+    ... def unstep(y, h):
+    ...     return y + h
+    >>> zg.check_inverse(step, 1.0, 0.5)
+    Traceback (most recent call last):
+        ...
+    zygote_py.adjoints.errors.DifferentiationError: ...
     """
     from zygote_py.checking import check_undone
 

@@ -1,6 +1,6 @@
-"""Helpers as routines of the IR, so that they can be differentiated like what a user wrote.
+"""Helpers as routines of the IR, so that they can be differentiated like users' functions.
 
-lowered_helper(inv_a, (float64[:, ::1], float64[:, ::1]))       # a `Routine`, its function in canonical form
+lowered_helper(inv_a, (float64[:, ::1], float64[:, ::1]))       # a `Routine` whose function is in canonical form
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, 
 
 
 def _let_adjoints_matter(function: Function) -> None:
-    """Drop the short ways that a helper takes where an adjoint is zero: by that adjoint they have no derivative.
+    """Remove the shortcuts that a helper takes where an adjoint is zero, since they have no derivative by that adjoint.
 
-    Let it take the way that is made for this, if it has one. Terms that are left out have the derivatives of products.
+    If the helper has a path for this purpose, it takes that. Terms that are left out have the derivatives of products.
     """
     asked = [i for i in function.instrs() if i.op in (matters, number_matters, is_differentiated)]
     replace_uses(function, {instr: Const(True, types.boolean) for instr in asked})

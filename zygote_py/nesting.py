@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def take_as_primal(function: Function) -> tuple[Routine, ...]:
-    """Bring a derivative, with the routines that it calls, into the form that is differentiated. Gives the routines."""
+    """Bring a derivative and the routines that it calls into the form that is differentiated. Returns the routines."""
     for routine in routines_behind(function):
         take_as_routines(routine.function)
     take_as_routines(function)

@@ -1,10 +1,10 @@
-"""The primal of a request for one signature: what the user gave, in the form that is differentiated.
+"""The primal of a request for one signature: the user's function in the form that is differentiated.
 
     given, wrt, lowered = lowered_primal(request, (float64, int64), lower)
 
-It is lowered for the types that the request takes its arguments as, the loops that can walk back or have checkpoints
-become routines, and the rest comes into canonical form. What cannot be differentiated, for what its arguments or its
-result are, is refused here.
+The function is lowered for the types to which the request converts its arguments. Reversible loops and loops with
+checkpoints become routines, and the rest is brought into canonical form. Arguments and results that do not permit
+differentiation are refused here.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def lowered_primal(
 
 
 def _with_reversible_loops(lowered: LoweredFunction) -> LoweredFunction:
-    """Make routines of the loops that can walk back, in the function and in its routines."""
+    """Turn reversible loops into routines, in the function and in its routines."""
     if all(routine.inverse is None for routine in lowered.routines):
         return lowered
     check_steps(lowered.routines)

@@ -219,7 +219,7 @@ class PullbackKernel(Kernel):
 
     @property
     def interpreted(self) -> Callable[..., Any]:
-        """The function to call from Python where Numba is switched off."""
+        """The function to call from Python if Numba is disabled."""
 
         def call(*args: Any) -> tuple[Any, Pullback]:
             result: Any = self.compiled.value(*args)

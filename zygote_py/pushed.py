@@ -81,7 +81,7 @@ def lowered_on_copies(
 
 
 def refuse_draws(function: Function) -> None:
-    """Refuse random numbers in what runs several times, rules included: they would be others each time."""
+    """Refuse random numbers in a function that runs several times, rules included: they would differ."""
     for each in (function, *(routine.function for routine in routines_behind(function))):
         for instr in each.instrs():
             if draws(instr):
@@ -93,7 +93,7 @@ def refuse_draws(function: Function) -> None:
 
 
 def _is_large(function: Function) -> bool:
-    """Whether there are operations in a function whose tangents are whole programs: those of linear algebra."""
+    """Return whether a function contains operations whose tangents are whole programs: those of linear algebra."""
     return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in function.instrs())
 
 
@@ -109,12 +109,12 @@ def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:
 
 
 def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
-    """Whether an argument has a tangent in some direction."""
+    """Return whether an argument has a tangent in some direction."""
     return carries_adjoint(kind) and not all(isinstance(each, types.NoneType) for each in tangents)
 
 
 def work_on_copies(function: Function, count: int) -> None:
-    """Let a function write to copies of its arguments, which must not share memory where it writes to them."""
+    """Let a function write to copies of its arguments; those that it writes to must not share memory."""
     params = function.params[:count]
     parts = expose_leaves(function, params)
     checked = {check: check.args for check in refuse_shared_arguments(function)}
@@ -139,9 +139,9 @@ def take_together(
     tangents: Sequence[Param],
     with_value: bool = True,
 ) -> None:
-    """Let a pushforward take its arguments as one tuple, and their tangents as one for each direction.
+    """Let a pushforward take its arguments as one tuple, and their tangents as one tuple for each direction.
 
-    It returns the value and a tuple of its tangents, or these alone.
+    It returns the value and a tuple of its tangents, or the tangents only.
     """
     count = len(components_of(given))
     whole = Param(structure(given), "args", function.loc)
@@ -169,7 +169,7 @@ def take_together(
 
 
 def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
-    """The tangent of a value as one of a type: numbers are cast, None is zero; tuples part by part."""
+    """Return the tangent of a value, converted to a type: numbers are cast, None is zero; tuples part by part."""
     if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.BaseTuple):
         parts = [
             _converted(b, b.item(item, number), want, b.item(of, number))

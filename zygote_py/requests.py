@@ -1,8 +1,8 @@
-"""From what a user asked for to a `Request`: which function, which of its parameters, in which form.
+"""From the user's call to a `Request`: the function, the selected parameters, and the options.
 
     make_request(f, wrt="x", with_value=False)       # Request(func=f, wrt=(0,), bare=True, ...)
 
-What is asked for is checked here as far as the function's signature tells; types are not known yet.
+Everything that the function's signature determines is checked here; types are not known yet.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Wrt = str | int | Sequence[str | int] | None
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to differentiate: the function, the parameters asked for (None: all), by number, the form.
+    """A request: the function, the indices of the selected parameters (None for all), and the options.
 
-    Captured variables are asked for by name; the first `held` parameters are such variables too. With `bare`, the
-    answer is the one gradient asked for and no tuple; `closure` puts the gradients of all captured variables behind it,
-    `with_value` the value before. With `has_aux` the function returns a pair, of which the second is passed on. If what
-    is to be differentiated is a derivative of the function, that is `inner`.
-    If it is no gradient that is asked for, `form` says what (see `zygote_py.forms`).
+    Captured variables are selected by name; the first `held` parameters are captured variables, too. With `bare`, the
+    result is the one gradient and not a tuple; `closure` appends the gradients of all captured variables, `with_value`
+    prepends the value. With `has_aux`, the function returns a pair whose second element is passed on. If a derivative
+    of the function is differentiated, that is `inner`. If another derivative than a gradient is wanted, `form` is that
+    (see `zygote_py.forms`).
     """
 
     func: Callable[..., object]
@@ -53,7 +53,7 @@ class Request:
     keyword_only: int = 0  # how many of the parameters, the last of the function's own, are passed by keyword only
 
     def check_positional(self, count: int) -> None:
-        """Refuse arguments without a keyword for parameters that are passed by keyword only, as Python does."""
+        """Refuse positional arguments for keyword-only parameters, as Python does."""
         most = len(self.signature.parameters) - self.keyword_only
         if self.keyword_only and count > most:
             taken = f"{most} positional argument{'' if most == 1 else 's'}"
@@ -61,18 +61,18 @@ class Request:
 
     @property
     def numbers_vary(self) -> bool:
-        """Whether gradients may be asked for of the numbers in captured tuples."""
+        """Whether gradients of the numbers in captured tuples may be requested."""
         return self.closure or any(isinstance(one, str) for one in self.wrt or ())
 
     @property
     def defaults(self) -> dict[str, object]:
-        """The parameters that have defaults, with these."""
+        """The parameters that have default values, with these."""
         parameters = self.signature.parameters
         return {name: each.default for name, each in parameters.items() if each.default is not each.empty}
 
     @property
     def loc(self) -> Loc:
-        """Where the function is defined."""
+        """The location of the function's definition."""
         code = self.func.__code__
         return Loc(code.co_filename, code.co_firstlineno)
 
@@ -87,9 +87,9 @@ def make_request(
     inner: Request | None = None,
     has_aux: bool = False,
 ) -> Request:
-    """What is to be differentiated: a function, or the derivative `inner` of one.
+    """Return the request to differentiate a function, or its derivative `inner`.
 
-    Raises DifferentiationError for what is no function, or not of a supported form.
+    Raises DifferentiationError for what is not a function, or is of an unsupported kind.
     """
     func = numba_adapter.differentiated_function(primal) if inner is None else inner.func
     if not inspect.isfunction(func):
@@ -131,7 +131,7 @@ def make_request(
 
 
 def _with_places(signature: inspect.Signature, loc: Loc) -> inspect.Signature:
-    """The same parameters, those that are passed by keyword only behind the others, in the same order."""
+    """Return a signature with the same parameters, keyword-only ones last, in the same order."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     made = [
         each.replace(kind=kind) if each.kind is each.KEYWORD_ONLY else each for each in signature.parameters.values()
@@ -151,9 +151,9 @@ def _with_places(signature: inspect.Signature, loc: Loc) -> inspect.Signature:
 
 
 def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str, ...]:
-    """The numbers of parameters; a name that none has may be that of a captured variable.
+    """Return the indices of parameters; a name that no parameter has may be that of a captured variable.
 
-    In `wrt` they are counted from the first parameter on that does not hold such a variable.
+    In `wrt`, indices count from the first parameter that is not a captured variable.
     """
     count = len(names) - held
     found: list[int | str] = []
@@ -174,7 +174,7 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
 
 
 def misfit(request: Request, args: Sequence[Any], keywords: Mapping[str, Any]) -> TypeError:
-    """The error for arguments that do not fit the parameters, in the words that Python has for it."""
+    """Return the error for arguments that do not fit the parameters, in Python's words."""
     own = request.func.__name__
     differs = request.form is not None and list(request.signature.parameters) != list(_parameters(request.func))
     return does_not_take(f"{request.form} of {own}" if differs else own, request.signature, args, keywords)
@@ -197,9 +197,9 @@ def check_fit(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> No
 def does_not_take(
     name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> TypeError:
-    """What Python raises where a function of this signature is called with arguments that it does not take.
+    """Return the error that Python raises if a function of this signature is called with wrong arguments.
 
-    Python is asked for it: a function without a body gets the arguments.
+    Python itself makes it: a function without a body is called with the arguments.
     """
     function = define(f"def function({parameters_text(signature.parameters.values())}): pass\n", "function", {})
     function.__qualname__ = name
@@ -211,14 +211,14 @@ def does_not_take(
 
 
 def wrong_arguments(message: str) -> TypeError:
-    """A TypeError that says what is wrong with the user's call (see `zygote_py.tracebacks`)."""
+    """Return a TypeError about the user's call (see `zygote_py.tracebacks`)."""
     error = TypeError(message)
     error.is_misfit = True  # type: ignore[attr-defined]
     return error
 
 
 def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
-    """The error for a function that is said to return a pair and returns something else."""
+    """Return the error for a function with `has_aux` that does not return a pair."""
     what = (
         f"a tuple of {len(components_of(result))} items" if isinstance(result, types.BaseTuple) else f"of type {result}"
     )
@@ -230,7 +230,7 @@ def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
 
 
 def named_in_module(func: Any) -> object:
-    """What a module has under the name of a function that was defined in it; None if there is nothing."""
+    """Return the attribute of a module with the name of a function that was defined in it; None if there is none."""
     found: object = sys.modules.get(getattr(func, "__module__", None) or "")
     for name in getattr(func, "__qualname__", "<none>").split("."):
         found = getattr(found, name, None)

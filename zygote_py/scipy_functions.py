@@ -1,11 +1,11 @@
-"""Functions as SciPy takes them: of a vector, with derivatives.
+"""Functions of vectors with derivatives, in the form that SciPy's solvers take.
 
     objective = scipy_objective(f, x0)
     found = scipy.optimize.minimize(objective, objective.x0, jac=True, hess=objective.hess, method="trust-exact")
-    objective.unflatten(found.x)            # in the form of x0
+    objective.unflatten(found.x)            # with the structure of x0
 
-What these give holds nothing that changes: nothing is kept from one call for the next, so that what a function captures
-may change between calls, and threads may share one. SciPy itself is not imported.
+The objects returned here have no mutable state: nothing is kept from one call for the next. Captured variables may
+change between calls, and threads may share an object. SciPy itself is not imported.
 """
 
 from __future__ import annotations
@@ -46,36 +46,48 @@ Matrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 def scipy_objective(
     f: Callable[..., Any], x0: Any = None, *, wrt: Wrt = 0, constants: Mapping[str, Any] | None = None
 ) -> ScipyObjective:
-    """A function of a vector, with gradient and Hessian, as `scipy.optimize.minimize` takes it.
+    """Return a function of a vector with gradient and Hessian, for `scipy.optimize.minimize`.
 
-    Parameters:
-        f: a function that returns a number, such as `differentiable(x, *args)`. SciPy's `args=` are its further
-            arguments, in order; what it captures is read at each call.
-        x0: where the search begins, and the form of what `f` takes: a vector, a float, an array of any shape, or a
-            tuple, NamedTuple or frozen dataclass of these. Integers, strings and None in a structure are constants;
-            arrays and lists of integers, and an integer alone, are taken as floats. Left out, `f` takes a vector.
-        wrt: the parameter that varies, by name or number. With several, `x0` is a tuple with one entry for each.
-        constants: values for further parameters, by name.
+    Parameters
+    ----------
+    f : callable
+        A function that returns a number, such as `f(x, *args)`. SciPy's `args=` are passed as its further arguments, in
+        order. Captured variables are read at each call.
+    x0 : array, float or structure, optional
+        The starting point, which also defines the structure of the argument of `f`: a vector, a float, an array of any
+        shape, or a tuple, NamedTuple or frozen dataclass of these. Integers, strings and None in a structure are
+        constants; arrays and lists of integers, and a single integer, are converted to floats. By default, `f` takes a
+        vector.
+    wrt : str, int or tuple of these
+        The parameter that varies, by name or number. For several, `x0` is a tuple with one entry for each.
+    constants : dict of str to object, optional
+        Values of further parameters, by name.
 
-    Returns:
-        A `ScipyObjective`: called, it gives the value and the gradient, as `jac=True` expects; `.hess` and `.hessp` are
-        what `minimize` takes under these names. `.x0` is the vector to start from, and `.unflatten` gives back the form
-        of `x0`. The vector has the floats in the order of the items and fields, arrays row by row.
+    Returns
+    -------
+    ScipyObjective
+        An object that returns the value and the gradient when called, as `jac=True` expects. Its `.hess` and `.hessp`
+        are those of `minimize`; `.x0` is the starting vector, of shape `(n,)`, and `.unflatten` converts a vector to
+        the structure of `x0`. The vector contains the floats in the order of items and fields, arrays in row-major
+        order.
 
-    Raises:
-        DifferentiationError: for complex numbers and what cannot vary in `x0`; at the first call, for what cannot be
-            differentiated, and for a function that returns no number.
+    Raises
+    ------
+    DifferentiationError
+        If `x0` contains complex numbers or values that cannot vary; at the first call, if the function cannot be
+        differentiated or does not return a number.
 
-    Example:
-        >>> import numpy as np
-        >>> from scipy.optimize import minimize
-        >>> from zygote_py import scipy_objective
-        >>> def rosenbrock(x):
-        ...     return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
-        >>> objective = scipy_objective(rosenbrock)
-        >>> found = minimize(objective, np.zeros(3), jac=True, hess=objective.hess, method="trust-exact")
-        >>> np.round(found.x, 3)
-        array([1., 1., 1.])
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.optimize import minimize
+    >>> from zygote_py import scipy_objective
+    >>> def rosenbrock(x):
+    ...     return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+    >>> objective = scipy_objective(rosenbrock)
+    >>> found = minimize(objective, np.zeros(3), jac=True, hess=objective.hess, method="trust-exact")
+    >>> np.round(found.x, 3)
+    array([1., 1., 1.])
     """
     return ScipyObjective(f, x0, wrt, constants)
 
@@ -83,30 +95,39 @@ def scipy_objective(
 def scipy_residuals(
     f: Callable[..., Any], x0: Any = None, *, wrt: Wrt = 0, constants: Mapping[str, Any] | None = None
 ) -> ScipyResiduals:
-    """A function of a vector that returns a vector, with its Jacobian, as `scipy.optimize.least_squares` takes it.
+    """Return a vector-valued function of a vector with its Jacobian, for `scipy.optimize.least_squares`.
 
-    Parameters:
-        f: a function that returns numbers: an array of any shape, a number, or a tuple, NamedTuple, frozen dataclass or
-            list of these. They become one vector, in this order, arrays row by row.
-        x0, wrt, constants: see `scipy_objective`.
+    Parameters
+    ----------
+    f : callable
+        A function that returns numbers: an array of any shape, a number, or a tuple, NamedTuple, frozen dataclass or
+        list of these. They are concatenated in this order, arrays in row-major order.
+    x0, wrt, constants
+        See `scipy_objective`.
 
-    Returns:
-        A `ScipyResiduals`: called, it gives the vector; `.jac` is the Jacobian. `.hess(x, v)`, the Hessian of the
-        components times the weights `v`, is what `scipy.optimize.NonlinearConstraint` takes besides.
+    Returns
+    -------
+    ScipyResiduals
+        An object that returns the vector of residuals, of shape `(m,)`, when called. `.jac` is the Jacobian, of shape
+        `(m, n)`. `.hess(x, v)`, the Hessian of the sum of the residuals weighted by `v`, is what
+        `scipy.optimize.NonlinearConstraint` takes.
 
-    Raises:
-        DifferentiationError: see `scipy_objective`.
+    Raises
+    ------
+    DifferentiationError
+        See `scipy_objective`.
 
-    Example:
-        >>> import numpy as np
-        >>> from scipy.optimize import least_squares
-        >>> from zygote_py import scipy_residuals
-        >>> t = np.linspace(0.0, 1.0, 5)
-        >>> y = 3.0 * np.exp(-2.0 * t)
-        >>> residuals = scipy_residuals(lambda p, t, y: p[0] * np.exp(-p[1] * t) - y, (1.0, 1.0))
-        >>> found = least_squares(residuals, residuals.x0, jac=residuals.jac, args=(t, y))
-        >>> np.round(found.x, 6)
-        array([3., 2.])
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.optimize import least_squares
+    >>> from zygote_py import scipy_residuals
+    >>> t = np.linspace(0.0, 1.0, 5)
+    >>> y = 3.0 * np.exp(-2.0 * t)
+    >>> residuals = scipy_residuals(lambda p, t, y: p[0] * np.exp(-p[1] * t) - y, (1.0, 1.0))
+    >>> found = least_squares(residuals, residuals.x0, jac=residuals.jac, args=(t, y))
+    >>> np.round(found.x, 6)
+    array([3., 2.])
     """
     return ScipyResiduals(f, x0, wrt, constants)
 
@@ -114,60 +135,77 @@ def scipy_residuals(
 def scipy_root(
     f: Callable[..., Any], x0: Any = None, *, wrt: Wrt = 0, constants: Mapping[str, Any] | None = None
 ) -> ScipyEquations:
-    """As many equations as unknowns, with their Jacobian, as `scipy.optimize.root` takes them.
+    """Return a system of equations with its Jacobian, for `scipy.optimize.root`.
 
-    Parameters:
-        f: a function that returns what shall be zero: numbers, as for `scipy_residuals`.
-        x0, wrt, constants: see `scipy_objective`.
+    Parameters
+    ----------
+    f : callable
+        A function that returns as many numbers as there are unknowns, in a structure as for `scipy_residuals`.
+    x0, wrt, constants
+        See `scipy_objective`.
 
-    Returns:
-        A `ScipyEquations`: called, it gives the vector and the Jacobian, as `jac=True` expects; `.fun` and `.jac` give
-        one of them, which costs less where SciPy asks for few Jacobians.
+    Returns
+    -------
+    ScipyEquations
+        An object that returns the vector, of shape `(n,)`, and the Jacobian, of shape `(n, n)`, when called, as
+        `jac=True` expects. `.fun` and `.jac` return one of them, which takes less time if SciPy requests few Jacobians.
 
-    Raises:
-        DifferentiationError: see `scipy_objective`; and for another number of equations than of unknowns.
+    Raises
+    ------
+    DifferentiationError
+        See `scipy_objective`; and if the numbers of equations and of unknowns differ.
 
-    Example:
-        >>> import numpy as np
-        >>> from scipy.optimize import root
-        >>> from zygote_py import scipy_root
-        >>> equations = scipy_root(lambda x: [x[0] ** 2 + x[1] ** 2 - 2.0, x[0] - x[1]])
-        >>> found = root(equations.fun, [2.0, 0.5], jac=equations.jac)
-        >>> np.round(found.x, 6)
-        array([1., 1.])
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.optimize import root
+    >>> from zygote_py import scipy_root
+    >>> equations = scipy_root(lambda x: [x[0] ** 2 + x[1] ** 2 - 2.0, x[0] - x[1]])
+    >>> found = root(equations.fun, [2.0, 0.5], jac=equations.jac)
+    >>> np.round(found.x, 6)
+    array([1., 1.])
     """
     return ScipyEquations(f, x0, wrt, constants)
 
 
 def scipy_ode(f: Callable[..., Any], y0: Any = None, *, constants: Mapping[str, Any] | None = None) -> ScipyOde:
-    """The right-hand side of a differential equation, with its Jacobian, as `scipy.integrate.solve_ivp` takes it.
+    """Return the right-hand side of a differential equation with its Jacobian, for `scipy.integrate.solve_ivp`.
 
-    Parameters:
-        f: a function `f(t, y, *args)` that returns the derivative of `y` in `t`: as many numbers, in an array, tuple,
-            NamedTuple, frozen dataclass or list.
-        y0: the state at the start, and the form of what `f` takes for `y`, as `x0` in `scipy_objective`.
-        constants: values for further parameters, by name.
+    Parameters
+    ----------
+    f : callable
+        A function `f(t, y, *args)` that returns the derivative of `y` with respect to `t`: as many numbers as `y` has,
+        in an array, tuple, NamedTuple, frozen dataclass or list.
+    y0 : array, float or structure, optional
+        The initial state, which also defines the structure of `y`, as `x0` does in `scipy_objective`.
+    constants : dict of str to object, optional
+        Values of further parameters, by name.
 
-    Returns:
-        A `ScipyOde`: called with `t` and a vector, it gives the derivative; `.jac` is the Jacobian in `y`, for the
-        implicit methods. `.y0` is the vector to start from.
+    Returns
+    -------
+    ScipyOde
+        An object that returns the derivative, of shape `(n,)`, when called with `t` and a vector. `.jac` is the
+        Jacobian with respect to `y`, of shape `(n, n)`, for the implicit methods. `.y0` is the initial vector.
 
-    Raises:
-        DifferentiationError: see `scipy_objective`; and for a derivative of another size than `y`.
+    Raises
+    ------
+    DifferentiationError
+        See `scipy_objective`; and if the derivative has another size than `y`.
 
-    Example:
-        >>> from scipy.integrate import solve_ivp
-        >>> from zygote_py import scipy_ode
-        >>> ode = scipy_ode(lambda t, y, mu: (y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]))
-        >>> found = solve_ivp(ode, (0.0, 1000.0), [2.0, 0.0], jac=ode.jac, args=(1000.0,), method="Radau")
-        >>> found.success
-        True
+    Examples
+    --------
+    >>> from scipy.integrate import solve_ivp
+    >>> from zygote_py import scipy_ode
+    >>> ode = scipy_ode(lambda t, y, mu: (y[1], mu * (1.0 - y[0] ** 2) * y[1] - y[0]))
+    >>> found = solve_ivp(ode, (0.0, 1000.0), [2.0, 0.0], jac=ode.jac, args=(1000.0,), method="Radau")
+    >>> found.success
+    True
     """
     return ScipyOde(f, y0, constants)
 
 
 class _Function:
-    """A function of a vector: how its arguments are put together, and its derivatives."""
+    """A function of a vector: how its arguments are assembled, and its derivatives."""
 
     def __init__(
         self, f: Callable[..., Any], x0: Any, wrt: Wrt, constants: Mapping[str, Any] | None, name: str = "x0"
@@ -201,11 +239,11 @@ class _Function:
         return f"<{type(self).__name__} of {getattr(self._f, '__qualname__', self._f)}>"
 
     def flatten(self, structure: Any) -> Vector:
-        """The vector for a structure like that which this was made with, or for a vector."""
+        """Return the vector of a structure like `x0`; a vector is returned as it is."""
         return (self._layout or Layout(_as_floats(structure), self._arguments.loc)).flatten(structure)
 
     def unflatten(self, x: Any) -> Any:
-        """The structure for a vector, such as SciPy's result."""
+        """Return the structure of a vector, such as SciPy's result."""
         vector = self._vector(x)
         return vector if self._layout is None else self._layout.unflatten(vector)
 
@@ -220,7 +258,7 @@ class _Function:
         return self._layout.flatten(self._layout.structure)
 
     def _vector(self, x: Any, name: str = "x", size: int | None = None) -> Vector:
-        """A copy of a vector, which is to be of this size, or of that of the structure."""
+        """Return a copy of a vector, which must have this size, or that of the structure."""
         if np.iscomplexobj(x):
             raise refuse(f"`{name}` is complex", self._arguments.loc, hint="take real and imaginary parts as floats")
         vector = np.array(x, np.float64, ndmin=1)
@@ -234,7 +272,7 @@ class _Function:
         return vector
 
     def _call(self, x: Any, args: tuple[Any, ...]) -> list[Any]:
-        """All arguments of the function, or of that of the vector and the structure."""
+        """Return all arguments of the function, or of the function of the vector and the structure."""
         vector, others = self._vector(x), self._arguments.others(args)
         if not self._is_vector:
             return [vector, self._structure, *others]
@@ -242,7 +280,7 @@ class _Function:
         return others
 
     def _derived(self, kind: str, arguments: list[Any]) -> DerivativeFunction[..., Any]:
-        """A derivative of the function for so many arguments, with respect to the vector."""
+        """Return a derivative of the function for this number of arguments, with respect to the vector."""
         made = self._made.get((kind, len(arguments)))
         if made is None:
             f, numbers = self._f, self._arguments.numbers
@@ -272,24 +310,24 @@ _MAKE: dict[str, Callable[[Any, Any], DerivativeFunction[..., Any]]] = {
 
 
 class ScipyObjective(_Function):
-    """What `scipy_objective` gives: a function of a vector, with gradient and Hessian."""
+    """A function of a vector with gradient and Hessian, made by `scipy_objective`."""
 
     def __call__(self, x: Any, /, *args: Any) -> tuple[float, Vector]:
-        """The value and the gradient."""
+        """Return the value and the gradient, of shape `(n,)`."""
         arguments = self._call(x, args)
         value, gradient = self._derived("value and gradient", arguments)(*arguments)
         return float(value), gradient
 
     @property
     def x0(self) -> Vector:
-        """The vector to start from."""
+        """The starting vector, of shape `(n,)`."""
         return self._start
 
     def fun(self, x: Any, /, *args: Any) -> Value:
-        """The value alone; it may be taken apart into value and gradient, as SciPy does for `jac=True`.
+        """Return the value. It can be unpacked into value and gradient, as SciPy does for `jac=True`.
 
-        The gradient is computed then. Raises ValueError if the function gives another value by then, because something
-        in `args` or what it captures has changed.
+        The gradient is computed when the value is unpacked. Raises ValueError if the function returns another value by
+        then because something in `args` or a captured variable has changed.
         """
         copy = np.array(x)  # SciPy may write to its own
 
@@ -311,17 +349,17 @@ class ScipyObjective(_Function):
         return Value(value, gradient)
 
     def jac(self, x: Any, /, *args: Any) -> Vector:
-        """The gradient alone."""
+        """Return the gradient, of shape `(n,)`."""
         return self(x, *args)[1]
 
     def hess(self, x: Any, /, *args: Any) -> Matrix:
-        """The Hessian."""
+        """Return the Hessian, of shape `(n, n)`."""
         arguments = self._call(x, args)
         found: Matrix = self._derived("Hessian", arguments)(*arguments)
         return found
 
     def hessp(self, x: Any, p: Any, /, *args: Any) -> Vector:
-        """The Hessian times a vector."""
+        """Return the product of the Hessian and a vector, of shape `(n,)`."""
         arguments = self._call(x, args)
         direction = self._vector(p, "p", np.size(x))
         found: Vector = self._derived("product", arguments)(*arguments, direction)
@@ -329,7 +367,7 @@ class ScipyObjective(_Function):
 
 
 class Value(float):
-    """A float that is the pair of itself and the gradient where it is taken apart."""
+    """A float that can be unpacked into its value and the gradient."""
 
     _gradient: Callable[[], Vector]
 
@@ -351,7 +389,7 @@ class Value(float):
 
 
 class _VectorFunction(_Function):
-    """A function of a vector that returns a vector; a square one has as many components as variables."""
+    """A vector-valued function of a vector; a square one has as many components as variables."""
 
     _square = False
 
@@ -378,45 +416,45 @@ class _VectorFunction(_Function):
 
 
 class ScipyResiduals(_VectorFunction):
-    """What `scipy_residuals` gives: a function of a vector that returns a vector, with its Jacobian."""
+    """A vector-valued function of a vector with its Jacobian, made by `scipy_residuals`."""
 
     def __call__(self, x: Any, /, *args: Any) -> Any:
-        """The vector of all that the function returns."""
+        """Return the vector of all residuals, of shape `(m,)`."""
         return self.fun(x, *args)
 
     @property
     def x0(self) -> Vector:
-        """The vector to start from."""
+        """The starting vector, of shape `(n,)`."""
         return self._start
 
     def fun(self, x: Any, /, *args: Any) -> Vector:
-        """The vector of all that the function returns."""
+        """Return the vector of all residuals, of shape `(m,)`."""
         return self._components(x, args)
 
     def jac(self, x: Any, /, *args: Any) -> Matrix:
-        """The Jacobian: a row for each component, a column for each element of `x`."""
+        """Return the Jacobian, of shape `(m, n)`."""
         return self._jacobian(x, args)
 
     def hess(self, x: Any, v: Any, /, *args: Any) -> Matrix:
-        """The Hessian of the sum of all components times the weights `v`."""
+        """Return the Hessian of the sum of all residuals weighted by `v`, of shape `(n, n)`."""
         arguments = self._call(x, args)
         found: Matrix = self._derived("weighted", arguments)(*arguments, np.array(v, np.float64, ndmin=1))
         return found
 
 
 class ScipyEquations(ScipyResiduals):
-    """What `scipy_root` gives: as many equations as unknowns, with their Jacobian."""
+    """A system of equations with its Jacobian, made by `scipy_root`."""
 
     _square = True
 
     def __call__(self, x: Any, /, *args: Any) -> tuple[Vector, Matrix]:
-        """The vector of what shall be zero, and the Jacobian."""
+        """Return the vector that should be zero, of shape `(n,)`, and the Jacobian, of shape `(n, n)`."""
         jacobian = self.jac(x, *args)  # first, as `fun` may write to `args`
         return self.fun(x, *args), jacobian
 
 
 class ScipyOde(_VectorFunction):
-    """What `scipy_ode` gives: the right-hand side of a differential equation, with its Jacobian."""
+    """The right-hand side of a differential equation with its Jacobian, made by `scipy_ode`."""
 
     _square = True
 
@@ -427,28 +465,28 @@ class ScipyOde(_VectorFunction):
         return type(self), (self._f, self._structure, self._constants)
 
     def __call__(self, t: float, y: Any, /, *args: Any) -> Vector:
-        """The derivative of the state."""
+        """Return the derivative of the state, of shape `(n,)`."""
         return self.fun(t, y, *args)
 
     @property
     def y0(self) -> Vector:
-        """The vector to start from."""
+        """The initial vector, of shape `(n,)`."""
         return self._start
 
     def fun(self, t: float, y: Any, /, *args: Any) -> Vector:
-        """The derivative of the state."""
+        """Return the derivative of the state, of shape `(n,)`."""
         return self._components(y, (float(t), *args))
 
     def jac(self, t: float, y: Any, /, *args: Any) -> Matrix:
-        """The Jacobian: the derivatives of this in the state."""
+        """Return the Jacobian with respect to the state, of shape `(n, n)`."""
         return self._jacobian(y, (float(t), *args))
 
 
 class _Arguments:
-    """The parameters of a function: those that vary, those that are constant, and the rest, given at each call."""
+    """The parameters of a function: those that vary, those that are constant, and the others, passed at each call."""
 
     def __init__(self, f: Callable[..., Any], wrt: Any, constants: Mapping[str, Any]) -> None:
-        """Raises DifferentiationError for what is no function, and for names that are no parameters."""
+        """Raises DifferentiationError if `f` is not a function, or if a name is not one of its parameters."""
         func = numba_adapter.py_func_of(f)
         if isinstance(f, DerivativeFunction):
             parameters = dict(f._request.signature.parameters)
@@ -468,7 +506,7 @@ class _Arguments:
         self._constant = known
 
     def others(self, given: tuple[Any, ...]) -> list[Any]:
-        """The arguments for all parameters that do not vary; SciPy passes those that are `given`."""
+        """Return the arguments for all parameters that do not vary; SciPy passes those in `given`."""
         rest = list(given)
         found = []
         for number, parameter in enumerate(self._parameters):
@@ -501,7 +539,7 @@ class _Arguments:
 
 
 def _as_floats(x0: Any) -> Any:
-    """What varies as floats, where it is given in integers, and lists as arrays."""
+    """Convert integers to floats, and lists to arrays."""
     if isinstance(x0, list) or (isinstance(x0, np.ndarray) and x0.dtype.kind in "iu"):
         made = np.array(x0)
         return made.astype(np.float64) if made.dtype.kind in "iuf" else made

@@ -1,9 +1,9 @@
-"""Seeds of pullbacks: what they have to look like, and what is passed on for them.
+"""Seeds of pullbacks: their required form, and their conversion.
 
     Seed("out", "", type, like(array)).of(None)         zeros of the shape and dtype of the array
     Seed("", "", types.float64, 1.5).of(2)              2.0
 
-For calls in compiled code see `zygote_py.compiled_pullback`.
+`zygote_py.compiled_pullback` does the same in compiled code.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from zygote_py.structures import map_leaves, parts, with_parts
 
 
 def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) -> None:
-    """Refuse seeds, `count` for the returned value and the others by name, for what can have none.
+    """Refuse seeds for values that cannot have one: `count` for the returned value, and the others by name.
 
-    No seed at all stands for 1.0, which only a real number that is returned can take.
+    No seed at all stands for 1.0, for a returned real number only.
     """
     if not count and not names and not takes_one(compiled.result_type):
         raise _forgotten(compiled)
@@ -48,12 +48,12 @@ def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) 
 
 
 def takes_one(result_type: Type) -> bool:
-    """Whether the seed for a result of this type is 1.0 if no seed is given at all."""
+    """Return whether the seed for a result of this type is 1.0 if no seed is passed."""
     return isinstance(result_type, types.Float)
 
 
 def _forgotten(compiled: CompiledPullback) -> DifferentiationError:
-    """The error for a call without seeds where one is needed."""
+    """Return the error for a call without seeds where one is needed."""
     result = compiled.result_type
     ways = [f"back({name}=...)" for name in compiled.written]
     if carries_adjoint(result):

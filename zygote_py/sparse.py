@@ -1,17 +1,15 @@
-"""Sparse Jacobians and Hessians: what `jacobian` and `hessian` give where `sparsity` is asked for.
+"""Sparse Jacobians and Hessians, which `jacobian` and `hessian` return if `sparsity` is passed.
 
     H = SparseHessian(rosenbrock)
     H(x)                            # a scipy.sparse.csr_array with as many entries as the Hessian may have
 
-What depends on what is found out for the arguments of each call, by a run of the function (for a Hessian of its
-gradient) that carries sets of indices in the place of numbers (`zygote_py.adjoints.forward.dependence`). Columns that
-share no row are computed in one direction (`zygote_py.sparsity`), several directions at once
-(`zygote_py.drivers.sparse`). While the sets are what they were before, so are the pattern, the directions, and the
-places of the entries. Where numbers do not decide which way the function goes
-(`zygote_py.adjoints.analysis.data_independence`), they are not even found out again.
+The pattern is determined for the arguments of each call, by a run of the function (for a Hessian, of its gradient) that
+computes sets of indices instead of numbers (`zygote_py.adjoints.forward.dependence`). Columns that do not share a row
+are computed in one direction (`zygote_py.sparsity`), and several directions at once (`zygote_py.drivers.sparse`). As
+long as the sets do not change, the pattern, the directions and the positions of the entries are reused. If the control
+flow does not depend on numbers (`zygote_py.adjoints.analysis.data_independence`), the sets are not computed again.
 
-It does not make patterns that hold for other arguments: a branch, or an index that is computed from a float, may be
-another there.
+A pattern does not hold for other arguments: a branch, or an index computed from a float, may differ there.
 """
 
 from __future__ import annotations
@@ -43,10 +41,10 @@ _GAIN = 16  # so many directions less are worth compiling the gradient
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How a matrix is computed: in which `directions`, and where each entry is read: direction and element.
+    """How a matrix is computed: in which `directions`, and from which direction and element each entry is read.
 
-    Of the entries in the rows `alone`, `of_alone` says which they are. It serves while `found` is what was found out,
-    and for what is `given`, if that alone decides it.
+    `of_alone` selects the entries in the rows `alone`. A plan is valid as long as the detected sets equal `found`, or
+    the values that alone determine them equal `given`.
     """
 
     found: tuple[Any, ...]
@@ -59,11 +57,11 @@ class _Plan:
     of_alone: Mask
 
     def fits(self, found: tuple[Any, ...]) -> bool:
-        """Whether it serves for what was found out."""
+        """Return whether the plan is valid for these sets."""
         return all(map(np.array_equal, self.found, found))
 
     def matrix(self, values: Any) -> csr_array:
-        """The matrix with these entries."""
+        """Return the matrix with these entries."""
         from scipy.sparse import csr_array
 
         pattern = self.pattern
@@ -71,7 +69,7 @@ class _Plan:
 
 
 class _Sparse:
-    """What both have: the function, what to differentiate, and the plan of the last call."""
+    """The common part of both classes: the function, what to differentiate, and the plan of the last call."""
 
     _order = 1
 
@@ -98,28 +96,28 @@ class _Sparse:
 
     @shortening
     def __call__(self, *args: Any, **kwargs: Any) -> csr_array:
-        """The matrix at these arguments."""
+        """Return the matrix at these arguments."""
         given, place = self._bound(args, kwargs)
         plan = self._plan(given, given[place])
         return plan.matrix(self._values(plan, given, given[place]))
 
     @shortening
     def pattern(self, *args: Any, **kwargs: Any) -> csr_array:
-        """Where the matrix may have entries at these arguments: a matrix with True there."""
+        """Return the sparsity pattern at these arguments, as a sparse matrix of truth values."""
         given, place = self._bound(args, kwargs)
         plan = self._plan(given, given[place])
         return plan.matrix(np.ones(len(plan.pattern.columns), np.bool_))
 
     @shortening
     def directions(self, *args: Any, **kwargs: Any) -> int:
-        """In how many directions the function, or for a Hessian its gradient, is differentiated at these arguments."""
+        """Return the number of directions in which the function, or for a Hessian its gradient, is differentiated."""
         given, place = self._bound(args, kwargs)
         return len(self._plan(given, given[place]).directions)
 
     # -------------------------------------------------------------------------------------------------------- a call
 
     def _values(self, plan: _Plan, args: tuple[Any, ...], x: Any) -> Any:
-        """The entries, in the order of the pattern."""
+        """Return the entries, in the order of the pattern."""
         directions = plan.directions
         if self._given is not None:
             directions = np.concatenate((directions, _any_direction(x)))
@@ -139,11 +137,11 @@ class _Sparse:
         return values
 
     def _of_alone(self, plan: _Plan, args: tuple[Any, ...], x: Any) -> Any:
-        """The entries in rows that are computed each for itself."""
+        """Return the entries in rows that are computed one by one."""
         raise NotImplementedError
 
     def _check(self, matrix: csr_array, direction: Any, product: Any) -> None:
-        """Raise ValueError if a given pattern lacks an entry: a product with the matrix shows it."""
+        """Raise ValueError if a pattern that was passed lacks an entry, which a product with the matrix reveals."""
         with np.errstate(all="ignore"):
             found = matrix @ direction
             allowed = np.finfo(product.dtype).eps ** 0.6 * (abs(matrix) @ abs(direction) + abs(product))
@@ -156,7 +154,7 @@ class _Sparse:
             )
 
     def _plan(self, args: tuple[Any, ...], x: Any) -> _Plan:
-        """How the matrix is computed at these arguments."""
+        """Return the plan for these arguments."""
         from zygote_py.sparsity import rows_of
 
         last = self._last
@@ -182,7 +180,7 @@ class _Sparse:
         return plan
 
     def _decisive(self, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """All that decides what depends on what, where numbers do not; None if that is not known."""
+        """Return everything that determines the pattern if numbers do not; None if that is unknown."""
         circumstances = self._dependence.circumstances()
         if circumstances is None:
             return None
@@ -200,11 +198,11 @@ class _Sparse:
         return tuple(found)
 
     def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
-        """How a matrix with this pattern is computed."""
+        """Make a plan for a matrix with this pattern."""
         raise NotImplementedError
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
-        """The arguments in the order of the parameters, and which is asked for."""
+        """Return the arguments in the order of the parameters, and the one to differentiate with respect to."""
         if any(each.kind is each.VAR_POSITIONAL for each in self._signature.parameters.values()):
             raise self._refused(f"{self} of a function of any number of arguments", "give each of them a name")
         check_fit(self.primal, args, kwargs)
@@ -239,21 +237,31 @@ class _Sparse:
 class SparseJacobian(_Sparse):
     """The Jacobian of a function of an array, as a sparse matrix.
 
-    It is called with the arguments of the function and gives a `scipy.sparse.csr_array` with a row for each element of
-    the result and a column for each of the argument, both in the order of `ravel`. It has an entry wherever there may
-    be one, be it zero.
+    Called with the arguments of the function, it returns a `scipy.sparse.csr_array` of shape `(m, n)` with a row for
+    each element of the result and a column for each element of the argument, both in the order of `ravel`. All entries
+    that may be nonzero are stored, even those that are zero.
 
-    Args:
-        f: a function whose result is an array of floats.
-        wrt: the number or the name of the argument, an array of floats.
-        sparsity: "detect", to find the pattern out at each call, or a matrix, sparse or dense, with an entry wherever
-            there may be one. A pattern that lacks an entry is refused by the call.
+    Parameters
+    ----------
+    f : callable
+        A function whose result is an array of floats.
+    wrt : str or int
+        The parameter, by name or number: an array of floats.
+    sparsity : str or array of shape (m, n)
+        "detect", to detect the pattern at each call; or a matrix, sparse or dense, whose nonzeros are the entries that
+        may be nonzero.
 
-    Example:
-        >>> J = SparseJacobian(lambda x: x[1:] * x[:-1])
-        >>> J(np.array([1.0, 2.0, 3.0])).toarray()
-        array([[2., 1., 0.],
-               [0., 3., 2.]])
+    Raises
+    ------
+    ValueError
+        At a call, if the pattern that was passed lacks an entry.
+
+    Examples
+    --------
+    >>> J = SparseJacobian(lambda x: x[1:] * x[:-1])
+    >>> J(np.array([1.0, 2.0, 3.0])).toarray()
+    array([[2., 1., 0.],
+           [0., 3., 2.]])
     """
 
     def __init__(self, f: Callable[..., Any], wrt: int | str = 0, sparsity: Any = "detect") -> None:
@@ -282,21 +290,32 @@ class SparseJacobian(_Sparse):
 class SparseHessian(_Sparse):
     """The Hessian of a function of an array, as a sparse matrix, symmetric to the last bit.
 
-    It is called with the arguments of the function and gives a `scipy.sparse.csr_array` with a row and a column for
-    each element of the argument, in the order of `ravel`. It has an entry wherever there may be one, be it zero.
+    Called with the arguments of the function, it returns a `scipy.sparse.csr_array` of shape `(n, n)` with a row and a
+    column for each element of the argument, in the order of `ravel`. All entries that may be nonzero are stored, even
+    those that are zero.
 
-    Args:
-        f: a function whose result is a number.
-        wrt: the number or the name of the argument, an array of floats.
-        sparsity: "detect", to find the pattern out at each call, or a matrix, sparse or dense, with an entry wherever
-            there may be one, or at its mirror image. A pattern that lacks an entry is refused by the call.
+    Parameters
+    ----------
+    f : callable
+        A function whose result is a real number.
+    wrt : str or int
+        The parameter, by name or number: an array of floats.
+    sparsity : str or array of shape (n, n)
+        "detect", to detect the pattern at each call; or a matrix, sparse or dense, in which an entry that may be
+        nonzero, or its mirror image, is nonzero.
 
-    Example:
-        >>> H = SparseHessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))
-        >>> H(np.array([1.0, 2.0, 3.0])).toarray()
-        array([[4., 2., 0.],
-               [2., 6., 4.],
-               [0., 4., 0.]])
+    Raises
+    ------
+    ValueError
+        At a call, if the pattern that was passed lacks an entry.
+
+    Examples
+    --------
+    >>> H = SparseHessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))
+    >>> H(np.array([1.0, 2.0, 3.0])).toarray()
+    array([[4., 2., 0.],
+           [2., 6., 4.],
+           [0., 4., 0.]])
     """
 
     _order = 2
@@ -317,7 +336,7 @@ class SparseHessian(_Sparse):
 
 
 def _given(sparsity: Any) -> Pattern | None:
-    """The pattern that was given; None if it is to be found out."""
+    """Return the pattern that was passed; None if it is to be detected."""
     if isinstance(sparsity, str):
         if sparsity != "detect":
             raise ValueError(
@@ -338,7 +357,7 @@ def _given(sparsity: Any) -> Pattern | None:
 
 
 def _directions(colours: Ints, count: int, dtype: Any) -> Any:
-    """For each colour the sum of the unit vectors of its columns."""
+    """Return, for each color, the sum of the unit vectors of its columns."""
     found = np.zeros((count, len(colours)), dtype)
     coloured = np.flatnonzero(colours >= 0)
     found[colours[coloured], coloured] = 1.0
@@ -346,5 +365,5 @@ def _directions(colours: Ints, count: int, dtype: Any) -> Any:
 
 
 def _any_direction(x: Any) -> Any:
-    """A direction in which entries of no two columns are taken for each other."""
+    """Return a direction that distinguishes the entries of any two columns."""
     return np.random.default_rng(x.size).uniform(0.5, 1.5, (1, x.size)).astype(x.dtype)

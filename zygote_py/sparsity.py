@@ -1,13 +1,13 @@
-"""Patterns of sparse matrices and their colourings: which columns may be computed in one direction.
+"""Sparsity patterns and their colorings, which determine the columns that are computed in the same direction.
 
-    rows_of(sets, unions, n)                the rows of the pattern, of sets as `adjoints.dependence` numbers them
-    colour_columns(pattern, dense)          columns of one colour share no row that is not dense
-    colour_symmetric(pattern)               for a symmetric matrix; its densest columns have colours of their own
+    rows_of(sets, unions, n)                the rows of the pattern, from sets as `adjoints.dependence` numbers them
+    colour_columns(pattern, dense)          columns of one color do not share a row that is not dense
+    colour_symmetric(pattern)               for a symmetric matrix; its densest columns have a color each
 
-Columns are coloured greedily in their order, with the smallest colour that no column with a common row has: a banded
-matrix gets as many colours as its band is wide. See Curtis, Powell and Reid, "On the estimation of sparse Jacobian
+Columns are colored greedily in their order, with the smallest color that no column with a common row has: a banded
+matrix gets as many colors as its band is wide. See Curtis, Powell and Reid, "On the estimation of sparse Jacobian
 matrices" (1974), and for symmetric matrices Powell and Toint, "On the estimation of sparse Hessian matrices" (1979).
-Nothing here knows of functions and their derivatives.
+This module does not involve functions or derivatives.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compiled(function: F) -> F:
-    """The function compiled, and as it is while Numba is disabled."""
+    """Return the function compiled, or in plain Python while Numba is disabled."""
     decorate: Any = numba.njit
     settings: Any = numba.config
     compiled = decorate(function)
@@ -40,7 +40,7 @@ def _compiled(function: F) -> F:
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a matrix may have entries: in row `i` in `columns[starts[i] : starts[i + 1]]`, which are sorted."""
+    """A sparsity pattern: the entries of row `i` are in the columns `columns[starts[i] : starts[i + 1]]`, in order."""
 
     shape: tuple[int, int]
     starts: Ints
@@ -52,13 +52,13 @@ class Pattern:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.starts))
 
     def symmetric(self) -> Pattern:
-        """The smallest symmetric pattern with these entries, of a square matrix."""
+        """Return the smallest symmetric pattern with these entries, of a square matrix."""
         rows, columns = self.rows, self.columns
         return pattern_of(self.shape, np.concatenate((rows, columns)), np.concatenate((columns, rows)))
 
 
 def pattern_of(shape: tuple[int, int], rows: Ints, columns: Ints) -> Pattern:
-    """The pattern with these entries, which may be given in any order and more than once."""
+    """Return the pattern with these entries, which may be unordered and repeated."""
     order = np.lexsort((columns, rows))
     rows, columns = rows[order].astype(np.int64), columns[order].astype(np.int64)
     first = np.ones(len(rows), np.bool_)
@@ -69,15 +69,20 @@ def pattern_of(shape: tuple[int, int], rows: Ints, columns: Ints) -> Pattern:
 
 
 def rows_of(sets: Ints, unions: Ints, n: int) -> Pattern:
-    """The pattern of a matrix with `n` columns whose rows are sets of columns.
+    """Return the pattern of a matrix with `n` columns whose rows are sets of columns.
 
-    Args:
-        sets: the number of the set of each row.
-        unions: what the sets with positive numbers are unions of.
-        n: the number of columns.
+    Parameters
+    ----------
+    sets : array of int, shape (m,)
+        The number of the set of each row.
+    unions : array of int
+        The two operands of each union; sets with positive numbers are unions.
+    n : int
+        The number of columns.
 
-    Returns:
-        The pattern.
+    Returns
+    -------
+    Pattern
     """
     from scipy.sparse import csr_array
 
@@ -134,30 +139,44 @@ def _rows_of(sets: Ints, unions: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 def colour_columns(pattern: Pattern, dense: Mask) -> tuple[Ints, int]:
-    """Colour columns so that those of one colour share no row, but for the `dense` rows.
+    """Color columns so that those of one color do not share a row, except `dense` rows.
 
-    Args:
-        pattern: the pattern of the matrix.
-        dense: for each row whether it does not matter.
+    Parameters
+    ----------
+    pattern : Pattern
+        The pattern of the matrix.
+    dense : array of bool, shape (m,)
+        Whether each row may be shared.
 
-    Returns:
-        For each column its colour, -1 if it has entries in no row that matters, and the number of colours.
+    Returns
+    -------
+    colors : array of int, shape (n,)
+        The color of each column, -1 if all its entries are in dense rows.
+    count : int
+        The number of colors.
     """
     return _coloured(pattern, dense, np.full(pattern.shape[1], -1), 0)
 
 
 def colour_symmetric(pattern: Pattern) -> tuple[Ints, int, Mask]:
-    """Colour the columns of a symmetric pattern so that each entry, or its mirror image, can be read off.
+    """Color the columns of a symmetric pattern so that each entry, or its mirror image, can be read off.
 
-    The densest columns, as many as it pays for, get a colour each: they give all entries in them and, as their mirror
-    images, those in their rows. Of the other columns those of one colour share no other row.
+    The densest columns, as many as reduce the total, get a color each: they yield all their entries and the mirror
+    images of these. Of the other columns, those of one color do not share any other row.
 
-    Args:
-        pattern: a symmetric pattern.
+    Parameters
+    ----------
+    pattern : Pattern
+        A symmetric pattern.
 
-    Returns:
-        For each column its colour, -1 if it has no entries but in the rows of the densest; the number of colours; for
-        each column whether it is one of the densest.
+    Returns
+    -------
+    colors : array of int, shape (n,)
+        The color of each column, -1 if all its entries are in the rows of the densest columns.
+    count : int
+        The number of colors.
+    densest : array of bool, shape (n,)
+        Whether each column is one of the densest.
     """
     dense = dense_rows(pattern, 1, 0)
     colours = np.full(pattern.shape[1], -1)
@@ -167,15 +186,20 @@ def colour_symmetric(pattern: Pattern) -> tuple[Ints, int, Mask]:
 
 
 def dense_rows(pattern: Pattern, price: int, gain: int) -> Mask:
-    """The rows without which there are fewer directions: as many as their longest row has entries, at the least.
+    """Return the rows without which fewer directions are needed, at least as many as their longest row has entries.
 
-    Args:
-        pattern: the pattern of the matrix.
-        price: what such a row costs by itself, in directions.
-        gain: how many directions have to be gained for there to be any.
+    Parameters
+    ----------
+    pattern : Pattern
+        The pattern of the matrix.
+    price : int
+        The cost of computing such a row by itself, in directions.
+    gain : int
+        The minimal number of directions to be saved.
 
-    Returns:
-        For each row whether it is one.
+    Returns
+    -------
+    array of bool, shape (m,)
     """
     lengths = np.diff(pattern.starts)
     order = np.argsort(-lengths, kind="stable")
@@ -200,7 +224,7 @@ def _coloured(pattern: Pattern, dense: Mask, colours: Ints, taken: int) -> tuple
 def _colour(
     row_starts: Ints, columns: Ints, column_starts: Ints, rows: Ints, dense: Mask, colours: Ints, taken: int
 ) -> int:
-    """Give a colour to those columns that have none, from `taken` on; return how many colours there are."""
+    """Color the columns without a color, starting with color `taken`; return the number of colors."""
     n = len(column_starts) - 1
     refused = np.full(n + taken + 1, -1)  # by which column last
     count = taken

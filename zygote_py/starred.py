@@ -1,8 +1,8 @@
-"""Functions that take any number of arguments, as functions of a certain number of them.
+"""Functions of `*args`, as functions of a fixed number of arguments.
 
     def f(a, *xs): ...          expanded(f, 3) is `def f(a, xs_0, xs_1): return original(a, xs_0, xs_1)`
 
-The gradient of `*xs` is flattened as the arguments were passed. It differentiates nothing.
+The gradient has one entry for each argument that was passed. Nothing is differentiated here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zygote_py.ir.text.identifiers import identifier
 
 
 def star_of(primal: Any) -> str:
-    """The name of the parameter that takes all further arguments; empty if there is none."""
+    """Return the name of the parameter `*args`; empty if there is none."""
     func = numba_adapter.py_func_of(primal)
     if not isinstance(func, FunctionType) or not func.__code__.co_flags & inspect.CO_VARARGS:
         return ""
@@ -26,7 +26,7 @@ def star_of(primal: Any) -> str:
 
 
 def expanded(primal: Any, count: int) -> Callable[..., Any]:
-    """The function with a parameter for each of `count` arguments, decorated as it was."""
+    """Return the function with a parameter for each of `count` arguments, decorated like the original."""
     func: Any = numba_adapter.py_func_of(primal)
     code = func.__code__
     own = code.co_varnames[: code.co_argcount][:count]
@@ -45,7 +45,7 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
 
 
 def names_of(wrt: Any, primal: Any, count: int) -> Any:
-    """What to differentiate in the expanded function: the name of the star means all of its arguments."""
+    """Return the `wrt` of the expanded function; the name of `*args` stands for all its arguments."""
     star = star_of(primal)
     code: Any = numba_adapter.py_func_of(primal).__code__
     rest = [f"{star}_{number}" for number in range(count - code.co_argcount)]
@@ -57,7 +57,7 @@ def names_of(wrt: Any, primal: Any, count: int) -> Any:
 
 
 def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
-    """What compiled code calls for a function that takes any number of arguments; `of` gives it for their number."""
+    """Return the dispatcher for a function of `*args` in compiled code; `of` returns one for a number of arguments."""
     func: Any = numba_adapter.py_func_of(primal)
     own = func.__code__.co_varnames[: func.__code__.co_argcount]
     both = ", ".join((*own, f"*{star_of(primal)}"))

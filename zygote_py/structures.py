@@ -1,4 +1,4 @@
-"""Frozen dataclasses as structures: a tuple with named fields, and methods.
+"""Frozen dataclasses as structures: tuples with named fields, and methods. Trees of values.
 
     @dataclass(frozen=True)
     class Dense:
@@ -10,9 +10,9 @@
 
     gradient(lambda model, x: np.sum(model(x)), wrt="model")(Dense(W, b), x)      # Dense(W=..., b=...)
 
-An object is what its fields hold, so that a gradient is an object of the same class. It is made without running the
-class's `__init__` and `__post_init__`: what these check of parameters does not hold of gradients. This module knows
-nothing of Numba (see `zygote_py.numba_adapter.dataclasses`), and it changes no class.
+An object is determined by its fields, so that a gradient is an object of the same class. It is made without running
+the class's `__init__` and `__post_init__`, whose checks of parameters need not hold for gradients. This module does not
+use Numba (see `zygote_py.numba_adapter.dataclasses`), and does not change classes.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def item_names(value: Any) -> list[str]:
 
 
 def leaves(path: str, value: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield `(path, leaf, *others)` for each leaf of a structure, what is not a structure itself, depth first.
+    """Yield `(path, leaf, *others)` for each leaf of a structure, depth first.
 
-    `others` are structures of the same form; None stands for one that holds None everywhere.
+    `others` have the same structure; None stands for one that contains None everywhere.
     """
     held = parts(value)
     if held is None:

@@ -1,11 +1,11 @@
-"""Tracebacks of what users did wrong: without the frames of the compiler, and ending in the user's line.
+"""Tracebacks of users' errors, without the frames of the compiler, ending in the user's line.
 
     File "fit.py", line 9, in <module>              the call of the derivative
     File ".../derivative_function.py", in __call__
-    File "fit.py", line 4, in loss                  what cannot be differentiated
+    File "fit.py", line 4, in loss                  the operation that cannot be differentiated
         x[1:] += x[:-1]
 
-`ZYGOTE_PY_TRACEBACK=full` keeps all frames. Only errors that say what the user did wrong are shortened.
+`ZYGOTE_PY_TRACEBACK=full` keeps all frames. Other errors keep theirs.
 """
 
 from __future__ import annotations

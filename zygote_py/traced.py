@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def typed_trace(form: TraceForm, call: DerivedCall) -> TypedFunction:
-    """Return what finds out what depends on what, for these types, in a function that is typed for us."""
+    """Return the function that detects sparsity, for these types, as a typed function."""
     given, directions = call.argument_types
     indices = components_of(components_of(directions)[0])
     wrt = tuple(number for number, kind in enumerate(indices) if not isinstance(kind, types.NoneType))

@@ -1,11 +1,11 @@
-"""Typed statements with `try`: where control goes that an exception takes.
+"""Typed statements with `try`: the edges along which exceptions are propagated.
 
     1: s = x / y                          1: s = x / y
        try 3, next 2            ->           try 4, next 2
     3: t = merge 1: a, 2: b               4: goto 3
                                           3: t = merge 4: a, 2: b
 
-It changes nothing else (see `zygote_py.frontend.handlers`).
+Nothing else is changed (see `zygote_py.frontend.handlers`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zygote_py import statements as st
 def through_trampolines(
     blocks: Mapping[st.Label, st.TypedBlock],
 ) -> dict[st.Label, st.TypedBlock]:
-    """Give each block in a `try` a way of its own to the handler, so that a merge there knows where control is from."""
+    """Insert an edge from each block in a `try` to the handler, so that merges there can tell the blocks apart."""
     fresh = count(max(blocks) + 1)
     found = dict(blocks)
     sources: dict[st.Label, dict[st.Label, st.Label]] = {}
@@ -37,7 +37,7 @@ def through_trampolines(
 
 
 def leads_out(blocks: Mapping[st.Label, st.TypedBlock], label: st.Label) -> bool:
-    """Whether nothing of the user's happens from a block on until the exception leaves the function."""
+    """Return whether no statement of the user is executed from a block on until the exception leaves the function."""
     seen = set()
     while label not in seen:
         seen.add(label)

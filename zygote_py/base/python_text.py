@@ -53,7 +53,7 @@ def free(name: str, taken: Iterable[str]) -> str:
 
 
 def execute(source: str, filename: str, namespace: dict[str, Any], *, shown: bool = True) -> None:
-    """Execute the text of a module; if it is `shown`, tracebacks and `inspect.getsource` find it by the file's name."""
+    """Execute the text of a module. If it is `shown`, tracebacks and `inspect.getsource` find it by the file's name."""
     if shown:
         linecache.cache[filename] = len(source), None, source.splitlines(keepends=True), filename
     exec(compile(source, filename, "exec"), namespace)

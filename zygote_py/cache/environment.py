@@ -83,7 +83,7 @@ def source_digest() -> str:
 
 
 def check_unchanged() -> None:
-    """Raise NotCacheable if our own source files are not those that run in this process."""
+    """Raise NotCacheable if this process does not run the package's present source files."""
     for _, path in _source_files():
         found = path.stat()
         if max(found.st_mtime, found.st_ctime) >= _BEGAN:  # the former may be set to any time, as installers do

@@ -84,7 +84,7 @@ class Kernel:
 
     @property
     def interpreted(self) -> Callable[..., Any]:
-        """The function to call from Python where Numba is switched off."""
+        """The function to call from Python if Numba is disabled."""
         return self.function
 
     def entry(self, request: Request, captured: Sequence[object], link: Link) -> Callable[..., object]:
