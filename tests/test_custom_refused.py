@@ -62,7 +62,7 @@ def two_gradients(x):
         (pullback_of_two, "pullback of the rule .* has 2 parameters"),
         (triple, "returns 3 values"),
         (two_gradients, "returns 2 gradients, and `square` has 1 parameter"),
-        (len, "is no Python function"),
+        (len, "is not a Python function"),
     ],
 )
 def test_refused_when_registered(rule, says):

@@ -80,7 +80,7 @@ def test_arguments_that_do_not_fit(call, says):
 
 
 def test_refused():
-    with pytest.raises(DifferentiationError, match="`q` has no default and stands behind `p`, which has one"):
+    with pytest.raises(DifferentiationError, match="`q` has no default and follows `p`, which has one"):
         gradient(behind_a_default)(1.5, q=2.0)
 
 

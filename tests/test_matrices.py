@@ -272,7 +272,7 @@ def test_refusals():
         hessian(lambda x: x * x)(np.ones(2))
     with pytest.raises(DifferentiationError, match="the result is of type int64"):
         jacobian(lambda x: len(x))(np.ones(2))
-    with pytest.raises(DifferentiationError, match="with respect to `z`, which is no parameter"):
+    with pytest.raises(DifferentiationError, match="with respect to `z`, which is not a parameter"):
         hessian(rosenbrock, wrt="z")(np.ones(2))
 
 

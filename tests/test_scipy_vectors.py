@@ -239,7 +239,7 @@ def test_the_jacobian_is_that_of_the_value_though_an_argument_is_written_to():
         (lambda: zg.scipy_root(lambda x: x[1:]).fun(np.ones(2)), "1 components, and 2 variables"),
         (lambda: zg.scipy_root(lambda x: x[1:]).jac(np.ones(2)), "1 components, and 2 variables"),
         (lambda: zg.scipy_ode(lambda t, y: y[1:])(0.0, np.ones(2)), "1 components, and 2 variables"),
-        (lambda: zg.scipy_ode(lambda t: t), "`1` is no parameter"),
+        (lambda: zg.scipy_ode(lambda t: t), "`1` is not a parameter"),
     ],
 )
 def test_refused(wrong, message):

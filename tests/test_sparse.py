@@ -469,7 +469,7 @@ def test_an_entry_that_a_branch_brings_in_is_missed_from_a_given_pattern():
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=1), (X,), "argument 1 of 1"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=-2), (X,), "argument -2 of 1"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=True), (X,), "with respect to True"),
-        (lambda: SparseJacobian(lambda x: x * 2.0, wrt="y"), (X,), "`y`, which is no parameter"),
+        (lambda: SparseJacobian(lambda x: x * 2.0, wrt="y"), (X,), "`y`, which is not a parameter"),
         (lambda: SparseJacobian(lambda x: x * 2.0, wrt=(0,)), (X,), "with respect to"),
         (lambda: SparseJacobian(lambda *x: x[0] * 2.0), (X,), "any number of arguments"),
     ],

@@ -187,7 +187,7 @@ def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
         if made.closure and held:
             raise DifferentiationError(
                 "`closure=True` of a function that captures variables of a compiled function",
-                hint="name what it captures: `wrt=('x', 'w')`",
+                hint="name a captured variable: `wrt=('x', 'w')`",
             )
         return kept_derivative(f, made, held)
 

@@ -94,9 +94,9 @@ def _number(name: str, parameters: Sequence[str], lowered: LoweredFunction, loc:
         captured = ", ".join(names[number - lowered.argument_count] for number in _differentiable(lowered))
         hint = f"name one of {', '.join(parameters)}" if parameters else "it has no parameters"
         raise refuse(
-            f"wrt={name!r} is no parameter of the function, and no variable that it captures",
+            f"wrt={name!r} is neither a parameter nor a captured variable",
             loc,
-            f"{hint}; of what it captures there is {captured}" if captured else hint,
+            f"{hint}; captured variables: {captured}" if captured else hint,
         )
     keys = [capture.key for capture in lowered.hidden]
     for number in _differentiable(lowered):

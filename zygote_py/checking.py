@@ -131,7 +131,7 @@ def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> f
     for routine in routines:
         if isinstance(routine.derivation, Custom) and routine.derivation.name == str(given):
             return routine.passes or frozenset()
-    raise refuse(f"`{given.name}` does not come to its rule", given.loc)
+    raise refuse(f"`{given.name}` never calls its rule", given.loc)
 
 
 def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:

@@ -128,13 +128,11 @@ def _check_rule(made: given.Given) -> None:
     """Check of a rule what can be checked without the types of the arguments."""
     rule = given.python_function(made.rule)
     if not inspect.isfunction(rule):
-        raise refuse(f"the rule of `{made.name}`, {rule!r}, is no Python function", None, "write one")
+        raise refuse(f"the rule of `{made.name}`, {rule!r}, is not a Python function", None, "write one")
     parameters = list(inspect.signature(rule).parameters.values())
     for parameter in parameters:
         if parameter.kind is parameter.VAR_KEYWORD:
-            raise refuse(
-                f"{made} has the parameter `{parameter}`", made.loc, "give each parameter a place of its own", "def"
-            )
+            raise refuse(f"{made} has the parameter `{parameter}`", made.loc, "make each parameter positional", "def")
     any_number = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
     taken = numba_adapter.parameters_of(given.python_function(made.target))
     if taken is None and numba_adapter.is_python(made.target) and not any_number:

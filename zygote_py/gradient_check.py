@@ -240,7 +240,7 @@ class _Check:
         for one in numbers:
             if isinstance(one, str):
                 raise refuse(
-                    f"`check_gradient` with respect to `{one}`, which is no parameter", self.loc, "make it one"
+                    f"`check_gradient` with respect to `{one}`, which is not a parameter", self.loc, "make it one"
                 )
         return tuple(number for number in numbers if isinstance(number, int))
 

@@ -99,14 +99,12 @@ def check_form(step: Callable[..., Any], unstep: object, replace: bool) -> None:
     name, loc = given.name_of(step), given.place_of(unstep)
     own = given.python_function(unstep)
     if not inspect.isfunction(own):
-        raise refuse(f"the inverse of `{name}`, {own!r}, is no Python function", None, "write one")
+        raise refuse(f"the inverse of `{name}`, {own!r}, is not a Python function", None, "write one")
     what = f"the inverse `{given.name_of(own)}` of `{name}`"
     parameters = list(inspect.signature(own).parameters.values())
     for parameter in parameters:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise refuse(
-                f"{what} has the parameter `{parameter}`", loc, "give each parameter a place of its own", "def"
-            )
+            raise refuse(f"{what} has the parameter `{parameter}`", loc, "make each parameter positional", "def")
     taken = numba_adapter.parameters_of(given.python_function(step))
     if taken is None and numba_adapter.is_python(step):
         raise refuse(
@@ -122,7 +120,7 @@ def check_form(step: Callable[..., Any], unstep: object, replace: bool) -> None:
         raise refuse(
             f"{what} has {count}, and `{name}` has {len(taken)}",
             loc,
-            "let it take the state after the step, and behind it what the step takes behind the state",
+            "let it take the state after the step, followed by the other parameters of the step",
             "def",
         )
     for mine, other in zip(parameters, taken or (), strict=False):

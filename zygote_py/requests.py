@@ -103,9 +103,7 @@ def make_request(
     parameters = signature.parameters
     for parameter in parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise refuse(
-                f"the parameter `{parameter}` is not supported", loc, hint="give each parameter a place of its own"
-            )
+            raise refuse(f"the parameter `{parameter}` is not supported", loc, hint="make each parameter positional")
     by_name = [each for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
     if by_name:
         signature = _with_places(signature, loc)
@@ -142,7 +140,7 @@ def _with_places(signature: inspect.Signature, loc: Loc) -> inspect.Signature:
             with_default = each.name
         elif with_default:
             raise refuse(
-                f"the parameter `{each.name}` has no default and stands behind `{with_default}`, which has one",
+                f"the parameter `{each.name}` has no default and follows `{with_default}`, which has one",
                 loc,
                 hint=f"write `{each.name}` before the parameters that have defaults, or give it one",
                 token=each.name,
@@ -166,7 +164,7 @@ def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str
             found.append(one)
         else:
             raise refuse(
-                f"wrt={one!r} is no parameter of the function",
+                f"wrt={one!r} is not a parameter of the function",
                 loc,
                 hint=f"name one of {', '.join(names)}" if names else "the function has no parameters",
             )

@@ -532,7 +532,7 @@ class _Arguments:
         count = len(self._names)
         if isinstance(name, int | np.integer) and not isinstance(name, bool) and -count <= name < count:
             return int(name) % count
-        raise refuse(f"`{name}` is no parameter of the function", self.loc, hint=self._hint())
+        raise refuse(f"`{name}` is not a parameter of the function", self.loc, hint=self._hint())
 
     def _hint(self) -> str:
         return f"its parameters are {', '.join(self._names)}" if self._names else "it has no parameters"

@@ -210,7 +210,7 @@ class _Sparse:
         bound.apply_defaults()
         found, names = list(bound.arguments.values()), list(self._signature.parameters)
         if isinstance(self.wrt, str) and self.wrt not in names:
-            raise self._refused(f"{self} with respect to `{self.wrt}`, which is no parameter", "name a parameter")
+            raise self._refused(f"{self} with respect to `{self.wrt}`, which is not a parameter", "name a parameter")
         place = names.index(self.wrt) if isinstance(self.wrt, str) else int(self.wrt)
         if not -len(found) <= place < len(found):
             raise self._refused(f"{self} with respect to argument {place} of {len(found)}", "count them from 0")

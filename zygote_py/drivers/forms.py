@@ -78,7 +78,7 @@ class Driver(Form):
         for number in numbers:
             if isinstance(number, str):
                 raise refuse(
-                    f"`{self}` with respect to `{number}`, which is no parameter",
+                    f"`{self}` with respect to `{number}`, which is not a parameter",
                     request.loc,
                     f"make it a parameter, or name one of {', '.join(names)}",
                 )
