@@ -222,7 +222,7 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
 
 
 def derive(form: Any, call: DerivedCall) -> TypedFunction:
-    """Return what a form makes of a function, for the types of a call in a function that is typed for us."""
+    """Return the derivative that a form makes of a function, for the types of a call in a function that is typed."""
     match form:
         case GradientForm() if form.closure or not star_of(call.func):
             return _typed_gradient(form, call)

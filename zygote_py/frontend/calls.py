@@ -13,7 +13,7 @@ import builtins
 import cmath
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numba
@@ -110,7 +110,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
             return Bundle(type_, (over.length(at),))
         case checkpoints.checkpointed:
             at.make_iterator(target, _over_checkpointed(at, expression))
-            return args[0]
+            return replace(args[0], iterator=None)  # that of the result is its own
         case builtins.zip:
             parts = tuple(iteration(at, arg) for arg in expression.args)
             return _iterator(at, target, OverZip(parts, values.elements_of(type_)))

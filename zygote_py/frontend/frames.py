@@ -99,7 +99,7 @@ class Frame:
         return variable in self.advancing and self.assigned[variable] == 1 and variable not in self.single
 
     def predecessors(self, label: st.Label) -> list[tuple[Block, st.Label]]:
-        """Return the blocks from which control comes to a block, with their labels."""
+        """Return the blocks from which control enters a block, with their labels."""
         found: list[tuple[Block, st.Label]] = []
         for pred in self.preds[label]:
             ending = self.graph.blocks[pred].ending

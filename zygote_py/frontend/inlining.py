@@ -1,4 +1,4 @@
-"""What a call comes to: the body of a Python function, or the library's implementation of a function of NumPy.
+"""Calls of functions with a body: that of a Python function, or the library's implementation of a NumPy function.
 
     y = call f(x)                     def f(a): ...            `f` for the types of its arguments, a value for each of
                                                                its parameters
@@ -274,6 +274,8 @@ def _bound(
             value = bound[name]
         elif isinstance(omitted := taken[index], types.Omitted):
             value = values.constant_of(omitted.value, type_, at.loc)
+        elif signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            value = values.tuple_of(())
         else:
             captured = at.read(closure)
             value = component(captured, values.fields_of(captured.type).index(numba_adapter.default_of(name)))
