@@ -3,10 +3,8 @@
     Assign("$imul", Operate(mul, ("r.2", "x"), (float64, float64)))   ->   %r2 = mul %r1, %x : f64
     Assign("r.1", Copy("$imul"))                                           (names that value)
 
-A variable that is assigned in one place, which dominates its reader, is that operand; all others go through the
-construction of Braun et al. (`zygote_py.ir.building.ssa`). Blocks are filled in reverse postorder and stand in the
-order of the source. Expressions are in `zygote_py.frontend.expressions`; the methods that they need are at the end of
-the class.
+Blocks are filled in reverse postorder and stand in the order of the source. What the variables hold is in
+`zygote_py.frontend.variables`, the lowering of expressions in `zygote_py.frontend.expressions`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import operator
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
 
 from numba import types
 
@@ -25,7 +22,6 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import (
     aliases,
     calls,
-    choices,
     expressions,
     handlers,
     inlining,
@@ -34,16 +30,15 @@ from zygote_py.frontend import (
     values,
 )
 from zygote_py.frontend.cleanup import clean_up
-from zygote_py.frontend.emitter import Counter, Emitter, Iteration
+from zygote_py.frontend.emitter import Counter, Iteration
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
 from zygote_py.frontend.iteration import element_of, is_used_up
 from zygote_py.frontend.program import Program, name_among
 from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
 from zygote_py.frontend.values import Bundle, leaves_of, plain
-from zygote_py.ir import ops
+from zygote_py.frontend.variables import Variables
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.building.builder import Builder, inserting
-from zygote_py.ir.building.ssa import SSABuilder
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -63,44 +58,42 @@ from zygote_py.ir.passes.canonical.thread_jumps import forward_jumps
 from zygote_py.ir.passes.canonical.unrotate_loops import unrotate_loops
 from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
 from zygote_py.ir.text.identifiers import identifier
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.ir.types import is_scalar
 
 
-class Lowering(Emitter):
+class Lowering(Variables):
     """The state of making one function; `run` makes it."""
 
     def __init__(self, typed: st.TypedFunction, program: Program, *, is_routine: bool = False) -> None:
-        super().__init__(Block(), typed.loc)
-        self.program = program
-        self._is_routine = is_routine
-        self.function = Function(
+        function = Function(
             identifier(typed.name, "lambda_"), [], [], kind="primal", loc=typed.loc, options=typed.options
         )
-        self.ssa = SSABuilder(self.function)
+        super().__init__(function, typed.loc)
+        self.program = program
+        self._is_routine = is_routine
         self.captured = program.captured(typed)
         self.frozen = {capture.key: capture for capture in typed.frozen}
         self._values: dict[object, Bundle] = {}  # of the captured variables
-        self._dominator: dict[Block, tuple[int, Block]] = {}  # the depth in their tree, and the immediate one
         self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._merges: list[tuple[Frame, st.Label, st.Merge, list[Phi], Type, Loc]] = []
         self._loops: list[tuple[Frame, st.Label, Phi, Counter]] = []
         self._typed = typed
         self._root = Frame(program.prepared(typed), ())
-        self._enter(self._root)
+        self.enter(self._root)
 
     def run(self) -> Function:
         """Return the function in SSA form."""
         self._check_result()
         shells = list(self.frame.shells.values())
         self.function.blocks = shells
-        self._begin(shells[0], ())
+        self.begin(shells[0], ())
         self._make_parameters(self._typed)
         self._lower(self.frame)
         self._close_loops()
         self._close_merges()
-        self._enter(self._root)
-        self.function.blocks = [block for block in self.function.blocks if block in self._dominator]
+        self.enter(self._root)
+        self.function.blocks = [block for block in self.function.blocks if block in self.dominator]
         self.ssa.finish()
         forward_jumps(self.function)
         merge_blocks(self.function)
@@ -109,11 +102,6 @@ class Lowering(Emitter):
         lists.hoist_lengths(self.function)
         aliases.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
         return self.function
-
-    def _enter(self, frame: Frame) -> None:
-        self.frame = frame
-        self.types = frame.types
-        self.iterations = frame.iterations
 
     def _check_result(self) -> None:
         if any(isinstance(leaf, types.List) for leaf in leaves_of(self.frame.result_type)):
@@ -160,38 +148,20 @@ class Lowering(Emitter):
     def _lower(self, frame: Frame) -> None:
         """Fill the blocks of a frame; control is at the first of them."""
         caller, around = self.frame, self.loc
-        self._enter(frame)
+        self.enter(frame)
         waiting = {label: len(before) for label, before in frame.preds.items()}  # for how many to be filled
         for label in frame.order:
             preds = frame.predecessors(label)
             if preds:
-                self._begin(frame.shells[label], [block for block, _ in preds], seal=False)
+                self.begin(frame.shells[label], [block for block, _ in preds], seal=False)
             if preds or label == frame.order[0]:
                 self._fill(label)
             for successor in frame.graph.successors(label):
                 waiting[successor] -= 1
                 if not waiting[successor] and (preds := frame.predecessors(successor)):
                     self.ssa.seal(frame.shells[successor], [block for block, _ in preds])
-        self._enter(caller)
+        self.enter(caller)
         self.loc = around
-
-    def _begin(self, block: Block, preds: Sequence[Block], seal: bool = True) -> None:
-        """Go on in a block; these are all its predecessors except those of back edges."""
-        if seal:
-            self.ssa.seal(block, preds)
-        nearest = reduce(self._common_dominator, preds) if preds else block
-        self._dominator[block] = self._dominator[nearest][0] + 1 if preds else 0, nearest
-        self.block = block
-
-    def _common_dominator(self, one: Block, other: Block) -> Block:
-        while one is not other:
-            if self._dominator[one][0] < self._dominator[other][0]:
-                one, other = other, one
-            one = self._dominator[one][1]
-        return one
-
-    def _dominates(self, block: Block, other: Block) -> bool:
-        return self._common_dominator(block, other) is block
 
     def _fill(self, label: st.Label) -> None:
         frame = self.frame
@@ -307,7 +277,7 @@ class Lowering(Emitter):
         before.terminator = Branch(test, frame.shells[handler], following)
         frame.raising.setdefault(handler, []).append(before)
         self._insert(before, [following])
-        self._begin(following, [before])
+        self.begin(following, [before])
 
     def _insert(self, after: Block, blocks: Sequence[Block]) -> None:
         place = self.function.blocks.index(after) + 1
@@ -352,7 +322,7 @@ class Lowering(Emitter):
                 if isinstance(ending, st.Leave):
                     shell.terminator = Jump(rest)
             self._insert(calling, [*frame.shells.values(), rest])
-            self._begin(frame.shells[entry], [calling])
+            self.begin(frame.shells[entry], [calling])
         self._lower(frame)
         if not frame.returned:
             raise _NeverReturns
@@ -360,7 +330,7 @@ class Lowering(Emitter):
         for self.block, result in frame.returned:
             self._assign_result(target, result)
         if not in_place:
-            self._begin(rest, [block for block, _ in frame.returned])
+            self.begin(rest, [block for block, _ in frame.returned])
 
     def _assign_result(self, target: st.Variable, result: Bundle) -> None:
         if is_scalar(result.type) and isinstance(self.types[target], types.Array):
@@ -395,7 +365,7 @@ class Lowering(Emitter):
         if not leaves_of(type_):
             self.write(target, self._same_object(merge, type_))
             return
-        phis = [Phi(leaf, self._hint(target), self.loc) for leaf in leaves_of(type_)]
+        phis = [Phi(leaf, self.hint(target), self.loc) for leaf in leaves_of(type_)]
         self.block.phis += phis
         self._merges.append((self.frame, label, merge, phis, type_, self.loc))
         self.write(target, Bundle(type_, tuple(phis)))
@@ -412,7 +382,7 @@ class Lowering(Emitter):
 
     def _close_merges(self) -> None:
         for frame, label, merge, phis, type_, loc in self._merges:
-            self._enter(frame)
+            self.enter(frame)
             self.loc = loc
             incoming = dict(merge.incoming)
             for self.block, pred in frame.predecessors(label):
@@ -472,97 +442,6 @@ class Lowering(Emitter):
                 latch.instrs.append(following)
             for pred, _ in frame.predecessors(label):
                 phi.incoming[pred] = following if pred is latch else counter.start
-
-    # -------------------------------------------------------------------------------- what expressions are made with
-
-    def read(self, variable: st.Variable) -> Bundle:
-        """Return the value of a variable here; if it may be `None`, there must be a value."""
-        value = self.read_whole(variable)
-        return optional.present(self, value) if optional.is_optional(value.type) else value
-
-    def read_whole(self, variable: st.Variable) -> Bundle:
-        """Return the value of a variable here."""
-        frame = self.frame
-        type_ = frame.types[variable]
-        if variable in frame.single:
-            block, bundle = frame.single[variable]
-            if self._dominates(block, self.block):
-                return bundle
-        leaves: tuple[Operand, ...] = ()
-        if leaves_of(type_):
-            self._declare(variable)
-            leaves = tuple(
-                self.ssa.read((frame, variable, index), self.block) for index in range(len(leaves_of(type_)))
-            )
-        return Bundle(type_, leaves, None if leaves else frame.static.get(variable), frame.iterations.get(variable))
-
-    def write(self, variable: st.Variable, bundle: Bundle) -> None:
-        """Make a variable hold a value of its own type."""
-        frame = self.frame
-        if bundle.static is not None:
-            frame.static[variable] = bundle.static
-        if bundle.iterator is not None:
-            frame.iterations[variable] = bundle.iterator
-        elif variable in frame.iterations:
-            bundle = replace(bundle, iterator=frame.iterations[variable])
-        if frame.assigned[variable] == 1:
-            frame.single[variable] = self.block, bundle
-        self._declare(variable)
-        for index, leaf in enumerate(bundle.leaves):
-            self.ssa.write((frame, variable, index), self.block, leaf)
-
-    def _declare(self, variable: st.Variable) -> None:
-        frame = self.frame
-        if variable in frame.declared:
-            return
-        frame.declared.add(variable)
-        for index, leaf in enumerate(leaves_of(frame.types[variable])):
-            self.ssa.declare((frame, variable, index), leaf, self._hint(variable))
-
-    def _hint(self, variable: st.Variable) -> str:
-        """Return the name that a variable has in the source; none for temporaries."""
-        name = self.frame.typed.names.get(variable, "")
-        return name if name.strip("_") else ""
-
-    def assign(self, variable: st.Variable, bundle: Bundle, by_name: bool = True) -> None:
-        """Make a variable hold a value, cast to its type; a literal gets a named constant, if wanted."""
-        type_ = self.types[variable]
-        bundle = self.cast_bundle(bundle, type_)
-        hint = self._hint(variable)
-        by_name = by_name and not values.is_tuple(type_)
-        leaves = (
-            self._name(leaf, hint) if hint and (by_name or not isinstance(leaf, Const)) else leaf
-            for leaf in bundle.leaves
-        )
-        self.write(variable, replace(bundle, leaves=tuple(leaves)))
-
-    def _name(self, operand: Operand, hint: str) -> Operand:
-        match operand:
-            case Const(_, type_) if is_scalar(type_):
-                named = self.emit(ops.const, (operand,), type_, hint)
-                self.homes[named] = self.block
-                return named
-            case Instr() | Phi() if operand.hint in ("", "c"):
-                operand.hint = hint
-        return operand
-
-    def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
-        """Return a value as one of another type: numbers are converted, also those in tuples."""
-        if bundle.type == type:
-            return bundle
-        if isinstance(type, types.Optional):
-            return optional.held(self, bundle, type)
-        if optional.is_optional(bundle.type):
-            return self.cast_bundle(optional.present(self, bundle), type)
-        if numba_adapter.is_choice(type):
-            return choices.chosen(self, bundle, type)
-        if values.is_tuple(type) and values.is_tuple(bundle.type):
-            parts = zip(values.components(bundle), components_of(type), strict=True)
-            cast = [self.cast_bundle(part, to) for part, to in parts]
-            return Bundle(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
-        if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
-            return replace(bundle, type=type, leaves=(self.cast(bundle.leaves[0], type),))
-        return replace(bundle, type=type)
 
 
 def comes_to(start: Block, target: Block, without: Block) -> bool:
