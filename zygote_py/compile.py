@@ -27,8 +27,7 @@ from zygote_py.adjoints.routines.repeatable import make_repeatable
 from zygote_py.auxiliary import copied, split_auxiliary, with_auxiliary
 from zygote_py.base.captured_type import captured_type
 from zygote_py.canonical import make_canonical
-from zygote_py.captured import fields_of
-from zygote_py.closures import put_fields_back, with_fields
+from zygote_py.closures import fields_of, put_fields_back, with_fields
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.forms import GradientForm, PushForm, TraceForm
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed

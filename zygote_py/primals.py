@@ -24,7 +24,7 @@ from zygote_py.adjoints.strategies.long_loops import check_returned, divide_loop
 from zygote_py.adjoints.strategies.outlined_loops import written_after_return
 from zygote_py.adjoints.strategies.reversible_loops import has_reversible_steps, outline_reversible_loops
 from zygote_py.canonical import make_canonical
-from zygote_py.captured import numbers_asked_for
+from zygote_py.closures import numbers_asked_for
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import passes
 from zygote_py.ir.analysis.memory import Memory

@@ -22,7 +22,8 @@ from numba import types
 
 from zygote_py import checkpoints, numba_adapter
 from zygote_py import statements as st
-from zygote_py.frontend import arrays, given, lists, objects, values
+from zygote_py.adjoints.analysis import kinds
+from zygote_py.frontend import arrays, lists, objects, values
 from zygote_py.frontend.arrays import is_array
 from zygote_py.frontend.checks import check_out, check_positive
 from zygote_py.frontend.emitter import Emitter, Iteration
@@ -47,7 +48,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Foreign, Operand, Type
 from zygote_py.ir.ops import scipy as special
 from zygote_py.ir.ops.scipy import Special
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.ir.types import components_of, copied_type, is_scalar
 
 ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)
 
@@ -78,7 +79,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         args += components(at.read(expression.star))
     keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
-        return given.stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
+        return _stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
@@ -453,3 +454,16 @@ def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> It
         "loop over a range, an array, a tuple, zip or enumerate",
         "in",
     )
+
+
+def _stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
+    if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
+        raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
+    leaves: list[Operand] = []
+    for leaf in value.leaves:
+        if isinstance(leaf, Const) or not (kinds.is_number(leaf.type) or kinds.is_array(leaf.type)):
+            leaves.append(leaf)
+        else:
+            leaves.append(at.emit(ops.stop, (leaf,), copied_type(leaf.type)))
+    return Bundle(type_, tuple(leaves), value.static)

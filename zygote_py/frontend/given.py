@@ -20,11 +20,10 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_array, is_number
+from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.routines.inverses import Inverse
 from zygote_py.adjoints.strategies.custom import Custom, Gradient, Input
-from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.trees import flatten, join, parameters_of, split
 from zygote_py.frontend.values import Bundle, components, is_tuple, leaves_of, plain
@@ -33,7 +32,7 @@ from zygote_py.ir import ops
 from zygote_py.ir.building.builder import NONE, Builder
 from zygote_py.ir.core import Block, Const, Foreign, Function, Loc, Operand, Param, Return, Routine, Type
 from zygote_py.ir.text.identifiers import identifier
-from zygote_py.ir.types import components_of, copied_type
+from zygote_py.ir.types import components_of
 
 Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
 
@@ -321,19 +320,3 @@ def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
             f"an argument of type {leaf.type} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
         )
     return Const(known, leaf.type)
-
-
-# ------------------------------------------------------------------------------------------------------ constants
-
-
-def stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
-    """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
-    if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
-        raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
-    leaves: list[Operand] = []
-    for leaf in value.leaves:
-        if isinstance(leaf, Const) or not (is_number(leaf.type) or is_array(leaf.type)):
-            leaves.append(leaf)
-        else:
-            leaves.append(at.emit(ops.stop, (leaf,), copied_type(leaf.type)))
-    return Bundle(type_, tuple(leaves), value.static)
