@@ -34,7 +34,7 @@ from typing import Any
 import numba
 import pytest
 
-import zygote_py.library  # noqa: F401 (it registers the functions that the front end knows)
+import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that the front end knows)
 from tests.modes import compile_everything, optimiser, unless_native
 from zygote_py import cache
 

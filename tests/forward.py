@@ -12,7 +12,7 @@ import numpy as np
 
 import zygote_py as zg
 from tests.plain import plain
-from zygote_py.directions import hvp, jvp, pushforward
+from zygote_py.api.directions import hvp, jvp, pushforward
 
 
 def push(f, args, tangents):

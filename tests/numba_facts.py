@@ -16,14 +16,15 @@ import numba
 import numpy as np
 from numba import types
 
-from zygote_py.numba_adapter import internals
+from zygote_py.numba_adapter.base import internals
 
 HEAD = """\
 # Private parts of Numba
 
 Generated: `python -m tests.numba_facts > docs/numba.md`. Numba promises nothing about these names; the adapter
 (`zygote_py/numba_adapter`) relies on them. `tests/test_numba_facts.py` probes each of them, so that a new version of
-Numba shows at once which have changed. `zygote_py/numba_adapter/internals.py` is the only module that imports them.
+Numba shows at once which have changed. `zygote_py/numba_adapter/base/internals.py` is the only module that imports
+them.
 """
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from zygote_py import gradient, value_and_gradient
 
 def show(df, *results):
-    stages = "zygote_py.compile" in sys.modules
+    stages = "zygote_py.compiler.pipeline" in sys.modules
     dispatcher = df._now.dispatcher
     hits = sum(dispatcher._cache_hits.values()) if dispatcher is not None else 0
     parts = [each for result in results for each in (result if isinstance(result, tuple) else (result,))]

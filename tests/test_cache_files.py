@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 from numba import types
 
-from zygote_py import cache, cli, compile, gradient
+from zygote_py import cache, gradient
 from zygote_py.cache import Folder, environment, folder, folder_named
-from zygote_py.numba_adapter import stored
+from zygote_py.cli import commands as cli
+from zygote_py.compiler import pipeline as compile
+from zygote_py.numba_adapter.target import stored
 
 FACTOR = 3
 

@@ -98,7 +98,7 @@ def test_modules_by_another_name(monkeypatch):
 
 
 def test_stages_run_once_for_a_function_that_captures(monkeypatch):
-    from zygote_py import compile
+    from zygote_py.compiler import pipeline as compile
 
     joined = []
     stages = compile.join

@@ -11,7 +11,7 @@ import pytest
 
 import zygote_py as zg
 from zygote_py import DifferentiationError, check_gradient
-from zygote_py.differences import one_sided, slope
+from zygote_py.api.differences import one_sided, slope
 
 pytestmark = pytest.mark.interpreted
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from zygote_py import cli
-from zygote_py import demo as demonstration
+from zygote_py.cli import commands as cli
+from zygote_py.cli import demo as demonstration
 
 POW = """\
 def pow(x, n):
@@ -173,7 +173,12 @@ def test_demo(monkeypatch, tmp_path):
 
 
 def test_version_as_installed():
-    command = [sys.executable, "-c", "import sys; from zygote_py.cli import main; sys.exit(main())", "--version"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from zygote_py.cli.commands import main; sys.exit(main())",
+        "--version",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"zygote-py {importlib.metadata.version('zygote-py')}\n"
 

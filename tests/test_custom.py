@@ -194,7 +194,7 @@ def test_ctypes():
 @pytest.fixture
 def _numpy_rules():
     """Rules for functions of NumPy, for one test only."""
-    from zygote_py import given
+    from zygote_py.base import custom_rules as given
 
     before = dict(given._given)
     yield

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from zygote_py import demo
+from zygote_py.cli import demo
 
 FITTED = (0.540, 0.0272, 0.796, 0.0237)  # the minimum, found with differences and from ten starts
 

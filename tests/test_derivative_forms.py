@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from zygote_py import gradient, pullback, value_and_gradient
-from zygote_py.directions import derivative, hessian, hvp, jacobian
+from zygote_py.api.directions import derivative, hessian, hvp, jacobian
 
 pytestmark = pytest.mark.interpreted
 

@@ -10,7 +10,7 @@ import zygote_py as zg
 from tests.custom_adjoints import X, in_loop_and_branch, mul, recursive, without_rule
 from tests.forward import check_second, push
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.directions import hvp, jvp
+from zygote_py.api.directions import hvp, jvp
 
 pytestmark = pytest.mark.interpreted
 

@@ -43,7 +43,7 @@ def test_version():
 
 def test_typed_and_data_files_are_found():
     assert importlib.resources.files("zygote_py").joinpath("py.typed").is_file()
-    assert importlib.resources.files("zygote_py.data").joinpath("hudson_bay_lynx_hare.csv").is_file()
+    assert importlib.resources.files("zygote_py.cli.data").joinpath("hudson_bay_lynx_hare.csv").is_file()
 
 
 def test_the_readme_names_extras_that_exist():

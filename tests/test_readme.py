@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from zygote_py import cli
+from zygote_py.cli import commands as cli
 
 README = Path(__file__).parent.parent / "README.md"
 TEXT = README.read_text("utf-8")

@@ -14,7 +14,7 @@ import zygote_py as zg
 from tests.plain import plain
 from zygote_py import gradient, value_and_gradient
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.directions import derivative, hessian, hvp, jvp
+from zygote_py.api.directions import derivative, hessian, hvp, jvp
 
 pytestmark = pytest.mark.interpreted
 

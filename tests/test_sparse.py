@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array, eye_array
 import zygote_py as zg
 from zygote_py import adjoint
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.sparse import SparseHessian, SparseJacobian
+from zygote_py.api.sparse import SparseHessian, SparseJacobian
 
 pytestmark = pytest.mark.interpreted
 
@@ -518,7 +518,7 @@ def test_it_can_be_pickled():
 def test_without_compiling():
     program = textwrap.dedent("""
         import numpy as np
-        from zygote_py.sparse import SparseHessian, SparseJacobian
+        from zygote_py.api.sparse import SparseHessian, SparseJacobian
         x = np.array([1.0, 2.0, 3.0])
         print(SparseHessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))(x).toarray().tolist())
         print(SparseJacobian(lambda x: x[1:] * x[:-1])(x).toarray().tolist())

@@ -12,13 +12,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.api import GradientFunction, gradient, value_and_gradient
+from zygote_py.api.gradient import GradientFunction, gradient, value_and_gradient
 
 if TYPE_CHECKING:
-    from zygote_py.checkpoints import checkpoint, checkpointed
-    from zygote_py.custom import adjoint, check_adjoint, hook, ignore, stop_gradient
-    from zygote_py.derivative_function import DerivativeFunction
-    from zygote_py.directions import (
+    from zygote_py.api.custom_rules import adjoint, check_adjoint, hook, ignore, stop_gradient
+    from zygote_py.api.directions import (
         derivative,
         hessian,
         hessian_diagonal,
@@ -28,10 +26,9 @@ if TYPE_CHECKING:
         pushforward,
         value_gradient_hessian,
     )
-    from zygote_py.gradient_check import GradientReport, check_gradient
-    from zygote_py.inverses import check_inverse, inverse
-    from zygote_py.pullbacks import Pullback, pullback
-    from zygote_py.scipy_functions import (
+    from zygote_py.api.gradient_check import GradientReport, check_gradient
+    from zygote_py.api.inverses import check_inverse, inverse
+    from zygote_py.api.scipy import (
         ScipyEquations,
         ScipyObjective,
         ScipyOde,
@@ -41,7 +38,10 @@ if TYPE_CHECKING:
         scipy_residuals,
         scipy_root,
     )
-    from zygote_py.sparse import SparseHessian, SparseJacobian
+    from zygote_py.api.sparse import SparseHessian, SparseJacobian
+    from zygote_py.base.checkpoints import checkpoint, checkpointed
+    from zygote_py.runtime.compiled_function import DerivativeFunction
+    from zygote_py.runtime.pullbacks import Pullback, pullback
 
 __all__ = [
     "DerivativeFunction",
@@ -86,38 +86,38 @@ __version__ = "0.1.0"
 
 # Imported when they are asked for, as they need the compiler: a gradient out of the cache does not.
 _LATER = {
-    "DerivativeFunction": "zygote_py.derivative_function",
-    "GradientReport": "zygote_py.gradient_check",
-    "Pullback": "zygote_py.pullbacks",
-    "ScipyEquations": "zygote_py.scipy_functions",
-    "ScipyObjective": "zygote_py.scipy_functions",
-    "ScipyOde": "zygote_py.scipy_functions",
-    "ScipyResiduals": "zygote_py.scipy_functions",
-    "SparseHessian": "zygote_py.sparse",
-    "SparseJacobian": "zygote_py.sparse",
-    "adjoint": "zygote_py.custom",
-    "check_adjoint": "zygote_py.custom",
-    "check_gradient": "zygote_py.gradient_check",
-    "check_inverse": "zygote_py.inverses",
-    "checkpoint": "zygote_py.numba_adapter.checkpoints",  # which makes it known to Numba
-    "checkpointed": "zygote_py.numba_adapter.checkpoints",
-    "derivative": "zygote_py.directions",
-    "hessian": "zygote_py.directions",
-    "hessian_diagonal": "zygote_py.directions",
-    "hook": "zygote_py.custom",
-    "hvp": "zygote_py.directions",
-    "ignore": "zygote_py.custom",
-    "inverse": "zygote_py.inverses",
-    "jacobian": "zygote_py.directions",
-    "jvp": "zygote_py.directions",
-    "pullback": "zygote_py.pullbacks",
-    "pushforward": "zygote_py.directions",
-    "scipy_objective": "zygote_py.scipy_functions",
-    "scipy_ode": "zygote_py.scipy_functions",
-    "scipy_residuals": "zygote_py.scipy_functions",
-    "scipy_root": "zygote_py.scipy_functions",
-    "stop_gradient": "zygote_py.custom",
-    "value_gradient_hessian": "zygote_py.directions",
+    "DerivativeFunction": "zygote_py.runtime.compiled_function",
+    "GradientReport": "zygote_py.api.gradient_check",
+    "Pullback": "zygote_py.runtime.pullbacks",
+    "ScipyEquations": "zygote_py.api.scipy",
+    "ScipyObjective": "zygote_py.api.scipy",
+    "ScipyOde": "zygote_py.api.scipy",
+    "ScipyResiduals": "zygote_py.api.scipy",
+    "SparseHessian": "zygote_py.api.sparse",
+    "SparseJacobian": "zygote_py.api.sparse",
+    "adjoint": "zygote_py.api.custom_rules",
+    "check_adjoint": "zygote_py.api.custom_rules",
+    "check_gradient": "zygote_py.api.gradient_check",
+    "check_inverse": "zygote_py.api.inverses",
+    "checkpoint": "zygote_py.numba_adapter.target.checkpoints",  # which makes it known to Numba
+    "checkpointed": "zygote_py.numba_adapter.target.checkpoints",
+    "derivative": "zygote_py.api.directions",
+    "hessian": "zygote_py.api.directions",
+    "hessian_diagonal": "zygote_py.api.directions",
+    "hook": "zygote_py.api.custom_rules",
+    "hvp": "zygote_py.api.directions",
+    "ignore": "zygote_py.api.custom_rules",
+    "inverse": "zygote_py.api.inverses",
+    "jacobian": "zygote_py.api.directions",
+    "jvp": "zygote_py.api.directions",
+    "pullback": "zygote_py.runtime.pullbacks",
+    "pushforward": "zygote_py.api.directions",
+    "scipy_objective": "zygote_py.api.scipy",
+    "scipy_ode": "zygote_py.api.scipy",
+    "scipy_residuals": "zygote_py.api.scipy",
+    "scipy_root": "zygote_py.api.scipy",
+    "stop_gradient": "zygote_py.api.custom_rules",
+    "value_gradient_hessian": "zygote_py.api.directions",
 }
 
 

@@ -8,7 +8,7 @@
 The construction is that of a pushforward (`pushforward.py`), with identifiers of sets instead of tangents. A set is
 identified by a number: 0 is the empty set, -k contains only element k, counted from 1, and k > 0 is the union of the
 two sets whose numbers are in the list of all unions, at 2k - 2 and 2k - 1. So the cost of a union does not depend on
-its size, and only the unions that a result needs are ever expanded (`zygote_py.sparsity`).
+its size, and only the unions that a result needs are ever expanded (`zygote_py.runtime.colouring`).
 
 The sets hold for the path that was taken, and may be too large, never too small: a choice between values (`select`,
 `pick`) depends on all of them, and the result of an operation on whole arrays on all of its arguments, except for

@@ -20,7 +20,7 @@ from numba import typeof, types
 
 from tests import array_trees
 from tests.modes import is_interpreted
-from zygote_py.frontend.registry import implementation_of, implemented
+from zygote_py.frontend.values.registry import implementation_of, implemented
 
 
 def compiled(function: Any) -> Any:

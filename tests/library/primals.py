@@ -20,17 +20,13 @@ from tests.modes import is_interpreted
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
-from zygote_py.frontend.registry import implemented, is_differentiable
+from zygote_py.frontend.values.registry import implemented, is_differentiable
 from zygote_py.ir import passes
 from zygote_py.ir.core import Instr
-from zygote_py.library import (
-    reductions,
-    selecting,
-    signals,
-    sorting,
-    statistics,
-    sums,
-)
+from zygote_py.numpy_functions.indexing import selecting
+from zygote_py.numpy_functions.mathematics import reductions, signals, sums
+from zygote_py.numpy_functions.sorting import sorting
+from zygote_py.numpy_functions.statistics import statistics
 
 PARTS = {reductions, sums, sorting, selecting, signals, statistics}
 REPLACED = {op for op, template in implemented().items() if sys.modules[template.__module__] in PARTS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import zygote_py.library.moving  # noqa: F401
+import zygote_py.numpy_functions.manipulation.rearranging  # noqa: F401
 from tests.library.compiled import check, samples, with_samples
 
 pytestmark = pytest.mark.interpreted

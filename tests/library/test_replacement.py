@@ -11,8 +11,8 @@ from numba import types
 import zygote_py as zg
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.frontend import lower
-from zygote_py.frontend.registry import implementation_of, implemented
-from zygote_py.numba_adapter import inference
+from zygote_py.frontend.values.registry import implementation_of, implemented
+from zygote_py.numba_adapter.reading import pipeline as inference
 
 pytestmark = pytest.mark.interpreted
 

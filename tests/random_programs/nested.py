@@ -19,7 +19,7 @@ from tests.random_programs.expressions import Scope
 
 # What such programs have beside the helpers of programs with functions.
 IMPORTS = """from zygote_py import gradient, value_and_gradient
-from zygote_py.directions import derivative, hessian, hvp, jvp
+from zygote_py.api.directions import derivative, hessian, hvp, jvp
 """
 
 

@@ -98,7 +98,7 @@ def curvature(function: Callable[..., Any], args: Sequence[Any], direction: Sequ
 # What is added to a program's text. `copies` are the arguments for a function that may write to them.
 _ADDED = """
 
-from zygote_py.directions import jvp
+from zygote_py.api.directions import jvp
 from zygote_py import gradient
 
 
@@ -143,13 +143,13 @@ class Derivatives:
 
     def product(self) -> Any:
         """The function of the arguments and of a direction that `hvp` gives."""
-        from zygote_py.directions import hvp
+        from zygote_py.api.directions import hvp
 
         return hvp(self.scope["f"], wrt=self.wrt)
 
     def pushed(self, name: str) -> Any:
         """The function of arguments and tangents that gives a function's value and tangent."""
-        from zygote_py.directions import pushforward
+        from zygote_py.api.directions import pushforward
 
         return pushforward(self.scope[name])
 

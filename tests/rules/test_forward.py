@@ -20,7 +20,7 @@ from tests.rules.test_compiled import POINTS, instructions
 from tests.rules.test_complex_rules import CASES as COMPLEX_CASES
 from tests.rules.test_derivatives import CASES
 from zygote_py.adjoints.rules import push_forward, rule_for
-from zygote_py.directions import hvp, jvp, pushforward
+from zygote_py.api.directions import hvp, jvp, pushforward
 from zygote_py.ir import ops
 from zygote_py.ir.core import Instr, Param, Value
 

@@ -14,7 +14,7 @@ import pytest
 import zygote_py as zg
 from tests.plain import plain
 from tests.rules.opaque_cases import CASES, Case, draw
-from zygote_py.directions import pushforward
+from zygote_py.api.directions import pushforward
 
 pytestmark = pytest.mark.interpreted
 

@@ -7,7 +7,8 @@ The rest of the package imports this module only.
 
 A derivative is identified by all that it depends on (`fingerprint.py`, `environment.py`). In the folder (`folder.py`)
 are the emitted module, which begins with a record of its captured variables (`records.py`), and the machine code for
-each signature, which `zygote_py.numba_adapter.stored` reads and writes. What cannot be kept is compiled each time.
+each signature, which `zygote_py.numba_adapter.target.stored` reads and writes. What cannot be kept is compiled each
+time.
 
 `ZYGOTE_PY_CACHE_DIR` names the folder, `ZYGOTE_PY_CACHE_SIZE` the most megabytes in it, `ZYGOTE_PY_CACHE=0` switches
 the cache off, and so does `switch(False)` for the process.

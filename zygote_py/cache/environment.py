@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from zygote_py import given, numba_adapter
+from zygote_py import numba_adapter
+from zygote_py.base import custom_rules as given
+from zygote_py.base.captures import Capture
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, fingerprint
-from zygote_py.capture import Capture
+from zygote_py.compiler.request import Request
 from zygote_py.ir.core import Type
-from zygote_py.requests import Request
 
 _BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
 _FORMAT = 3  # of what is written; another number makes all that was written before unknown
@@ -47,7 +48,7 @@ def versions() -> str:
 
 
 def _templates() -> Iterator[object]:
-    registry = sys.modules.get("zygote_py.frontend.registry")  # empty if it is not imported
+    registry = sys.modules.get("zygote_py.frontend.values.registry")  # empty if it is not imported
     yield from () if registry is None else registry.implemented().values()
 
 

@@ -33,15 +33,16 @@ from typing import Any, Generic, Protocol
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter, structures
+from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.capture import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function, varies
-from zygote_py.checkpoints import Checkpointed
-from zygote_py.given import Ignored
+from zygote_py.base import structures
+from zygote_py.base.captures import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function, varies
+from zygote_py.base.checkpoints import Checkpointed
+from zygote_py.base.custom_rules import Ignored
+from zygote_py.compiler.request import Request
 from zygote_py.ir.core import Type
 from zygote_py.ir.ops import scipy as special
 from zygote_py.ir.types import components_of
-from zygote_py.requests import Request
 
 
 class NotCacheable(Exception):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zygote_py.drivers.writing import MOST_NUMBERS, WIDTH, Leaf, Script, leaves
-from zygote_py.forms import PushForm
+from zygote_py.compiler.script import MOST_NUMBERS, WIDTH, Leaf, Script, leaves
+from zygote_py.compiler.transforms import PushForm
 from zygote_py.ir.core import Type
 
 if TYPE_CHECKING:

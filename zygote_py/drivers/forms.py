@@ -1,7 +1,7 @@
 """The forms of derivatives that are written in Python, on top of gradients and pushforwards: `Jacobian(wrt=0)`, ...
 
 `Driver.written` gives the function for the types of a call's arguments; its last parameter is the function to be
-differentiated (see `zygote_py.numba_adapter.derived`).
+differentiated (see `zygote_py.numba_adapter.embedding.transforms`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.drivers.writing import Leaf, Script, leaves
-from zygote_py.forms import Form, hashable
+from zygote_py.compiler.request import Request, Wrt, make_request
+from zygote_py.compiler.script import Leaf, Script, leaves
+from zygote_py.compiler.transforms import Form, hashable
+from zygote_py.compiler.varargs import names_of
 from zygote_py.ir.core import Type
-from zygote_py.requests import Request, Wrt, make_request
-from zygote_py.starred import names_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

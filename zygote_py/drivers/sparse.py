@@ -18,10 +18,10 @@ from numba import types
 
 from zygote_py.adjoints.analysis.kinds import is_array
 from zygote_py.adjoints.errors import refuse
+from zygote_py.compiler.script import FUNCTION, WIDTH, Script
+from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm, signature_of
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied
-from zygote_py.drivers.writing import FUNCTION, WIDTH, Script
-from zygote_py.forms import GradientForm, PushForm, TraceForm, signature_of
 from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:

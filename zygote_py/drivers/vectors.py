@@ -14,7 +14,7 @@
         a[n_0 : n_1] = y[1].ravel()
         return a
 
-The floats stand in a vector in the order of the items and fields, arrays row by row (see `zygote_py.flattening`).
+The floats stand in a vector in the order of the items and fields, arrays row by row (see `zygote_py.runtime.ravel`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
+from zygote_py.compiler.script import FUNCTION, Script, leaves, parts
 from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
-from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py import structures
+from zygote_py.base import structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import ops

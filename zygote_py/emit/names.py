@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py import structures
+from zygote_py.base import structures
 from zygote_py.base.captured_type import captured_type, is_captured_type
 from zygote_py.base.python_text import Names
 from zygote_py.emit.standalone import optional_imports, without_dataclasses

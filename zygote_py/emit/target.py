@@ -2,8 +2,8 @@
 
     emit(joint, name="pow_gradient", target=NJIT)       import math ... @njit ... def pow_gradient(x, n): ...
 
-`zygote_py.numba_adapter.target` compiles what is built here; another compiler needs a `Target` here and its decorator
-there. The same function always yields the same text.
+`zygote_py.numba_adapter.target.njit` compiles what is built here; another compiler needs a `Target` here and its
+decorator there. The same function always yields the same text.
 """
 
 from __future__ import annotations

@@ -16,18 +16,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.frontend import derived, given
-from zygote_py.frontend.aliases import separate
+from zygote_py.base.custom_rules import calling, given_for
+from zygote_py.base.statements import Capture, TypedFunction
+from zygote_py.frontend import custom_calls as given
+from zygote_py.frontend import derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
+from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
-from zygote_py.given import calling, given_for
 from zygote_py.ir.analysis.routines import find_effects
 from zygote_py.ir.building.clone import clone
 from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Function, Routine, Type
-from zygote_py.statements import Capture, TypedFunction
 
 __all__ = ["Capture", "Derived", "LoweredFunction", "lower", "lower_typed", "typed_as_derived"]
 
@@ -49,7 +50,9 @@ class LoweredFunction:
     frozen: tuple[Capture, ...]
     routines: tuple[Routine, ...] = ()
     has_derivatives: bool = False  # among the routines, or it is one
-    fields: tuple[str, ...] = ()  # variables in a closure that are parameters after it (see `zygote_py.closures`)
+    fields: tuple[
+        str, ...
+    ] = ()  # variables in a closure that are parameters after it (see `zygote_py.compiler.free_variables`)
 
     @property
     def functions(self) -> list[Function]:

@@ -19,14 +19,16 @@ from types import FunctionType
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py import statements as st
 from zygote_py.adjoints.analysis.kinds import element_of
-from zygote_py.frontend import given, registry, values
-from zygote_py.frontend.calls import Method
-from zygote_py.frontend.emitter import Emitter
+from zygote_py.base import statements as st
+from zygote_py.frontend import custom_calls as given
+from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values import Bundle, component, components, is_list
+from zygote_py.frontend.values import bundles as values
+from zygote_py.frontend.values import registry
+from zygote_py.frontend.values.bundles import Bundle, component, components, is_list
+from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import ops
 from zygote_py.ir.core import Type
 from zygote_py.ir.errors import InternalError

@@ -4,7 +4,7 @@
     Assign("r.1", Copy("$imul"))                                           (names that value)
 
 Blocks are filled in reverse postorder and stand in the order of the source. What the variables hold is in
-`zygote_py.frontend.variables`, the lowering of expressions in `zygote_py.frontend.expressions`.
+`zygote_py.frontend.variables`, the lowering of expressions in `zygote_py.frontend.expressions.evaluation`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,22 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend import (
-    aliases,
-    calls,
-    expressions,
-    handlers,
-    inlining,
-    lists,
-    optional,
-    values,
-)
-from zygote_py.frontend.cleanup import clean_up
-from zygote_py.frontend.emitter import Counter, Iteration
+from zygote_py.base import statements as st
+from zygote_py.frontend import inlining
+from zygote_py.frontend.expressions import calls, lists
+from zygote_py.frontend.expressions import evaluation as expressions
+from zygote_py.frontend.expressions import shared_copies as aliases
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
-from zygote_py.frontend.iteration import element_of, is_used_up
+from zygote_py.frontend.graphs import exceptions as handlers
+from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
-from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
-from zygote_py.frontend.values import Bundle, leaves_of, plain
+from zygote_py.frontend.values import bundles as values
+from zygote_py.frontend.values import optional
+from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
+from zygote_py.frontend.values.emitter import Counter, Iteration
+from zygote_py.frontend.values.iteration import element_of, is_used_up
+from zygote_py.frontend.values.trees import flat_type, flatten, parameters_of, split, unflatten
 from zygote_py.frontend.variables import Variables
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.building.builder import Builder, inserting

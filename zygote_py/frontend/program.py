@@ -19,12 +19,12 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.strategies.checkpoint import Checkpoint
-from zygote_py.frontend.displays import with_tuples
-from zygote_py.frontend.divisions import divisions
-from zygote_py.frontend.values import leaves_of
+from zygote_py.base import statements as st
+from zygote_py.frontend.expressions.displays import with_tuples
+from zygote_py.frontend.graphs.divisions import divisions
+from zygote_py.frontend.values.bundles import leaves_of
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Routine, Type
 from zygote_py.ir.text.identifiers import identifier, is_identifier

@@ -1,6 +1,6 @@
 """The one door to Numba's internals: no other part of the package imports them.
 
-    typed = typed_function(f, (types.float64, types.int64), {})   # typed statements, see zygote_py.statements
+    typed = typed_function(f, (types.float64, types.int64), {})   # typed statements, see zygote_py.base.statements
     dispatcher = make_dispatcher(stub, implement, {"fastmath": True})
 
 `typed_function` gives what Numba makes of a function up to its type inference. `make_dispatcher` makes a dispatcher
@@ -13,8 +13,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zygote_py.numba_adapter.decorations import locals_of, py_func_of, semantic, signatures_of
-from zygote_py.numba_adapter.dispatch import (
+from zygote_py.numba_adapter.base.decorations import locals_of, py_func_of, semantic, signatures_of
+from zygote_py.numba_adapter.embedding.calls import embed
+from zygote_py.numba_adapter.target.dispatch import (
     COMPILER_LOCK,
     arguments_of_decorator,
     is_compile_time,
@@ -29,9 +30,7 @@ from zygote_py.numba_adapter.dispatch import (
     typeof,
     warn,
 )
-from zygote_py.numba_adapter.embedded import embed
-from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
-from zygote_py.numba_adapter.target import (
+from zygote_py.numba_adapter.target.njit import (
     asm_text,
     decorated,
     entry_of,
@@ -42,25 +41,14 @@ from zygote_py.numba_adapter.target import (
     make_dispatcher,
     refuse_functions,
 )
+from zygote_py.numba_adapter.target.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
-    from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
-    from zygote_py.numba_adapter.callables import is_closure, is_transform
-    from zygote_py.numba_adapter.callees import default_of
-    from zygote_py.numba_adapter.captures import OURS
-    from zygote_py.numba_adapter.closures import SELF as CLOSURE
-    from zygote_py.numba_adapter.dataclasses import (
-        DataclassType,
-        constructed_by,
-        constructor_of,
-        fields_of_object,
-        is_object,
-        made_by,
-        receiver_of,
-    )
-    from zygote_py.numba_adapter.derived import DerivedCall, Form, derive_with
-    from zygote_py.numba_adapter.functions import holds_functions, takes_functions, with_functions
-    from zygote_py.numba_adapter.given import (
+    from zygote_py.numba_adapter.base.internals import cross2d
+    from zygote_py.numba_adapter.base.messages import check_parameters, definition_line
+    from zygote_py.numba_adapter.base.type_facts import as_pointer
+    from zygote_py.numba_adapter.base.untypable import unsuitable
+    from zygote_py.numba_adapter.embedding.custom_calls import (
         GivenType,
         can_call,
         is_python,
@@ -70,10 +58,20 @@ if TYPE_CHECKING:
         signature_of_given,
         spread,
     )
-    from zygote_py.numba_adapter.inference import typed_derivative, typed_function, typed_implementation
-    from zygote_py.numba_adapter.internals import cross2d
-    from zygote_py.numba_adapter.messages import check_parameters, definition_line
-    from zygote_py.numba_adapter.partials import (
+    from zygote_py.numba_adapter.embedding.transforms import DerivedCall, Form, derive_with
+    from zygote_py.numba_adapter.reading.captures import OURS
+    from zygote_py.numba_adapter.reading.custom_rules import is_choice, number_in
+    from zygote_py.numba_adapter.reading.pipeline import typed_derivative, typed_function, typed_implementation
+    from zygote_py.numba_adapter.sources.python_sources import (
+        called_function,
+        content_of_source,
+        differentiated_function,
+        has_source,
+        options_of_source,
+    )
+    from zygote_py.numba_adapter.sources.supported import array_members, supported_callables
+    from zygote_py.numba_adapter.target.array_typing import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+    from zygote_py.numba_adapter.target.partials import (
         Partial,
         entry_of_seed,
         function_of,
@@ -83,17 +81,19 @@ if TYPE_CHECKING:
         sealed,
         taken_out,
     )
-    from zygote_py.numba_adapter.ruled import is_choice, number_in
-    from zygote_py.numba_adapter.sources import (
-        called_function,
-        content_of_source,
-        differentiated_function,
-        has_source,
-        options_of_source,
+    from zygote_py.numba_adapter.types.callables import is_closure, is_transform
+    from zygote_py.numba_adapter.types.closures import SELF as CLOSURE
+    from zygote_py.numba_adapter.types.dataclasses import (
+        DataclassType,
+        constructed_by,
+        constructor_of,
+        fields_of_object,
+        is_object,
+        made_by,
+        receiver_of,
     )
-    from zygote_py.numba_adapter.supported import array_members, supported_callables
-    from zygote_py.numba_adapter.type_facts import as_pointer
-    from zygote_py.numba_adapter.unknown import unsuitable
+    from zygote_py.numba_adapter.types.functions import holds_functions, takes_functions, with_functions
+    from zygote_py.numba_adapter.types.handles import default_of
 
 __all__ = [
     "CLOSURE",
@@ -185,61 +185,61 @@ __all__ = [
 
 # What the compiler needs, and a gradient out of the cache does not: imported when it is asked for.
 _LATER = {
-    "called_function": "zygote_py.numba_adapter.sources.called_function",
-    "differentiated_function": "zygote_py.numba_adapter.sources.differentiated_function",
-    "content_of_source": "zygote_py.numba_adapter.sources.content_of_source",
-    "has_source": "zygote_py.numba_adapter.sources.has_source",
-    "options_of_source": "zygote_py.numba_adapter.sources.options_of_source",
-    "CLOSURE": "zygote_py.numba_adapter.closures.SELF",
-    "DataclassType": "zygote_py.numba_adapter.dataclasses.DataclassType",
-    "DerivedCall": "zygote_py.numba_adapter.derived.DerivedCall",
-    "Form": "zygote_py.numba_adapter.derived.Form",
-    "derive_with": "zygote_py.numba_adapter.derived.derive_with",
-    "EMPTY_INFERRED": "zygote_py.numba_adapter.arrays.EMPTY_INFERRED",
-    "GivenType": "zygote_py.numba_adapter.given.GivenType",
-    "OURS": "zygote_py.numba_adapter.captures.OURS",
-    "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.arrays.LENGTH_OF_ITERATOR",
-    "Partial": "zygote_py.numba_adapter.partials.Partial",
-    "array_members": "zygote_py.numba_adapter.supported.array_members",
-    "can_call": "zygote_py.numba_adapter.given.can_call",
-    "constructed_by": "zygote_py.numba_adapter.dataclasses.constructed_by",
-    "constructor_of": "zygote_py.numba_adapter.dataclasses.constructor_of",
-    "cross2d": "zygote_py.numba_adapter.internals.cross2d",
-    "default_of": "zygote_py.numba_adapter.callees.default_of",
-    "as_pointer": "zygote_py.numba_adapter.type_facts.as_pointer",
-    "check_parameters": "zygote_py.numba_adapter.messages.check_parameters",
-    "definition_line": "zygote_py.numba_adapter.messages.definition_line",
-    "entry_of_seed": "zygote_py.numba_adapter.partials.entry_of_seed",
-    "fields_of_object": "zygote_py.numba_adapter.dataclasses.fields_of_object",
-    "function_of": "zygote_py.numba_adapter.partials.function_of",
-    "holds_functions": "zygote_py.numba_adapter.functions.holds_functions",
-    "is_transform": "zygote_py.numba_adapter.callables.is_transform",
-    "is_choice": "zygote_py.numba_adapter.ruled.is_choice",
-    "is_closure": "zygote_py.numba_adapter.callables.is_closure",
-    "is_object": "zygote_py.numba_adapter.dataclasses.is_object",
-    "is_python": "zygote_py.numba_adapter.given.is_python",
-    "item_type": "zygote_py.numba_adapter.arrays.item_type",
-    "made_by": "zygote_py.numba_adapter.dataclasses.made_by",
-    "make_identities": "zygote_py.numba_adapter.given.make_identities",
-    "make_ignored_known": "zygote_py.numba_adapter.given.make_ignored_known",
-    "number_in": "zygote_py.numba_adapter.ruled.number_in",
-    "opened": "zygote_py.numba_adapter.partials.opened",
-    "parameters_of": "zygote_py.numba_adapter.given.parameters_of",
-    "put_back": "zygote_py.numba_adapter.partials.put_back",
-    "receiver_of": "zygote_py.numba_adapter.dataclasses.receiver_of",
-    "result_type": "zygote_py.numba_adapter.arrays.result_type",
-    "is_sealed": "zygote_py.numba_adapter.partials.is_sealed",
-    "sealed": "zygote_py.numba_adapter.partials.sealed",
-    "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
-    "spread": "zygote_py.numba_adapter.given.spread",
-    "takes_functions": "zygote_py.numba_adapter.functions.takes_functions",
-    "supported_callables": "zygote_py.numba_adapter.supported.supported_callables",
-    "taken_out": "zygote_py.numba_adapter.partials.taken_out",
-    "typed_derivative": "zygote_py.numba_adapter.inference.typed_derivative",
-    "typed_function": "zygote_py.numba_adapter.inference.typed_function",
-    "typed_implementation": "zygote_py.numba_adapter.inference.typed_implementation",
-    "unsuitable": "zygote_py.numba_adapter.unknown.unsuitable",
-    "with_functions": "zygote_py.numba_adapter.functions.with_functions",
+    "called_function": "zygote_py.numba_adapter.sources.python_sources.called_function",
+    "differentiated_function": "zygote_py.numba_adapter.sources.python_sources.differentiated_function",
+    "content_of_source": "zygote_py.numba_adapter.sources.python_sources.content_of_source",
+    "has_source": "zygote_py.numba_adapter.sources.python_sources.has_source",
+    "options_of_source": "zygote_py.numba_adapter.sources.python_sources.options_of_source",
+    "CLOSURE": "zygote_py.numba_adapter.types.closures.SELF",
+    "DataclassType": "zygote_py.numba_adapter.types.dataclasses.DataclassType",
+    "DerivedCall": "zygote_py.numba_adapter.embedding.transforms.DerivedCall",
+    "Form": "zygote_py.numba_adapter.embedding.transforms.Form",
+    "derive_with": "zygote_py.numba_adapter.embedding.transforms.derive_with",
+    "EMPTY_INFERRED": "zygote_py.numba_adapter.target.array_typing.EMPTY_INFERRED",
+    "GivenType": "zygote_py.numba_adapter.embedding.custom_calls.GivenType",
+    "OURS": "zygote_py.numba_adapter.reading.captures.OURS",
+    "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.target.array_typing.LENGTH_OF_ITERATOR",
+    "Partial": "zygote_py.numba_adapter.target.partials.Partial",
+    "array_members": "zygote_py.numba_adapter.sources.supported.array_members",
+    "can_call": "zygote_py.numba_adapter.embedding.custom_calls.can_call",
+    "constructed_by": "zygote_py.numba_adapter.types.dataclasses.constructed_by",
+    "constructor_of": "zygote_py.numba_adapter.types.dataclasses.constructor_of",
+    "cross2d": "zygote_py.numba_adapter.base.internals.cross2d",
+    "default_of": "zygote_py.numba_adapter.types.handles.default_of",
+    "as_pointer": "zygote_py.numba_adapter.base.type_facts.as_pointer",
+    "check_parameters": "zygote_py.numba_adapter.base.messages.check_parameters",
+    "definition_line": "zygote_py.numba_adapter.base.messages.definition_line",
+    "entry_of_seed": "zygote_py.numba_adapter.target.partials.entry_of_seed",
+    "fields_of_object": "zygote_py.numba_adapter.types.dataclasses.fields_of_object",
+    "function_of": "zygote_py.numba_adapter.target.partials.function_of",
+    "holds_functions": "zygote_py.numba_adapter.types.functions.holds_functions",
+    "is_transform": "zygote_py.numba_adapter.types.callables.is_transform",
+    "is_choice": "zygote_py.numba_adapter.reading.custom_rules.is_choice",
+    "is_closure": "zygote_py.numba_adapter.types.callables.is_closure",
+    "is_object": "zygote_py.numba_adapter.types.dataclasses.is_object",
+    "is_python": "zygote_py.numba_adapter.embedding.custom_calls.is_python",
+    "item_type": "zygote_py.numba_adapter.target.array_typing.item_type",
+    "made_by": "zygote_py.numba_adapter.types.dataclasses.made_by",
+    "make_identities": "zygote_py.numba_adapter.embedding.custom_calls.make_identities",
+    "make_ignored_known": "zygote_py.numba_adapter.embedding.custom_calls.make_ignored_known",
+    "number_in": "zygote_py.numba_adapter.reading.custom_rules.number_in",
+    "opened": "zygote_py.numba_adapter.target.partials.opened",
+    "parameters_of": "zygote_py.numba_adapter.embedding.custom_calls.parameters_of",
+    "put_back": "zygote_py.numba_adapter.target.partials.put_back",
+    "receiver_of": "zygote_py.numba_adapter.types.dataclasses.receiver_of",
+    "result_type": "zygote_py.numba_adapter.target.array_typing.result_type",
+    "is_sealed": "zygote_py.numba_adapter.target.partials.is_sealed",
+    "sealed": "zygote_py.numba_adapter.target.partials.sealed",
+    "signature_of_given": "zygote_py.numba_adapter.embedding.custom_calls.signature_of_given",
+    "spread": "zygote_py.numba_adapter.embedding.custom_calls.spread",
+    "takes_functions": "zygote_py.numba_adapter.types.functions.takes_functions",
+    "supported_callables": "zygote_py.numba_adapter.sources.supported.supported_callables",
+    "taken_out": "zygote_py.numba_adapter.target.partials.taken_out",
+    "typed_derivative": "zygote_py.numba_adapter.reading.pipeline.typed_derivative",
+    "typed_function": "zygote_py.numba_adapter.reading.pipeline.typed_function",
+    "typed_implementation": "zygote_py.numba_adapter.reading.pipeline.typed_implementation",
+    "unsuitable": "zygote_py.numba_adapter.base.untypable.unsuitable",
+    "with_functions": "zygote_py.numba_adapter.types.functions.with_functions",
 }
 
 

@@ -1,0 +1,98 @@
+"""Captured variables: those that a function reads and that are neither its parameters nor its local variables.
+
+    SCALE = 2.0
+    def f(x):                   Capture("SCALE", "global", read, key, float64, 2.0)
+        return SCALE * x
+
+The adapter to Numba decides which of them become parameters; the caller reads them. The parts of a function, its code
+and its defaults, can be assigned to like variables (`f.__code__ = g.__code__`), and so can the attributes of a class:
+they are captured as well, by `parts_of_function` and `member_of_class`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from zygote_py.base import structures
+from zygote_py.ir.core import Type
+
+# Modules whose floats are constants of nature, not variables.
+CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Capture:
+    """A captured variable: `kind` is "global", "freevar", "function" or "class", `read` returns its current value.
+
+    The `key` identifies the variable: functions of several modules may capture variables of the same name. `source` is
+    its name in the function `owner`; the `name` of its parameter may differ.
+    """
+
+    name: str
+    kind: str
+    read: Callable[[], object]
+    key: Any  # a tuple that starts with the identity of where it is
+    type: Type | None = None  # None for those that are frozen into the compiled code
+    value: object = None  # what it was when the function was compiled
+    source: str = ""
+    owner: str = ""
+
+
+PARTS = ("__code__", "__defaults__", "__kwdefaults__")  # of a function, that may be assigned to
+
+
+def parts_of_function(func: FunctionType) -> Iterator[Capture]:
+    """Return the captures of the code and the defaults of a Python function, and of each keyword-only default."""
+    for name in PARTS:
+        yield _part(func, name, partial(getattr, func, name))
+    for name in func.__kwdefaults__ or ():  # which are in a dictionary that may be changed
+        yield _part(func, name, partial(default_by_name, func, name))
+
+
+def default_by_name(func: FunctionType, name: str) -> object:
+    """Return the default of a keyword-only parameter. Raises KeyError if there is none."""
+    return (func.__kwdefaults__ or {})[name]
+
+
+def member_of_class(cls: type, name: str) -> Capture:
+    """Return an attribute of a class."""
+    read = partial(structures.member, cls, name)
+    return Capture(name, "class", read, (id(cls), name), None, read(), name, cls.__name__)
+
+
+def _part(func: FunctionType, name: str, read: Callable[[], object]) -> Capture:
+    return Capture(name, "function", read, (id(func), name), None, read(), name, func.__name__)
+
+
+def varies(value: object, numbers: bool, is_passed: Callable[[object], bool] = lambda value: False) -> bool:
+    """Return whether a captured value is read at each call; floats in structures are if `numbers` vary.
+
+    What tuples are passed besides those with arrays `is_passed` says.
+    """
+    if numbers and isinstance(value, float | complex | np.floating | np.complexfloating):
+        return True
+    parts = structures.parts(value)
+    if parts is None:
+        return isinstance(value, float | np.floating | np.ndarray)
+    if numbers and any(varies(each, True, is_passed) for each in parts):
+        return True
+    if isinstance(value, tuple):
+        if is_passed(value):
+            return True
+        parts = tuple(each for each in parts if not isinstance(each, float))
+    return any(varies(each, False, is_passed) for each in parts)
+
+
+def are_unchanged(readers: Iterable[Callable[[], object]], values: Iterable[object]) -> bool:
+    """Return whether captured variables still hold the same objects."""
+    try:
+        return all(map(operator.is_, map(operator.call, readers), values))
+    except (KeyError, ValueError, AttributeError):  # one is not there any more
+        return False

@@ -1,0 +1,1 @@
+"""The compiler's stages in order, from a request to emitted source, for gradients and other transforms."""

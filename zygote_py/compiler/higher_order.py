@@ -1,0 +1,71 @@
+"""What was made by differentiating, as something that can be differentiated again.
+
+    routines = take_as_primal(joint)        # the joint function is in canonical form now, and so are its routines
+
+The IR of a derivative is ordinary IR, but for what the second derivative does not know: helpers without a rule become
+routines (`lowered_helpers`), what routines return in tuples of tuples flat, stacks of tuples stacks of numbers, sums of
+whole arrays loops.
+
+    typed_as_called(call, function, request)    # a derivative that is called in a function that is differentiated
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from zygote_py.adjoints.routines.reachable import routines_behind
+from zygote_py.compiler.lowered_helpers import take_as_routines
+from zygote_py.compiler.request import Request
+from zygote_py.frontend import Derived, LoweredFunction, typed_as_derived
+from zygote_py.ir import passes
+from zygote_py.ir.analysis.routines import find_effects, routines_of
+from zygote_py.ir.arrays.canonical_form import make_canonical
+from zygote_py.ir.core import Function, Operand, Routine
+from zygote_py.ir.passes.accumulation.lower_array_accumulations import write_out_whole_accumulations
+from zygote_py.ir.passes.program.flatten_results import flatten_results
+from zygote_py.ir.passes.program.split_stacks import split_stacks
+
+if TYPE_CHECKING:
+    from zygote_py.base.statements import TypedFunction
+    from zygote_py.numba_adapter import DerivedCall
+
+
+def take_as_primal(function: Function) -> tuple[Routine, ...]:
+    """Bring a derivative and the routines that it calls into the form that is differentiated. Returns the routines."""
+    for routine in routines_behind(function):
+        take_as_routines(routine.function)
+    take_as_routines(function)
+    routines = routines_behind(function)
+    flatten_results(function, routines)
+    split_stacks(function, routines)
+    for each in (function, *(routine.function for routine in routines)):
+        each.kind = "primal"
+        write_out_whole_accumulations(each)
+        make_canonical(each)
+    find_effects(routines)
+    return routines
+
+
+def within(call: DerivedCall, form: Any, request: Request) -> Request:
+    """Return what is asked for where a form is applied in a function that is typed for us."""
+    return replace(request, options=call.options, name=f"{call.name}_{form}")
+
+
+def typed_as_called(call: DerivedCall, function: Function, name: str, lowered: LoweredFunction) -> TypedFunction:
+    """Return a derivative as a function that is called in one that is typed for us, once it is cleaned up."""
+    tidy(function)
+    derived = Derived(function, len(call.argument_types), routines_of(function))
+    return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
+
+
+def tidy(joint: Function) -> Function:
+    """Clean a derivative up, in place."""
+    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+    return joint
+
+
+def result_of(function: Function) -> Operand:
+    """Return the operand that a function in canonical form returns."""
+    _, end = function.exit()
+    return end.args[0]

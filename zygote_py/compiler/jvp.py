@@ -1,0 +1,185 @@
+"""The pushforward of a function as a function of the arguments and of their tangents, in several directions at once.
+
+    value, (dy_1, dy_2) = pushforward(f)((x, n), ((dx_1, None), (dx_2, None)))
+
+Its form is `PushForm`; without `with_value` it returns the tangents alone. All derivatives in forward mode are made of
+it (`zygote_py.drivers`). A tangent is like its argument; None stands for one that
+does not change. Arrays among the arguments, and their tangents, are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_array, is_number
+from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves, reachable
+from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.forward.pushforward import Pushforwards
+from zygote_py.adjoints.forward.transposed import Transposed
+from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
+from zygote_py.adjoints.routines.reachable import routines_behind
+from zygote_py.compiler.higher_order import take_as_primal, typed_as_called, within
+from zygote_py.compiler.lowered_helpers import lowered_helper
+from zygote_py.compiler.prepare import lowered_primal
+from zygote_py.compiler.request import make_request
+from zygote_py.compiler.script import FUNCTION, Script
+from zygote_py.compiler.transforms import Form, PushForm
+from zygote_py.frontend import LoweredFunction, lower_typed
+from zygote_py.frontend.values.bundles import cast_op, structure
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.memory import Memory, draws
+from zygote_py.ir.analysis.routines import routines_of
+from zygote_py.ir.arrays.canonical_form import make_canonical
+from zygote_py.ir.building.builder import Builder, inserting
+from zygote_py.ir.core import Function, Instr, Operand, Param, Type, Value, zero
+from zygote_py.ir.types import components_of, copied_type
+from zygote_py.ir.walks import replace_uses
+
+if TYPE_CHECKING:
+    from zygote_py.base.statements import TypedFunction
+    from zygote_py.numba_adapter import DerivedCall
+
+
+def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
+    """Return the pushforward for arguments and tangents of these types, in a function that is typed for us."""
+    given, directions = call.argument_types
+    kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
+    wrt = tuple(number for number, kind in enumerate(kinds) if _changes(kind, [each[number] for each in tangents]))
+    name, wrt, lowered = lowered_on_copies(form, call, kinds, wrt)
+    function = lowered.function
+    functions = (function, *(each.function for each in routines_of(function)))
+    one_by_one = len(tangents) > 1 and any(map(_is_large, functions))
+    if form.again or one_by_one:
+        refuse_draws(function)
+    if one_by_one:
+        return call.written(_one_by_one(form, name, len(tangents)), call.argument_types)
+    made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
+    pushed = made.push(function, [function.params[number] for number in wrt])
+    take_together(function, given, directions, wrt, pushed.tangents, form.with_value)
+    return typed_as_called(call, function, name, lowered)
+
+
+def lowered_on_copies(
+    form: Form, call: DerivedCall, kinds: tuple[Type, ...], wrt: tuple[int, ...]
+) -> tuple[str, tuple[int, ...], LoweredFunction]:
+    """Return the name of what a form makes, the parameters asked for, and the function, which writes to copies."""
+    request = within(call, form, make_request(call.func, wrt, with_value=False))
+
+    def lower(taken: tuple[Type, ...]) -> LoweredFunction:
+        lowered = lower_typed(call.typed(taken))
+        if lowered.has_derivatives:  # of the routines that helpers become it is known what memory they give
+            take_as_primal(lowered.function)
+        work_on_copies(lowered.function, lowered.argument_count)
+        return lowered
+
+    _, wrt, lowered = lowered_primal(request, kinds, lower)
+    return request.name, wrt, lowered
+
+
+def refuse_draws(function: Function) -> None:
+    """Refuse random numbers in a function that runs several times, rules included: they would differ."""
+    for each in (function, *(routine.function for routine in routines_behind(function))):
+        for instr in each.instrs():
+            if draws(instr):
+                raise refuse(
+                    "a function that draws random numbers is differentiated in more directions than one run has",
+                    instr.loc,
+                    hint="draw them before, and pass them, or ask for the gradient, `jvp` or `hvp`",
+                )
+
+
+def _is_large(function: Function) -> bool:
+    """Return whether a function contains operations whose tangents are whole programs: those of linear algebra."""
+    return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in function.instrs())
+
+
+def _one_by_one(form: PushForm, name: str, count: int) -> Callable[..., Any]:
+    """Return a function that gives the tangents by a call for each direction: there is less to compile."""
+    script = Script(name, (), ("args", "tangents", FUNCTION))
+    value = "y, " if form.with_value else ""
+    pushed = script.derived(PushForm(form.with_value))
+    for number in range(count):
+        script.add(f"{value}(t_{number},) = {pushed}(args, (tangents[{number}],))")
+    script.add(f"return {value}({', '.join(f't_{number}' for number in range(count))},)")
+    return script.function()
+
+
+def _changes(kind: Type, tangents: Sequence[Type]) -> bool:
+    """Return whether an argument has a tangent in some direction."""
+    return carries_adjoint(kind) and not all(isinstance(each, types.NoneType) for each in tangents)
+
+
+def work_on_copies(function: Function, count: int) -> None:
+    """Let a function write to copies of its arguments; those that it writes to must not share memory."""
+    params = function.params[:count]
+    parts = expose_leaves(function, params)
+    checked = {check: check.args for check in refuse_shared_arguments(function)}
+    memory = Memory(function)
+    written = [
+        leaf for leaf in reachable(params, parts) if isinstance(leaf.type, types.Array) and memory.is_written(leaf)
+    ]
+    copies = {leaf: Instr(np.copy, (leaf,), copied_type(leaf.type), leaf.hint, leaf.loc) for leaf in written}
+    replace_uses(function, copies)
+    for check, args in checked.items():
+        check.args = args  # whether the arguments themselves share memory, which copies never do
+    entry = function.entry.instrs
+    start = max((entry.index(leaf) + 1 for leaf in written if leaf in entry), default=0)
+    entry[start:start] = copies.values()
+
+
+def take_together(
+    function: Function,
+    given: Type,
+    directions: Type,
+    wrt: Sequence[int],
+    tangents: Sequence[Param],
+    with_value: bool = True,
+) -> None:
+    """Let a pushforward take its arguments as one tuple, and their tangents as one tuple for each direction.
+
+    It returns the value and a tuple of its tangents, or the tangents only.
+    """
+    count = len(components_of(given))
+    whole = Param(structure(given), "args", function.loc)
+    changes = Param(structure(directions), "tangents", function.loc)
+    taken: dict[Value, Operand] = {}
+    with inserting(function.entry) as b:
+        values = [b.item(whole, number, param.hint) for number, param in enumerate(function.params[:count])]
+        taken |= zip(function.params, values, strict=False)
+        width = len(components_of(directions))
+        for direction in range(width):
+            of_direction = b.item(changes, direction)
+            for place, number in enumerate(wrt):
+                param = tangents[place * width + direction]
+                item = b.item(of_direction, number, param.hint)
+                taken[param] = _converted(b, item, param.type, values[number])
+    replace_uses(function, taken)
+    rest = [param for param in function.params[count:] if param not in taken]
+    function.params = [whole, changes, *rest]
+    for block, end in function.returns():
+        (result,) = end.args
+        assert isinstance(result, Instr)
+        b = Builder(block)
+        found = b.pack(result.args[1:])
+        end.args = (b.pack([result.args[0], found]) if with_value else found,)
+
+
+def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
+    """Return the tangent of a value, converted to a type: numbers are cast, None is zero; tuples part by part."""
+    if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.BaseTuple):
+        parts = [
+            _converted(b, b.item(item, number), want, b.item(of, number))
+            for number, want in enumerate(components_of(kind))
+        ]
+        return b.call(ops.pack, *parts, type=kind)
+    if isinstance(item.type, types.NoneType) and is_number(kind):
+        return zero(kind)
+    if isinstance(item.type, types.NoneType) and is_array(kind):
+        return b.call(np.zeros_like, of, type=kind)
+    if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
+        return b.call(cast_op(item.type, kind), item, type=kind)
+    return item

@@ -1,0 +1,235 @@
+"""From the user's call to a `Request`: the function, the selected parameters, and the options.
+
+    make_request(f, wrt="x", with_value=False)       # Request(func=f, wrt=(0,), bare=True, ...)
+
+Everything that the function's signature determines is checked here; types are not known yet.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.base.python_text import define, parameters_text
+from zygote_py.ir.core import Loc
+from zygote_py.ir.text.identifiers import identifier, is_identifier
+from zygote_py.ir.types import components_of
+
+Wrt = str | int | Sequence[str | int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: the function, the indices of the selected parameters (None for all), and the options.
+
+    Captured variables are selected by name; the first `held` parameters are captured variables, too. With `bare`, the
+    result is the one gradient and not a tuple; `closure` appends the gradients of all captured variables, `with_value`
+    prepends the value. With `has_aux`, the function returns a pair whose second element is passed on. If a derivative
+    of the function is differentiated, that is `inner`. If another derivative than a gradient is wanted, `form` is that
+    (see `zygote_py.compiler.transforms`).
+    """
+
+    func: Callable[..., object]
+    name: str
+    wrt: tuple[int | str, ...] | None
+    bare: bool
+    with_value: bool
+    options: Mapping[str, object]
+    signature: inspect.Signature
+    closure: bool = False
+    held: int = 0
+    inner: Request | None = None
+    form: Any = None
+    primal: Any = None  # what was given to the form
+    has_aux: bool = False
+    keyword_only: int = 0  # how many of the parameters, the last of the function's own, are passed by keyword only
+
+    def check_positional(self, count: int) -> None:
+        """Refuse positional arguments for keyword-only parameters, as Python does."""
+        most = len(self.signature.parameters) - self.keyword_only
+        if self.keyword_only and count > most:
+            taken = f"{most} positional argument{'' if most == 1 else 's'}"
+            raise TypeError(f"{self.func.__name__}() takes {taken} but {count} were given")
+
+    @property
+    def numbers_vary(self) -> bool:
+        """Whether gradients of the numbers in captured tuples may be requested."""
+        return self.closure or any(isinstance(one, str) for one in self.wrt or ())
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        """The parameters that have default values, with these."""
+        parameters = self.signature.parameters
+        return {name: each.default for name, each in parameters.items() if each.default is not each.empty}
+
+    @property
+    def loc(self) -> Loc:
+        """The location of the function's definition."""
+        code = self.func.__code__
+        return Loc(code.co_filename, code.co_firstlineno)
+
+
+def make_request(
+    primal: Callable[..., Any],
+    wrt: Wrt,
+    *,
+    with_value: bool,
+    closure: bool = False,
+    held: int = 0,
+    inner: Request | None = None,
+    has_aux: bool = False,
+) -> Request:
+    """Return the request to differentiate a function, or its derivative `inner`.
+
+    Raises DifferentiationError for what is not a function, or is of an unsupported kind.
+    """
+    func = numba_adapter.differentiated_function(primal) if inner is None else inner.func
+    if not inspect.isfunction(func):
+        raise DifferentiationError(
+            f"`{primal!r}` is not a Python function",
+            hint="write a function or a lambda that calls it, and differentiate that",
+        )
+    loc = Loc(func.__code__.co_filename, func.__code__.co_firstlineno)
+    numba_adapter.check_parameters(func.__code__)
+    signature = inspect.signature(func) if inner is None else inner.signature
+    parameters = signature.parameters
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise refuse(f"the parameter `{parameter}` is not supported", loc, hint="make each parameter positional")
+    by_name = [each for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
+    if by_name:
+        signature = _with_places(signature, loc)
+    numbers = None if wrt is None else _numbers(wrt, list(parameters), held, loc)
+    bare = len(parameters) - held == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
+    name = identifier(func.__name__, "function")
+    name = name if inner is None else inner.name
+    suffix = "value_and_gradient" if with_value else "gradient"
+    return Request(
+        func,
+        f"{name}_{suffix}",
+        numbers,
+        bare,
+        with_value,
+        numba_adapter.options_of(primal) if inner is None else inner.options,
+        signature,
+        closure,
+        held,
+        inner,
+        has_aux=has_aux,
+        keyword_only=len(by_name) if inner is None else inner.keyword_only,
+    )
+
+
+def _with_places(signature: inspect.Signature, loc: Loc) -> inspect.Signature:
+    """Return a signature with the same parameters, keyword-only ones last, in the same order."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    made = [
+        each.replace(kind=kind) if each.kind is each.KEYWORD_ONLY else each for each in signature.parameters.values()
+    ]
+    with_default = ""
+    for each in made:
+        if each.default is not each.empty:
+            with_default = each.name
+        elif with_default:
+            raise refuse(
+                f"the parameter `{each.name}` has no default and follows `{with_default}`, which has one",
+                loc,
+                hint=f"write `{each.name}` before the parameters that have defaults, or give it one",
+                token=each.name,
+            )
+    return signature.replace(parameters=made)
+
+
+def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str, ...]:
+    """Return the indices of parameters; a name that no parameter has may be that of a captured variable.
+
+    In `wrt`, indices count from the first parameter that is not a captured variable.
+    """
+    count = len(names) - held
+    found: list[int | str] = []
+    for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
+        if isinstance(one, str) and one in names:
+            found.append(names.index(one))
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -count <= one < count:
+            found.append(int(one) % count + held)
+        elif isinstance(one, str) and is_identifier(one):
+            found.append(one)
+        else:
+            raise refuse(
+                f"wrt={one!r} is not a parameter of the function",
+                loc,
+                hint=f"name one of {', '.join(names)}" if names else "the function has no parameters",
+            )
+    return tuple(found)
+
+
+def misfit(request: Request, args: Sequence[Any], keywords: Mapping[str, Any]) -> TypeError:
+    """Return the error for arguments that do not fit the parameters, in Python's words."""
+    own = request.func.__name__
+    differs = request.form is not None and list(request.signature.parameters) != list(_parameters(request.func))
+    return does_not_take(f"{request.form} of {own}" if differs else own, request.signature, args, keywords)
+
+
+def _parameters(func: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(func).parameters
+
+
+def check_fit(func: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> None:
+    """Raise TypeError for arguments that a function does not take."""
+    func = numba_adapter.py_func_of(func)
+    signature = inspect.signature(func)
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError:
+        raise does_not_take(func.__name__, signature, args, keywords) from None
+
+
+def does_not_take(
+    name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> TypeError:
+    """Return the error that Python raises if a function of this signature is called with wrong arguments.
+
+    Python itself makes it: a function without a body is called with the arguments.
+    """
+    function = define(f"def function({parameters_text(signature.parameters.values())}): pass\n", "function", {})
+    function.__qualname__ = name
+    try:
+        function(*args, **keywords)
+    except TypeError as error:
+        return wrong_arguments(str(error))
+    return wrong_arguments(f"{name}() does not take these arguments")
+
+
+def wrong_arguments(message: str) -> TypeError:
+    """Return a TypeError about the user's call (see `zygote_py.runtime.tracebacks`)."""
+    error = TypeError(message)
+    error.is_misfit = True  # type: ignore[attr-defined]
+    return error
+
+
+def refuse_aux(result: Any, loc: Loc) -> DifferentiationError:
+    """Return the error for a function with `has_aux` that does not return a pair."""
+    what = (
+        f"a tuple of {len(components_of(result))} items" if isinstance(result, types.BaseTuple) else f"of type {result}"
+    )
+    return refuse(
+        f"with `has_aux=True` the function has to return a pair, and its result is {what}",
+        loc,
+        hint="return `loss, aux`, or leave out `has_aux`",
+    )
+
+
+def named_in_module(func: Any) -> object:
+    """Return the attribute of a module with the name of a function that was defined in it; None if there is none."""
+    found: object = sys.modules.get(getattr(func, "__module__", None) or "")
+    for name in getattr(func, "__qualname__", "<none>").split("."):
+        found = getattr(found, name, None)
+    return found

@@ -1,0 +1,162 @@
+"""How drivers are written: Python functions that call derivatives of a function, made for the types of its arguments.
+
+    leaves("p", Point)                  p.x: float64, p.y: array(float64, 1d, C)
+    built(Point, ("a", "b"))            "Point_0(a, b)"
+
+A driver is ordinary Python of the compiled subset. Numba's types decide what is written: one direction for a number,
+one for each element of an array, a structure of answers for a structure of arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.analysis.kinds import is_array, is_number
+from zygote_py.base.python_text import define
+from zygote_py.compiler.transforms import Form, applying
+from zygote_py.ir.core import Type
+from zygote_py.ir.types import components_of
+
+WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
+MOST_NUMBERS = 8  # and through numbers
+
+FUNCTION = "closure_"  # the parameter of a driver that takes the function
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A number or an array in a value: how to write it, and its type."""
+
+    text: str
+    type: Type
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        return isinstance(self.type, types.Array)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it is complex."""
+        return isinstance(self.number, types.Complex)
+
+    @property
+    def number(self) -> Type:
+        """The type of the number, or of the array's elements."""
+        return self.type.dtype if isinstance(self.type, types.Array) else self.type
+
+    @property
+    def dtype(self) -> str:
+        """The name of the dtype."""
+        return str(self.number)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it is an array of one dimension."""
+        return isinstance(self.type, types.Array) and self.type.ndim == 1
+
+    @property
+    def flat(self) -> str:
+        """How to write its numbers as a vector, if it is an array."""
+        return f"{self.text}.ravel()" if self.is_array and not self.is_vector else self.text
+
+    @property
+    def size(self) -> str:
+        """How to write how many numbers it is."""
+        return f"{self.text}.size" if self.is_array else "1"
+
+
+def leaves(text: str, kind: Type) -> Iterator[Leaf]:
+    """The numbers and arrays in a value that can change continuously."""
+    if isinstance(kind, types.BaseTuple):
+        for part, inner in parts(text, kind):
+            yield from leaves(part, inner)
+    elif is_number(kind) or is_array(kind):
+        yield Leaf(text, kind)
+
+
+def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
+    """The components of a tuple, and how to write them."""
+    names = getattr(kind, "fields", None)
+    for number, inner in enumerate(components_of(kind)):
+        yield (f"{text}[{number}]" if names is None else f"{text}.{names[number]}"), inner
+
+
+# The names that drivers use.
+_OWN = re.compile(
+    r"(a|args|count|dtype|dx|dy|found|g|i|j|k|row|s|same|sets|start|tangents|unions|v|value|y"
+    r"|(component|[dekmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
+)
+
+
+@dataclass
+class Script:
+    """A function being written: its lines, and what they mean.
+
+    Parameters that have a name which the driver uses itself get another one in there; behind those that are given stand
+    some of its `own`.
+    """
+
+    name: str
+    given: Sequence[str]
+    own: Sequence[str] = (FUNCTION,)
+    namespace: dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    _depth: int = 1
+
+    @property
+    def parameters(self) -> list[str]:
+        """What the parameters are called in the function."""
+        return [f"{name}_of_f" if _OWN.fullmatch(name) or name in self.namespace else name for name in self.given]
+
+    def add(self, *lines: str) -> None:
+        """Add lines."""
+        self.lines += ["    " * self._depth + line for line in lines]
+
+    def start(self, line: str) -> None:
+        """Begin what is indented."""
+        self.add(line)
+        self._depth += 1
+
+    def end(self) -> None:
+        """End what is indented."""
+        self._depth -= 1
+
+    def named(self, value: Any, name: str) -> str:
+        """A name in the function for an object: a class, a function."""
+        while self.namespace.get(name, value) is not value or name in self.given:
+            name += "_"
+        self.namespace[name] = value
+        return name
+
+    def derived(self, form: Form, function: str = FUNCTION) -> str:
+        """How to write what a form makes of a function."""
+        return f"{self.named(applying(form), str(form))}({function})"
+
+    def built(self, kind: Any, items: Iterable[str]) -> str:
+        """How to write a value of the form of a tuple type, with other items."""
+        cls = getattr(kind, "instance_class", None)
+        inside = ", ".join(items)
+        if cls is None:
+            return f"({inside},)" if inside else "()"
+        return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
+
+    def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
+        """How to write a value of the form of a type from what stands for its leaves, None for what is no leaf."""
+        if isinstance(kind, types.BaseTuple):
+            made = [self.like(inner, items, plain) for inner in components_of(kind)]
+            return f"({', '.join(made)},)" if plain else self.built(kind, made)
+        return next(items) if is_number(kind) or is_array(kind) else "None"
+
+    def function(self) -> Callable[..., Any]:
+        """The function."""
+        text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own))}):", *self.lines, ""])
+        names = {**self.namespace, numba_adapter.OURS: True}
+        made: Callable[..., Any] = define(text, self.name, names, filename=f"<zygote_py {self.name}>")
+        return made

@@ -1,0 +1,255 @@
+"""Elements and slices of arrays: reading and writing through an index, and in-place operators.
+
+    x[i, a:b] = v            %s = slice %a, %b            x += y            %t = add %x, %y : f64[:]
+                             %t = getitem %x, %i, %s                        setitem %x, %t
+                             setitem %t, %v
+
+A slice is a view, and storing to it stores to all of that view: `setitem` without an index is `x[...] = v`. Integer and
+boolean arrays among the indices stay in one instruction. New arrays and other views are in `zygote_py.numpy_functions`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.base import statements as st
+from zygote_py.frontend.expressions import lists
+from zygote_py.frontend.values import bundles as values
+from zygote_py.frontend.values.bundles import Bundle, components, plain
+from zygote_py.frontend.values.emitter import Emitter
+from zygote_py.frontend.values.iteration import INT, dim, product, shape_of, unravel
+from zygote_py.frontend.values.run_time_checks import check_count, check_filled
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.memory import is_view
+from zygote_py.ir.core import Const, Instr, Operand, Type
+from zygote_py.ir.types import components_of, is_scalar
+
+
+def is_array(type: Type) -> bool:
+    """Return whether values of this type are arrays."""
+    return isinstance(plain(type), types.Array)
+
+
+def index_of(at: Emitter, index: Bundle) -> list[Operand]:
+    """Return the operands of an index, with tuples flattened."""
+    if values.is_tuple(index.type):
+        return [operand for part in components(index) for operand in index_of(at, part)]
+    return [_index(at, operand) for operand in index.leaves]
+
+
+def static_index(at: Emitter, index: object) -> list[Operand]:
+    """Return the operands of an index that is a constant."""
+    match index:
+        case tuple():
+            return [operand for part in index for operand in static_index(at, part)]
+        case slice():
+            kind = types.slice2_type if index.step is None else types.slice3_type
+            bounds = (index.start, index.stop) if index.step is None else (index.start, index.stop, index.step)
+            operands = [Const(bound, types.none if bound is None else INT) for bound in bounds]
+            return [at.emit(builtins.slice, operands, kind)]
+        case _:
+            return [values.literal(index, at.loc)]
+
+
+def _index(at: Emitter, operand: Operand) -> Operand:
+    match operand:
+        case Const(slice() as bounds, _):
+            (made,) = static_index(at, bounds)
+            return made
+        case _ if isinstance(operand.type, types.Array) and operand.type.ndim == 0:
+            return at.emit(ops.getitem, (operand,), operand.type.dtype)
+        case _:
+            return operand
+
+
+def item(at: Emitter, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
+    """Lower `array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
+    if not isinstance(type_, types.Array):
+        index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
+    elif type_ == array.type and all(map(_is_everything, index)):
+        return array
+    _check_index(at, index)
+    return at.emit(ops.getitem, (array, *index), type_)
+
+
+def _check_index(at: Emitter, index: Sequence[Operand]) -> None:
+    if any(isinstance(operand.type, types.Array) and operand.type.ndim > 1 for operand in index):
+        message = "an array of more than one dimension as an index is not supported"
+        raise at.refuse(message, "use one-dimensional arrays, or loop over the elements", "[")
+
+
+def _is_everything(index: Operand) -> bool:
+    """Return whether an index is `:` or `...`."""
+    if isinstance(index, Instr) and index.op is builtins.slice:
+        return len(index.args) == 2 and all(isinstance(bound.type, types.NoneType) for bound in index.args)
+    return isinstance(index.type, types.EllipsisType)
+
+
+def flat_of(value: Bundle) -> Operand | None:
+    """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
+    if not isinstance(value.type, types.NumpyFlatType):
+        return None
+    (array,) = value.static.value.leaves  # type: ignore[attr-defined]
+    return array  # type: ignore[no-any-return]
+
+
+def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Operand]:
+    """Return the indices of the element of an array with a number in C order."""
+    if len(index) != 1 or not isinstance(index[0].type, types.Integer):
+        raise at.refuse("this index of `flat` is not supported", "use an integer", "[")
+    lengths = shape_of(at, array)
+    k = at.cast(index[0], INT)
+    from_end = at.emit(operator.add, (k, product(at, lengths)), INT)
+    negative = at.emit(operator.lt, (k, Const(0, INT)), types.boolean)
+    return list(unravel(at.emit(ops.select, (negative, from_end, k), INT), lengths, at))
+
+
+def store(at: Emitter, statement: st.Store) -> None:
+    """Lower `target[index] = value`."""
+    target = at.read(statement.target)
+    if values.is_list(target.type):
+        lists.store(at, statement)
+        return
+    own = plain(target.type)
+    index = index_of(at, at.read(statement.index))
+    value = at.read(statement.value)
+    array = flat_of(target)
+    if array is not None:
+        own, index = array.type, flat_index(at, array, index)
+    elif isinstance(own, types.Array):
+        (array,) = target.leaves
+    if array is None or not isinstance(own, types.Array):
+        raise at.refuse(f"writing to a value of type `{own}` is not supported", "write to an array", "[")
+    found = numba_adapter.item_type(own, [plain(operand.type) for operand in index])
+    if not isinstance(found, types.Array):
+        index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
+        at.emit(ops.setitem, (array, at.cast(number(at, value), own.dtype), *index), types.none)
+    elif any(isinstance(operand.type, types.Array) for operand in index):
+        _check_index(at, index)
+        at.emit(ops.setitem, (array, _stored(at, value, own.dtype), *index), types.none)
+    elif not _is_item(value, array, index):
+        fill(at, item(at, array, index, found), value)
+
+
+def fill(at: Emitter, array: Operand, value: Bundle) -> None:
+    """Lower `array[...] = value`."""
+    assert isinstance(array.type, types.Array)
+    if not array.type.mutable:
+        message = "this array cannot be written to: it is captured, or read-only"
+        raise at.refuse(message, "pass it as an argument, or write to a copy", "=")
+    if values.is_tuple(value.type) and len(components(value)) == 1 and array.type.ndim == 1:
+        at.emit(check_filled, (dim(at, array, 0), Const(1, INT)), types.none)  # an array of one would be repeated
+        (value,) = components(value)
+    at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
+
+
+def number(at: Emitter, value: Bundle) -> Operand:
+    """Return a number; that of an array without dimensions."""
+    if values.is_tuple(value.type) or len(value.leaves) != 1:
+        raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
+    (operand,) = value.leaves
+    if isinstance(operand.type, types.Array) and operand.type.ndim == 0:
+        return at.emit(ops.getitem, (operand,), operand.type.dtype)
+    return operand
+
+
+def lengths(at: Emitter, *shapes: Bundle) -> list[Operand]:
+    """Return the lengths in shapes, each an integer or a tuple of integers."""
+    parts = (part for shape in shapes for part in (components(shape) if values.is_tuple(shape.type) else (shape,)))
+    return [at.cast(number(at, part), INT) for part in parts]
+
+
+def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
+    """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
+    if not values.is_tuple(value.type):
+        operand = number(at, value)
+        return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
+    parts = [number(at, part) for part in components(value)]
+    if len(parts) < 2 or not all(is_scalar(part.type) for part in parts):
+        raise at.refuse("storing this tuple in an array is not supported", "store its components one by one", "=")
+    made = at.emit(ops.record, (Const(len(parts), INT),), types.Array(dtype, 1, "C"))
+    for place, part in enumerate(parts):
+        at.emit(ops.initialize, (made, at.cast(part, dtype), Const(place, INT)), types.none)
+    return made
+
+
+def _is_item(value: Bundle, array: Operand, index: Sequence[Operand]) -> bool:
+    """Return whether a value is the view it is stored to: Python stores the result of `x[a:b] += y` once more."""
+    match value.leaves:
+        case (Instr(op=ops.getitem, args=(viewed, *others)),):
+            same = viewed is array and len(others) == len(index)
+            return same and all(map(_is_same_index, others, index))
+        case _:
+            return False
+
+
+def _is_same_index(one: Operand, other: Operand) -> bool:
+    if isinstance(one, Instr) and isinstance(other, Instr) and one.op is other.op is builtins.slice:
+        return len(one.args) == len(other.args) and all(map(_is_same_index, one.args, other.args))
+    return one == other
+
+
+def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
+    """Return the elements of an array, of which there must be as many as `type_` has components."""
+    parts = components_of(type_)
+    at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
+    items = (item(at, array, [Const(place, INT)], part) for place, part in enumerate(parts))
+    return Bundle(type_, tuple(items))
+
+
+def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Operand:
+    """Lower `array op= other`, and return the array."""
+    array = operands[0]
+    assert isinstance(array.type, types.Array)
+    type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
+    if type_ is None:
+        sign = ops.of(op).syntax.strip("ab ")
+        raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
+    check_overlap(at, array, operands)
+    fill(at, array, Bundle(type_, (at.emit(op, operands, type_),)))
+    return array
+
+
+def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> None:
+    """Refuse `x += x[0]`, where Numba, unlike NumPy, reads elements that it has already written."""
+    base, steps = _viewed(array)
+    for operand in operands:
+        other, others = _viewed(operand)
+        if other is base and not (len(steps) == len(others) and all(map(_is_same_step, steps, others))):
+            raise at.refuse(
+                "this writes to an array while it reads another part of it, and Numba and NumPy differ in the result",
+                "make a copy of what is read: `x[1:] += x[:-1].copy()`",
+            )
+
+
+def shares_base(one: Operand, other: Operand) -> bool:
+    """Return whether two arrays are views of one, or one of the other."""
+    return _viewed(one)[0] is _viewed(other)[0]
+
+
+def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:
+    """Return the array that a view is of, and the views of views on the way to it."""
+    steps = []
+    while isinstance(operand, Instr) and is_view(operand):
+        steps.append(operand)
+        operand = operand.args[0]
+    return operand, steps
+
+
+def _is_same_step(one: Instr, other: Instr) -> bool:
+    """Return whether two views of one array have the same elements at the same positions, or none in common."""
+    rows = one.op is ops.getitem
+    return (
+        one.op is other.op
+        and one.type == other.type
+        and len(one.args) == len(other.args)
+        and all(
+            _is_same_index(a, b) or (rows and isinstance(a.type, types.Integer) and isinstance(b.type, types.Integer))
+            for a, b in zip(one.args[1:], other.args[1:], strict=True)
+        )
+    )

@@ -1,0 +1,303 @@
+"""Lowering of each kind of expression, to instructions or to a mere rearrangement of operands.
+
+    Operate(add, ("x", "i"), (float64, float64))      %t0 = float %i : f64
+                                                      %t1 = add %x, %t0 : f64
+    Attribute("x", "shape")                           (dim %x, 0), (dim %x, 1)
+
+`evaluate` returns the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.expressions.calls`. What
+cannot be represented is refused here; operations that merely lack a rule are passed through.
+"""
+
+from __future__ import annotations
+
+import operator
+from functools import reduce
+from types import ModuleType
+
+import numpy as np
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.base import statements as st
+from zygote_py.frontend.expressions import arrays, calls, lists, objects
+from zygote_py.frontend.values import bundles as values
+from zygote_py.frontend.values import optional
+from zygote_py.frontend.values.bundles import Bundle, component, components, leaves_of, plain
+from zygote_py.frontend.values.emitter import Emitter
+from zygote_py.frontend.values.iteration import INT, OverFlat, counter_of, dim, pick, product, shape_of
+from zygote_py.frontend.values.registry import lowered
+from zygote_py.ir import ops
+from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.ops import Family
+from zygote_py.ir.types import is_scalar, itemsize
+
+_IN_WORDS = {
+    "set": ("a set is not supported", "use a tuple or an array", "{"),
+    "dict": ("a dict is not supported", "use a NamedTuple, or arrays with the keys as indices", "{"),
+}
+
+
+def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bundle:
+    """Return the value of `expression`, which will be assigned to `target`."""
+    type_ = at.types[target]
+    match expression:
+        case st.Constant(value):
+            return values.constant_of(value, type_, at.loc)
+        case st.Operate():
+            return _operate(at, expression, type_)
+        case st.Call():
+            return calls.call(at, expression, target)
+        case st.Attribute(value, name):
+            found = _attribute(at, at.read(value), name, type_)
+            if (array := arrays.flat_of(found)) is not None:
+                at.make_iterator(target, OverFlat(array, values.elements_of(type_)))
+            return found
+        case st.Item():
+            return _item(at, expression, type_)
+        case st.Build("tuple", items):
+            return values.tuple_of([at.read_whole(item) for item in items])
+        case st.Build("list", items):
+            return lists.build(at, [at.read(item) for item in items], type_)
+        case st.Build(kind, _):
+            message, hint, token = _IN_WORDS[kind]
+            raise at.refuse(message, hint, token)
+        case st.Iterate(value):
+            iteration = calls.iteration(at, value)
+            return Bundle(type_, (), None, (iteration, counter_of(iteration, at)))
+        case st.Unpack(value, _):
+            calls.refuse_sequence(at, at.read(value))
+            return _unpack(at, at.read(value), type_)
+        case st.Unknown(kind):
+            raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
+        case _:
+            raise at.refuse("this expression is not supported", "write it with numbers, arrays, tuples and loops")
+
+
+def act(at: Emitter, statement: st.Statement) -> None:
+    """Lower a statement without a result."""
+    match statement:
+        case st.Store():
+            arrays.store(at, statement)
+        case st.SetAttribute():
+            objects.assign(at, statement)
+        case st.Act("print", args):
+            at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
+        case st.Act("delitem"):
+            raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
+        case st.Act(kind):
+            raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
+
+
+# ---------------------------------------------------------------------------------------------------- operators
+
+
+def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
+    test = optional.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])
+    if test is not None:
+        return Bundle(type_, (test,))
+    args = [at.read(arg) for arg in expression.args]
+    literal_value = values.known(type_)
+    if literal_value is not None:
+        return literal_value
+    if expression.op is operator.contains:
+        return Bundle(type_, (_contains(at, args[0], args[1]),))
+    if any(values.is_tuple(arg.type) for arg in args):
+        return _operate_on_tuples(at, expression.op, args, type_)
+    if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
+        if args[0].type != args[1].type:  # members of different enumerations differ, though their numbers may be equal
+            return Bundle(type_, (Const(expression.op is operator.is_not, types.boolean),))
+        same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
+        return Bundle(type_, (same if expression.op is operator.is_ else _not(at, same),))
+    operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
+    if len(operands) != len(args):
+        raise at.refuse("an operator on functions or modules is not supported", "use numbers")
+    own = plain(type_)
+    if ops.of(expression.op).family is Family.ARITHMETIC and is_scalar(own):  # the result of `np.where` was not cast
+        operands = [at.cast(each, own) if is_scalar(each.type) else each for each in operands]
+    if expression.inplace and arrays.is_array(args[0].type):
+        return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
+    return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
+
+
+def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
+    """Return an operator on operands of the types that it takes."""
+    if op in (operator.is_, operator.is_not):
+        none = [isinstance(plain(operand.type), types.NoneType) for operand in operands]
+        if any(none):
+            return Const(all(none) == (op is operator.is_), types.boolean)
+    if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and is_scalar(operands[0].type):
+        return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
+    if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
+        return operands[0]
+    is_test = ops.of(op).family in (Family.COMPARISON, Family.IDENTITY_TEST) or op is operator.not_
+    return at.emit(op, operands, type_, "c" if is_test else "")
+
+
+def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
+    for arg in args:
+        calls.refuse_sequence(at, arg)
+    if op is operator.add and len(args) == 2:
+        return Bundle(type_, args[0].leaves + args[1].leaves)
+    if op in (operator.eq, operator.ne) and len(args) == 2:
+        same = _equal(at, args[0], args[1])
+        return Bundle(type_, (same if op is operator.eq else _not(at, same),))
+    if ops.of(op).comparison and len(args) == 2 and all(values.is_tuple(arg.type) for arg in args):
+        return Bundle(type_, (_in_order(at, op, args[0], args[1]),))
+    if op is operator.not_:
+        return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
+    raise at.refuse("this operator on tuples is not supported", "write it with the components")
+
+
+def _not(at: Emitter, operand: Operand) -> Operand:
+    if isinstance(operand, Const):
+        return Const(not operand.value, types.boolean)
+    return at.emit(operator.not_, (operand,), types.boolean, "c")
+
+
+def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
+    """Return whether two values are equal, component by component."""
+    if values.is_tuple(a.type) and values.is_tuple(b.type):
+        if len(components(a)) != len(components(b)):
+            return Const(False, types.boolean)
+        tests = [_equal(at, left, right) for left, right in zip(components(a), components(b), strict=True)]
+        return _join(at, operator.and_, tests, True)
+    if values.is_tuple(a.type) or values.is_tuple(b.type):
+        return Const(False, types.boolean)
+    return _compare(at, operator.eq, a.leaves[0], b.leaves[0])
+
+
+def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
+    """Lower a comparison of two numbers, cast to one type, or of other values."""
+    if is_scalar(left.type) and is_scalar(right.type):
+        kinds = ((types.Complex, types.complex128), (types.Float, types.float64))
+        both = (left.type, right.type)
+        common = next((to for kind, to in kinds if any(isinstance(own, kind) for own in both)), INT)
+        if left.type != right.type:
+            left, right = at.cast(left, common), at.cast(right, common)
+    return at.emit(op, (left, right), types.boolean, "c")
+
+
+def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
+    """Lower `a < b` of tuples: the first components that differ decide, then the lengths."""
+    if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
+        return _compare(at, op, a.leaves[0], b.leaves[0])
+    parts, others = components(a), components(b)
+    comparison = ops.of(op).comparison
+    assert comparison is not None
+    found: Operand = Const(bool(op(len(parts), len(others))), types.boolean)
+    for left, right in reversed(list(zip(parts, others, strict=False))):
+        strictly = _in_order(at, comparison.strict, left, right)
+        same = _join(at, operator.and_, [_equal(at, left, right)] + [found] * (not isinstance(found, Const)), True)
+        found = strictly if found == Const(False, types.boolean) else _join(at, operator.or_, [strictly, same], False)
+    return found
+
+
+def _join(at: Emitter, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
+    if not tests:
+        return Const(empty, types.boolean)
+    return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests)
+
+
+def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
+    if values.is_tuple(container.type):
+        return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
+    if isinstance(plain(container.type), types.UnicodeType | types.Array):
+        return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
+    raise at.refuse("`in` is supported for tuples, arrays and strings only", "write a loop over the elements", "in")
+
+
+# ----------------------------------------------------------------------------------------- attributes and subscripts
+
+
+def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
+    literal_value = values.known(type_)
+    if literal_value is not None:
+        return literal_value
+    if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
+        return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
+    if isinstance(value.type, types.EnumMember) and name == "value":
+        return Bundle(type_, value.leaves)
+    if isinstance(value.static, ModuleType):
+        return values.constant_of(getattr(value.static, name), type_, at.loc)
+    if values.is_tuple(value.type) and name in values.fields_of(value.type):
+        return component(value, values.fields_of(value.type).index(name))
+    if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
+        return Bundle(type_, value.leaves)
+    if numba_adapter.is_object(value.type) and name in numba_adapter.fields_of_object(value.type):
+        return objects.read(at, value, name)
+    if not leaves_of(type_):
+        return Bundle(type_, (), calls.Method(value, name))
+    own = plain(value.type)
+    match own, name:
+        case types.SliceType(), "start" | "stop" | "step" if bound := lists.bound(at, value.leaves[0], name):
+            return Bundle(INT, (bound,))
+        case types.Array(), "shape":
+            return Bundle(type_, tuple(dim(at, value.leaves[0], axis) for axis in range(own.ndim)))
+        case types.Array(), "ndim":
+            return Bundle(type_, (Const(own.ndim, INT),))
+        case types.Array(), "size":
+            return Bundle(type_, (product(at, shape_of(at, value.leaves[0])),))
+        case types.Array(), "itemsize":
+            return Bundle(type_, (Const(itemsize(own), INT),))
+        case types.Array(), "nbytes":
+            bytes_ = (product(at, shape_of(at, value.leaves[0])), Const(itemsize(own), INT))
+            return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
+        case ((types.Array() | types.Number() | types.Boolean()), ("T" | "real" | "imag")):
+            function = np.transpose if name == "T" else getattr(np, name)
+            found = lowered(at, function, [value], {}, type_)
+            if found is not None:
+                return found
+    raise at.refuse(
+        f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
+    )
+
+
+def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
+    value = at.read(expression.value)
+    literal_value = values.known(type_)
+    if literal_value is not None:
+        return literal_value
+    if values.is_tuple(value.type):
+        return _item_of_tuple(at, value, expression, type_)
+    if isinstance(type_, types.EnumMember):
+        return values.constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
+    if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
+        return Bundle(type_, values.undefined(type_))
+    if values.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
+        at_index = values.literal(expression.static, at.loc) if expression.index is None else None
+        index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
+        return lists.item(at, value, index)
+    own = plain(value.type)
+    flat = arrays.flat_of(value)
+    if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):
+        raise at.refuse(f"an element of a value of type `{own}` is not supported", "index arrays and tuples", "[")
+    variable = expression.index
+    parts = arrays.static_index(at, expression.static) if variable is None else arrays.index_of(at, at.read(variable))
+    if flat is not None:
+        return Bundle(type_, (arrays.item(at, flat, arrays.flat_index(at, flat, parts), plain(type_)),))
+    return Bundle(type_, (arrays.item(at, value.leaves[0], parts, plain(type_)),))
+
+
+def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type) -> Bundle:
+    calls.refuse_sequence(at, value)
+    static = expression.static
+    index = None if expression.index is None else at.read(expression.index)
+    if index is not None and isinstance(index.type, types.Literal):
+        static, index = index.type.literal_value, None
+    if index is not None:
+        return pick(value, index.leaves[0], at, type_)
+    if isinstance(static, slice):
+        return values.tuple_of(components(value)[static])
+    if not isinstance(static, int):
+        raise at.refuse("this index of a tuple is not supported", "use an integer or a slice of constants", "[")
+    return component(value, static)
+
+
+def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    if values.is_tuple(value.type):
+        return value
+    if values.is_list(value.type):
+        return lists.unpack(at, value, type_)
+    if not arrays.is_array(value.type):
+        raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")
+    return arrays.unpack(at, value.leaves[0], type_)

@@ -1,0 +1,139 @@
+"""Caught exceptions: what raises inside `try` jumps to the handler.
+
+    1: c = g(x)               1: c = x + 1.0                   # g's body, with `raise` in it
+       s = c / d         ->      zero = d == 0
+       try 3, next 2             choose zero, 3, 4             # 3 is the handler
+                              4: s = c / d
+                                 goto 2
+
+An explicit `raise` becomes a jump, a division is tested before it is made. Other operations that may raise by
+themselves are refused. What a function has done before it raises stays done. Exceptions are not told apart: Numba
+supports `except Exception` only.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import refuse
+from zygote_py.base import statements as st
+from zygote_py.frontend.values.bundles import is_list, is_tuple, plain
+from zygote_py.frontend.values.registry import method_of
+from zygote_py.ir import ops
+from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import is_scalar
+
+
+def divisor(
+    statement: st.Statement,
+    types_: Mapping[st.Variable, Type],
+    methods: Mapping[st.Variable, st.Attribute],
+    options: Mapping[str, object],
+) -> tuple[st.Variable, Type] | None:
+    """Return the variable that must not be zero in a statement in `try`, with the type that it is taken as.
+
+    Raises DifferentiationError if the statement may raise for another reason.
+    """
+    match statement:
+        case st.Assign(_, st.Operate(op, args, taken)):
+            kinds = [plain(each) for each in taken]
+            if ops.of(op).divides and all(map(is_scalar, kinds)):
+                return None if options.get("error_model") == "numpy" else (args[1], kinds[1])
+            arrays = [each for each in kinds if isinstance(each, types.Array)]
+            if len(arrays) > 1 or any(map(is_list, kinds)) or op is operator.matmul:
+                raise _refuse("an operation on arrays or lists", statement.loc)
+        case st.Assign(target, st.Call(callee, args, _, taken)):
+            _check_call(target, callee, args, types_, methods, statement.loc)
+            if ops.properties(numba_adapter.object_of(types_[callee])).divides:
+                return args[1], plain(taken[1])
+        case st.Assign(_, st.Item(value, index)):
+            dynamic = is_tuple(types_[value]) and index is not None and not isinstance(types_[index], types.Literal)
+            if dynamic or is_list(types_[value]) or options.get("boundscheck"):
+                raise _refuse("an index", statement.loc, "[")
+        case st.Assign(_, st.Unpack(value)) if not is_tuple(types_[value]):
+            raise _refuse("unpacking an array or a list", statement.loc, "=")
+        case st.Assign(_, st.Unknown(kind)):
+            raise _refuse(kind, statement.loc)
+        case st.Store(target, _, value) if is_list(types_[target]) or options.get("boundscheck"):
+            raise _refuse("an index", statement.loc, "[")
+        case st.Store(_, _, value) if not is_scalar(plain(types_[value])):
+            raise _refuse("an assignment to a part of an array", statement.loc, "[")
+        case st.Act(kind) if not kind.startswith("print"):
+            raise _refuse(f"`{kind}`", statement.loc)
+        case _:
+            pass
+    return None
+
+
+def _check_call(
+    target: st.Variable,
+    callee: st.Variable,
+    args: tuple[st.Variable, ...],
+    types_: Mapping[st.Variable, Type],
+    methods: Mapping[st.Variable, st.Attribute],
+    loc: Loc,
+) -> None:
+    own = types_[callee]
+    function = numba_adapter.object_of(own)
+    made = types_[target]
+    if isinstance(made, types.ExceptionInstance) or numba_adapter.constructed_by(own) is not None:
+        return
+    if numba_adapter.is_closure(made) or function is numba_adapter.LENGTH_OF_ITERATOR or function is divmod:
+        return
+    if callee in methods:
+        method = methods[callee]
+        if not ops.properties(method_of(types_[method.value], method.name)).safe_in_try:
+            raise _refuse(f"`{method.name}`", loc, method.name)
+        return
+    several = sum(isinstance(plain(types_[arg]), types.Array) for arg in args) > 1
+    stepped = function is range and len(args) == 3 and not isinstance(types_[args[2]], types.Literal)
+    empty = function in (max, min) and len(args) == 1
+    if not (ops.properties(function).safe_in_try or isinstance(own, types.NumberClass)) or several or stepped or empty:
+        name = getattr(function, "__name__", str(own))
+        raise _refuse(f"`{name}`", loc, name)
+
+
+def check_routine(function: st.TypedFunction, loc: Loc) -> None:
+    """Raise DifferentiationError if a routine that is called in `try` may raise."""
+    if not _is_safe(function, set()):
+        raise _refuse(f"`{function.name}`, which stays a function", loc, function.name)
+
+
+def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
+    """Return whether neither a routine nor anything that it calls raises."""
+    if function in seen:
+        return True
+    seen.add(function)
+    types_ = function.types
+    for block in function.blocks.values():
+        if isinstance(block.ending, st.Fail | st.Try):
+            return False
+        for statement in block.statements:
+            match statement:
+                case st.Assign(_, st.Call(callee, _, _, taken)):
+                    called = function.callee_of(types_[callee], taken)
+                    if called is not None:
+                        if not _is_safe(called, seen):
+                            return False
+                        continue
+                case _:
+                    pass
+            try:
+                if divisor(statement, types_, {}, function.options) is not None:
+                    return False
+            except Exception:  # it may raise
+                return False
+    return True
+
+
+def _refuse(what: str, loc: Loc, token: str = "") -> Exception:
+    return refuse(
+        f"{what} in `try` may raise an exception by itself, which is not supported",
+        loc,
+        "do it outside of `try`, or test for the error with `if` and raise an exception",
+        token,
+    )

@@ -1,0 +1,1 @@
+"""Values during lowering: bundles of operands, their trees, iterations over them, and the interface of the builder."""

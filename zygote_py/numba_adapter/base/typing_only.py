@@ -1,0 +1,177 @@
+"""Functions that Numba writes in Python itself are typed here without being compiled to machine code.
+
+    np.median(x)        # typed: Numba infers the types of its own implementation, and of the functions that this calls
+
+The signature of such a call comes from the implementation, which Numba compiles to learn it. Only the signature is
+needed: the call may be replaced by a function of the library, differentiated by a rule, or found not to matter, and the
+remaining calls are compiled with the emitted function. So `typed_only` marks the types that are inferred within it, and
+there a dispatcher runs the front of its pipeline, up to its type inference.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from zygote_py.numba_adapter.base.internals import (
+    ConfigStack,
+    NopythonTypeInference,
+    PassManager,
+    Signature,
+    _IntrinsicTemplate,
+    compiler,
+    dispatcher,
+    errors,
+    global_compiler_lock,
+    make_concrete_template,
+    signature,
+)
+
+_HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
+
+
+class _TypesOnly(compiler.Flags):
+    """The flags under which nothing is compiled. A compilation proper within puts its own on top of them.
+
+    They are part of the key of each template that Numba looks up, thousands of times for a function. So they know their
+    hash, and equal ones are one object.
+    """
+
+    def __hash__(self) -> int:
+        return _HASH
+
+
+_flags: dict[_TypesOnly, _TypesOnly] = {}
+
+
+@contextmanager
+def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
+    """Within this, dispatchers that Numba asks for their signature do not compile themselves; they inherit `flags`."""
+    made: Any = _TypesOnly
+    inherited = made(flags)
+    inherited.nrt = True  # else Numba would refuse to make arrays
+    with ConfigStack().enter(_flags.setdefault(inherited, inherited)):
+        yield
+
+
+def _is_typed_only() -> bool:
+    return isinstance(ConfigStack.top_or_none(), _TypesOnly)
+
+
+_signatures: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Signature]] = weakref.WeakKeyDictionary()
+
+
+def _call_template(compiling: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a replacement of `get_call_template`."""
+
+    @functools.wraps(compiling)
+    def get_call_template(self: Any, args: Any, kws: Any) -> Any:
+        if not (_is_typed_only() and self._can_compile):
+            return compiling(self, args, kws)
+        pysig, folded = self._compiler.fold_argument_types(args, kws)
+        found = tuple(folded)
+        if found in self.overloads:
+            return compiling(self, args, kws)
+        known = _signatures.setdefault(self, {})
+        if found not in known:
+            known[found] = _inferred(self, found)
+        name = self.py_func.__name__
+        make: Any = make_concrete_template
+        template = make(f"CallTemplate({name})", key=name, signatures=[known[found]])
+        return template, pysig, folded, {}
+
+    return get_call_template
+
+
+def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a replacement of `get_overload`: functions that are only typed have no machine code."""
+
+    @functools.wraps(compiled)
+    def get_overload(self: Any, sig: Any) -> Any:
+        if _is_typed_only() and tuple(getattr(sig, "args", sig)) not in self.overloads:
+            return None
+        return compiled(self, sig)
+
+    return get_overload
+
+
+def _intrinsic(typing: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a replacement of an intrinsic's `generic`, which keeps for good how its calls are lowered.
+
+    What its author calls for that may need the machine code of other functions: they are compiled, as otherwise.
+    """
+
+    @functools.wraps(typing)
+    def generic(self: Any, args: Any, kws: Any) -> Any:
+        flags = ConfigStack.top_or_none()
+        if not isinstance(flags, _TypesOnly) or (self.context, args, tuple(kws.items())) in self._impl_cache:
+            return typing(self, args, kws)
+        made: Any = compiler.Flags
+        with ConfigStack().enter(made(flags)):
+            return typing(self, args, kws)
+
+    return generic
+
+
+_base: Any = dispatcher._DispatcherBase
+_base.get_call_template = _call_template(_base.get_call_template)
+_base.get_overload = _overload(_base.get_overload)
+_of_intrinsics: Any = _IntrinsicTemplate
+_of_intrinsics.generic = _intrinsic(_of_intrinsics.generic)
+
+
+def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
+    """The signature of a dispatcher for arguments of these types, as its own pipeline finds it."""
+    its = self._compiler
+    key = args, None
+    if key in its._failed_cache:
+        raise its._failed_cache[key]
+    flags: Any = compiler.Flags()
+    its.targetdescr.options.parse_as_flags(flags, its.targetoptions)
+    flags = its._customize_flags(flags)
+    with global_compiler_lock, self._compiling_counter:
+        run = _front_of(its.pipeline_class)(
+            its.targetdescr.typing_context, its.targetdescr.target_context, None, args, None, flags, its.locals
+        )
+        try:
+            found = run.compile_extra(its._get_implementation(args, {}))
+        except errors.ForceLiteralArg as error:
+            fold = its.fold_argument_types
+            raise error.bind_fold_arguments(lambda args, kws: fold(args, kws)[1]) from None
+        except errors.TypingError as error:
+            its._failed_cache[key] = error
+            raise
+    made: Any = signature
+    answer: Signature = made(found, *args)
+    return answer
+
+
+@functools.cache
+def _front_of(pipeline_class: Any) -> Any:
+    """A pipeline as a dispatcher has it, up to and including its type inference."""
+
+    class Front(pipeline_class):  # type: ignore[misc]
+        def define_pipelines(self) -> list[PassManager]:
+            """Return the passes of the first pipeline; there is no object mode after it."""
+            whole = super().define_pipelines()[0]
+            front: Any = PassManager(f"{whole.pipeline_name} typed")
+            for step, description in whole.passes:
+                front.add_pass(step, description)
+                if step is NopythonTypeInference:
+                    break
+            front.finalize()
+            return [front]
+
+        def _compile_core(self) -> Any:
+            with typed_only(self.state.flags):
+                (front,) = self.define_pipelines()
+                try:
+                    front.run(self.state)
+                except compiler._EarlyPipelineCompletion as completed:
+                    return completed.result  # what is left of it once its `with objmode` is taken out has been typed
+            return self.state.return_type
+
+    return Front

@@ -1,0 +1,177 @@
+"""Descriptions of values that a derivative cannot take, and hints on what to pass instead.
+
+    unknown(Open(1.0))                ("`Open`, a dataclass that is not frozen,", "declare it with ...")
+    unsuitable((1.0, [2.0]), "x")     ("[1]", "a list", "convert it: `np.array(x[1])`, ...")
+
+Numba has a type for some of them too, such as lists; those are not arguments of what is differentiated either.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from zygote_py.base import structures
+from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.base.internals import errors
+
+HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
+
+# Types of Numba that cannot be arguments of a differentiated function.
+_DENIED = (
+    types.PyObject,
+    types.List,
+    types.ListType,
+    types.Set,
+    types.DictType,
+    types.Record,
+    types.NPDatetime,
+    types.NPTimedelta,
+    types.CharSeq,
+    types.UnicodeCharSeq,
+    types.RangeType,
+    types.Generator,
+)
+_FINE = frozenset({float, int, bool, complex, str, type(None), np.float64, np.int64, np.bool_})
+
+# How to convert values that know a method for it, by the method's name.
+_CONVERSIONS = {
+    "detach": "`{x}.detach().numpy()`",
+    "to_numpy": "`{x}.to_numpy()`",
+    "toarray": "`{x}.toarray()`",
+    "numpy": "`{x}.numpy()`",
+    "__array__": "`np.asarray({x})`",
+}
+_OF_BUILTINS: dict[type, str] = {
+    numba.typed.List: "`np.array(list({x}))`, or make a tuple, a NamedTuple or a dataclass of its items",
+    list: "`np.array({x})`, or make a tuple, a NamedTuple or a dataclass of its items",
+    set: "`np.array(sorted({x}))`",
+    frozenset: "`np.array(sorted({x}))`",
+    range: "`np.array({x})`",
+    bytes: "`np.frombuffer({x}, dtype)`",
+    bytearray: "`np.frombuffer({x}, dtype)`",
+    memoryview: "`np.asarray({x})`",
+}
+
+
+def unknown(value: Any) -> tuple[str, str]:
+    """Return a description of a value that Numba has no type for, and a hint."""
+    found = unsuitable(value, "x")
+    if found is None:
+        return _described(value), HINT
+    place, what, hint = found
+    if not place:
+        return what, hint
+    first = place.lstrip(".[").partition("[")[0].partition(".")[0].rstrip("]")
+    where = f"component {first} of a tuple" if place[0] == "[" else f"the field `{first}` of `{type(value).__name__}`"
+    return f"{where}, {what},", hint
+
+
+def unsuitable(value: Any, name: str) -> tuple[str, str, str] | None:
+    """Return the part of a value that is not supported: its place in structures, a description, and a hint.
+
+    None if all of it is supported, as far as the value tells.
+    """
+    found = _found(value)
+    if found is None:
+        return None
+    place, what, hint = found
+    text = "".join(f".{one}" if isinstance(one, str) else f"[{one}]" for one in place)
+    return text, what.removesuffix(","), hint.replace("{x}", name + text)
+
+
+def _found(value: Any) -> tuple[tuple[int | str, ...], str, str] | None:
+    """The place, and the rest with `{x}` for the variable."""
+    if type(value) in _FINE:
+        return None
+    parts = structures.parts(value)
+    if parts is not None:
+        names: Any = getattr(value, "_fields", ()) if isinstance(value, tuple) else structures.field_names(type(value))
+        for name, part in zip(names or range(len(parts)), parts, strict=True):
+            if not callable(part) and (found := _found(part)) is not None:
+                return (name, *found[0]), found[1], found[2]
+        return None
+    if isinstance(value, np.ndarray):
+        objection = _of_array(value)
+        return None if objection is None else ((), *objection)
+    kind = _type_of(value)
+    if kind is not None and not isinstance(kind, _DENIED) and not _is_buffer(kind) and kind != types.float16:
+        return None
+    return (), _described(value), _instead(value)
+
+
+def _type_of(value: object) -> Type | None:
+    try:
+        found: Type = numba.typeof(value)
+    except (ValueError, errors.NumbaError):
+        return None
+    return found
+
+
+def _is_buffer(kind: Type) -> bool:
+    return isinstance(kind, vars(types)["Buffer"]) and not isinstance(kind, types.Array)
+
+
+def _of_array(value: Any) -> tuple[str, str] | None:
+    """Return an objection to an array, and a hint; None if it is supported."""
+    dtype = value.dtype
+    if isinstance(value, np.ma.MaskedArray):
+        return "a masked array", "fill it: `{x}.filled(0.0)`, and pass the mask as another argument if it matters"
+    what = f"an array of dtype {dtype}"
+    if dtype.kind == "O":
+        return "an array of Python objects (dtype object)", "convert it: `{x}.astype(float)`"
+    if dtype.kind in "SU":
+        return f"an array of strings (dtype {dtype})", "convert them to numbers: `{x}.astype(float)`"
+    if dtype.kind in "mM":
+        return what, "convert it to numbers: `({x} - {x}[0]) / np.timedelta64(1, 's')`, say"
+    if dtype.kind == "V":
+        hint = "pass the fields that the function needs, each as an array"
+        return what, f"{hint}: `{{x}}[{dtype.names[0]!r}]`" if dtype.names else hint
+    if dtype == np.float16:
+        return what, "convert it: `{x}.astype(np.float32)`"
+    if not dtype.isnative or (dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16)):
+        wider = {"f": "float64", "c": "complex128"}
+        target = wider[dtype.kind] if dtype.itemsize > 16 - 8 * (dtype.kind == "f") else dtype.newbyteorder("=").name
+        return what, f"convert it: `{{x}}.astype(np.{target})`"
+    return None if _type_of(value) is not None else (what, "pass an array of float64, float32, complex128 or complex64")
+
+
+def _described(value: Any) -> str:
+    """Return a description of a value."""
+    cls = value if isinstance(value, type) else type(value)
+    if structures.is_open(cls):
+        return f"`{cls.__name__}`, a dataclass that is not frozen,"
+    if isinstance(value, list | dict | set | range | bytes | numba.typed.List | numba.typed.Dict):
+        return f"a {type(value).__name__.lower()}"
+    return f"a value of type `{cls.__name__ if cls is not value else 'type'}`"
+
+
+def _instead(value: Any) -> str:
+    """Return a hint on what to pass instead of a value."""
+    cls = type(value)
+    if structures.is_open(value if isinstance(value, type) else cls):
+        return "declare it with @dataclass(frozen=True)"
+    if isinstance(value, type):
+        return HINT
+    if isinstance(value, enum.Enum):
+        return f"give all members of `{cls.__name__}` values of one type, numbers or strings"
+    if isinstance(value, dict | numba.typed.Dict):
+        return "pass a tuple, a NamedTuple or a dataclass of what it holds, or arrays"
+    for kind, conversion in _OF_BUILTINS.items():
+        if isinstance(value, kind):
+            return f"convert it: {conversion}"
+    if isinstance(value, np.generic):
+        names = {"c": "complex({x})", "f": "np.float32({x})" if cls is np.float16 else "float({x})"}
+        return f"convert it: `{names[value.dtype.kind]}`" if value.dtype.kind in names else HINT
+    for method, conversion in _CONVERSIONS.items():
+        if callable(getattr(cls, method, None)):
+            return f"convert it: {conversion}"
+    if hasattr(cls, "__float__"):
+        return "convert it: `float({x})`"
+    if hasattr(cls, "__iter__"):
+        return "convert it: `np.array(list({x}))`"
+    return HINT

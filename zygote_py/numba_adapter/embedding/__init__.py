@@ -1,0 +1,1 @@
+"""Derivatives and custom rules in functions that the user compiles."""

@@ -1,0 +1,300 @@
+"""Derivatives in a function that this package types: function values, each made from the original function.
+
+    d = gradient(lambda v: v * w)(x)            $1 = call $deriver($lambda)     # DerivedType(gradient, ClosureType(w))
+                                                d = call $1(x)
+
+`gradient(f)` is a function value like `f` itself: it holds the captured variables of `f`, may be passed on, and its
+calls are known. What a call of it computes, the compiler says, for its `Form` and the types of the arguments: another
+typed function (see `derive_with`). Objects that were made of functions before, such as `df = gradient(f)`, are taken
+apart into the form and the function.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any, Protocol
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.base import statements as st
+from zygote_py.base.custom_rules import Ignored, calling
+from zygote_py.base.python_text import define
+from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.text.identifiers import identifier
+from zygote_py.ir.types import components_of, with_components
+from zygote_py.numba_adapter.base.decorations import is_from_source
+from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.base.internals import typeof as numba_typeof
+from zygote_py.numba_adapter.base.ir_walks import rewrite
+from zygote_py.numba_adapter.base.messages import definition_of
+from zygote_py.numba_adapter.base.type_facts import known_type
+from zygote_py.numba_adapter.embedding.calls import Call, Embedded, embedded_call
+from zygote_py.numba_adapter.embedding.custom_calls import GivenType, given_callee
+from zygote_py.numba_adapter.sources.python_sources import has_source
+from zygote_py.numba_adapter.target.dispatch import is_made, made_for, typeof
+from zygote_py.numba_adapter.types.callables import StandIn, TransformType
+from zygote_py.numba_adapter.types.closures import ClosureType, Maker
+from zygote_py.numba_adapter.types.functions import FunctionValueType, with_functions
+from zygote_py.numba_adapter.types.handles import CalleeType, Session, callee_type
+
+
+class Form(Protocol):
+    """A transform of a function. Compared and hashed by its content."""
+
+    def __hash__(self) -> int: ...
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The parameters of what is made of a function with these."""
+        ...
+
+
+class DerivedCall:
+    """A call of what is made of a function: `argument_types` are those of the call, `closure` what `closure_` is.
+
+    `inner` is the type of the function itself, which has the same operands as `closure`.
+    """
+
+    def __init__(self, derived: DerivedType, argument_types: tuple[Type, ...]) -> None:
+        self.argument_types = argument_types
+        self.closure = derived
+        self.inner = derived.inner
+        self.session = derived.session
+        self.func: Any = derived.func
+        if isinstance(self.inner, DerivedType):
+            self.func = _with_signature(self.func, self.inner.own_signature())
+
+    @property
+    def loc(self) -> Loc:
+        """Where the function is defined."""
+        return Loc(self.func.__code__.co_filename, self.func.__code__.co_firstlineno)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the function's parameters."""
+        return list(inspect.signature(self.func).parameters)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return _name(self.inner)
+
+    @property
+    def options(self) -> Mapping[str, object]:
+        """Numba's options."""
+        return self.session.options
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the variables of the function around that it captures."""
+        return self.inner.fields if isinstance(self.inner, ClosureType) else ()
+
+    @property
+    def is_closure(self) -> bool:
+        """Whether the function takes its captured variables as its last argument."""
+        return isinstance(self.inner, ClosureType)
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """The function itself for other arguments; a closure is the last of its arguments."""
+        session, inner = self.session, self.inner
+        if isinstance(inner, ClosureType):
+            return inner.typed((*argument_types, inner.held()))
+        if isinstance(inner, CalleeType) and inner.caller is inner.func:
+            return inner.typed(argument_types)
+        if isinstance(inner, CalleeType):
+            return session.typed(inner.caller, argument_types)
+        if isinstance(inner, GivenType):  # what is given is seen where the function is called
+            target = inner.given.target
+            called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
+            return session.typed(called, argument_types)
+        return session.typed(self.func, argument_types)
+
+    def written(self, function: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """A function in Python that takes arguments of these types and then the function itself."""
+        typed = self.session.typed(function, (*argument_types, self.inner))
+        names = tuple(self.closure.own_signature().parameters)  # some have other names in there
+        return dataclasses.replace(typed, parameters=(*names, *typed.parameters[len(names) :]))
+
+
+def derive_with(derive: Callable[[Any, DerivedCall], st.TypedFunction]) -> None:
+    """Let `derive` make derivatives, for a form and a call; the last parameter of what it makes is `closure_`."""
+    global _derive
+    _derive = derive
+
+
+def _without_compiler(form: Any, call: DerivedCall) -> st.TypedFunction:
+    raise InternalError("a derivative is called before the compiler has been imported")
+
+
+_derive: Callable[[Any, DerivedCall], st.TypedFunction] = _without_compiler
+
+
+class DerivedType(ClosureType):
+    """The type of what is made of a function of type `inner`: it holds what that holds."""
+
+    def __init__(self, form: Form, inner: Any, session: Session) -> None:
+        self.form = form
+        self.inner = inner
+        self.session = session
+        self.func: Any = _func_of(inner)
+        if isinstance(inner, ClosureType):
+            super().__init__(inner.maker, inner.types)
+        else:
+            super().__init__(Maker(self.func, (), "", (), session, definition_of(self.func.__code__)), ())
+        self.name = f"{form!r} of {inner.name}"
+
+    def __bool__(self) -> bool:
+        return True  # also if it holds nothing
+
+    @property
+    def key(self) -> object:
+        """The identity of the type."""
+        return self.form, self.inner
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """Return the derived function for these argument types, of which the last is its own."""
+        session = self.session
+        key = self.form, self.inner, argument_types[:-1]
+
+        def make() -> st.TypedFunction:
+            if key in session.deriving or session.is_active(self.func):
+                raise refuse(
+                    f"`{self.func.__name__}` takes a derivative of itself",
+                    definition_of(self.func.__code__),
+                    "take the derivative of another function, which does not call this one",
+                    "def",
+                )
+            session.deriving.add(key)
+            try:
+                return _derive(self.form, DerivedCall(self, argument_types[:-1]))
+            finally:
+                session.deriving.remove(key)
+
+        made: st.TypedFunction = session.once(key, make)
+        return made
+
+    def own_signature(self) -> inspect.Signature:
+        """The parameters without that for the closure."""
+        inner = self.inner.own_signature() if isinstance(self.inner, DerivedType) else inspect.signature(self.func)
+        return self.form.signature(inner)
+
+    def result_type(self, argument_types: tuple[Type, ...]) -> Type:
+        """Return the type of what a call gives."""
+        return self.typed((*argument_types, self)).return_type
+
+
+def _name(inner: Any) -> str:
+    if isinstance(inner, DerivedType):
+        return f"{_name(inner.inner)}_{inner.form}"
+    name: str = _func_of(inner).__name__
+    return identifier(name, "function")
+
+
+def _with_signature(func: Any, pysig: inspect.Signature) -> Any:
+    """A function that stands where another does, with other parameters."""
+    made = define(f"def derived({', '.join(pysig.parameters)}): pass\n", "derived", {}, at=func)
+    defaults = [each.default for each in pysig.parameters.values() if each.default is not each.empty]
+    made.__defaults__ = tuple(defaults) or None
+    return made
+
+
+def _func_of(inner: Any) -> Any:
+    """The Python function in a function of this type."""
+    match inner:
+        case CalleeType() | ClosureType():
+            return inner.func
+        case GivenType():
+            return getattr(inner.given.target, "py_func", inner.given.target)
+        case _:
+            return inner.dispatcher.py_func
+
+
+def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -> DerivedType:
+    """The type of a transformed function. Raises DifferentiationError if that is not a Python function."""
+    if isinstance(function, types.Dispatcher):
+        owner = made_for(function.dispatcher)
+        if owner is not None:
+            return derived_type(form, type_of_made(owner, session, loc), session, loc)
+    known = isinstance(function, CalleeType | ClosureType | GivenType) or (
+        isinstance(function, types.Dispatcher) and is_from_source(function.dispatcher)
+    )
+    if not known or not inspect.isfunction(_func_of(function)):
+        raise refuse(
+            f"`{form}` of {'a function that is not written in Python' if known else f'a value of type {function}'}",
+            loc,
+            "write a function that calls it, and differentiate that",
+        )
+    return DerivedType(form, function, session)
+
+
+def type_of_made(made: Any, session: Session, loc: Loc | None) -> DerivedType:
+    """Return the type, within a session, of a derivative that was made before."""
+    return type_of_form(made.form, made.primal, session, loc)
+
+
+def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> DerivedType:
+    """The type of what a form makes of a Python function, or of a derivative that was made before."""
+    if is_made(primal):
+        return derived_type(form, type_of_made(primal, session, loc), session, loc)
+    (wrapped,) = with_functions((primal,))
+    return derived_type(form, as_callees(typeof(wrapped), session), session, loc)
+
+
+def as_callees(type_: Any, session: Session) -> Any:
+    """Return the type of an argument within a session: functions in it are to be inlined."""
+    if isinstance(type_, types.BaseTuple):
+        parts = components_of(type_)
+        made = tuple(as_callees(part, session) for part in parts)
+        return type_ if made == parts else with_components(type_, made)
+    if not isinstance(type_, FunctionValueType | types.Dispatcher):
+        return type_
+    func = type_.typing_key if isinstance(type_, FunctionValueType) else type_.dispatcher
+    if (callee := given_callee(func, session)) is not None:
+        return callee.type
+    if (owner := made_for(func)) is not None and hasattr(owner, "form"):
+        return type_of_made(owner, session, None)
+    if isinstance(func, FunctionType) or has_source(func):
+        return callee_type(func, session)
+    return type_ if isinstance(type_, types.Dispatcher) else known_type(func) or numba_typeof(func)
+
+
+def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | None:
+    """Return the replacement of a captured derivative; None for anything else."""
+    return StandIn(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
+
+
+def take_derivers(state: Any) -> None:
+    """Replace calls of transforms such as `gradient` by calls of stand-ins."""
+
+    def derived(block: Any, statement: Any) -> Sequence[Any] | None:
+        found = embedded_call(state.func_ir, statement.value) if isinstance(statement, ir.Assign) else None
+        return None if found is None else [*_with_deriver(state, block.scope, statement, found), statement]
+
+    rewrite(state.func_ir, derived)
+
+
+def _with_deriver(state: Any, scope: Any, statement: Any, found: Embedded) -> Sequence[Any]:
+    call = Call(state.func_ir, state, scope, statement)
+    if found.form is None:
+        raise refuse(
+            f"`{found.name}` in a function that is differentiated is not supported",
+            call.loc,
+            "use `gradient` or `value_and_gradient` there",
+            found.name,
+        )
+    args, vararg, words, options = call.taken(found)
+    loc = statement.loc
+    form = found.form(options)
+    apply = partial(derived_type, form, session=state.session, loc=call.loc)
+    transform = StandIn(TransformType(repr(form), state.session.number, apply))
+    deriver = call.new(ir.Global(found.name, transform, loc))
+    made = ir.Expr.call(deriver, (args[0],), (), loc)
+    if found.applied:
+        made = ir.Expr.call(call.new(made), args[1:], tuple(words.items()), loc, vararg)
+    call.define(statement, made)
+    return call.body

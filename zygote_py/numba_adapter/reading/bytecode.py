@@ -1,0 +1,149 @@
+"""Numba's translation of bytecode, without a fault of it: a variable that is read where it was not assigned.
+
+    while True:
+        k += 1
+        if k > 3:
+            y = 2.0 * s       # Numba gives this `y` a name of its own, and every `y` below it in the bytecode, although
+            break             # control does not reach the last line from here
+        s -= y
+
+`numba.njit` computes a wrong result for this loop (seen in 0.68.1): a name of its own is right only if what follows in
+the bytecode follows in time, too. Where it does not, the variable keeps its name here, and Numba's reconstruction of
+SSA form, which knows the graph, tells the assignments apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from zygote_py.numba_adapter.base.internals import Interpreter, TraceRunner, ir
+from zygote_py.numba_adapter.base.ir_walks import IRPass
+from zygote_py.numba_adapter.types.closures import Undefined
+
+
+class _Interpreter(Interpreter):
+    """Numba's interpreter of bytecode, with care in giving variables new names."""
+
+    _in_order: dict[int, bool]
+    dfainfo: Any
+
+    def store(self, value: Any, name: str, redefine: bool = False) -> Any:
+        """Assign to a variable; gives the variable."""
+        if redefine or self._is_in_order(self.current_block_offset):
+            return super().store(value, name, redefine)  # type: ignore[no-untyped-call]
+        target = self.current_scope.get_or_define(name, loc=self.loc)
+        if isinstance(value, ir.Var):
+            value = self.assigner.assign(value, target)
+        current: Any = self.current_block
+        current.append(ir.Assign(value=value, target=target, loc=self.loc))
+        self.definitions[target.name].append(value)
+        return target
+
+    def op_LOAD_CLOSURE(self, inst: Any, res: Any) -> None:
+        """Take a variable for an inner function; one that is not assigned yet is told by what it holds."""
+        try:
+            super().op_LOAD_CLOSURE(inst, res)  # type: ignore[no-untyped-call]
+        except NotImplementedError:
+            self.store(ir.Const(Undefined(), self.loc), res)
+
+    def op_UNPACK_EX(self, inst: Any, iterable: str, stores: list[str]) -> None:
+        """Unpack with a star: `a, *b, c = t` as `t = tuple(t); a = t[0]; b = t[1:-1]; c = t[-1]`."""
+        before, after = inst.arg & 0xFF, inst.arg >> 8
+        holder: Any = self
+        made: list[Any] = []
+        for kind in ("function", "tuple"):
+            value = ir.Expr.call(made[0], [holder.get(iterable)], (), loc=self.loc) if made else None
+            name = f"$unpacked_{kind}.{inst.offset}"
+            self.store(value or ir.Global("tuple", tuple, self.loc), name)
+            made.append(holder.get(name))
+        indices = [*range(before), slice(before, -after or None), *range(-after, 0)]
+        for index, name in zip(indices, stores, strict=True):
+            item = ir.Expr.static_getitem(made[1], index=index, index_var=None, loc=self.loc)
+            self.store(item, name)
+
+    def _remove_unused_temporaries(self) -> None:
+        """Assign results to variables directly, except where they are used again, as in `(y := x) > 0`."""
+        block: Any = self.current_block
+        used = {var.name for each in block.body for var in _read(each)} | set(self.dfainfo.outgoing_phis.values())
+        body: list[Any] = []
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            if isinstance(value, ir.Var) and isinstance(statement, ir.Assign) and value.name in used and body:
+                before = body[-1]
+                if isinstance(before, ir.Assign) and before.target.name == value.name:
+                    kept = ir.Var(self.current_scope, f"{value.name}.kept", self.loc)
+                    body.append(ir.Assign(ir.Const(None, self.loc), kept, self.loc))
+                    self.definitions[kept.name].append(body[-1].value)
+            body.append(statement)
+        block.body = body
+        super()._remove_unused_temporaries()  # type: ignore[no-untyped-call]
+
+    def _is_in_order(self, block: Any) -> bool:
+        """Return whether the blocks after a block in the bytecode run only after it, and those before it do not."""
+        known = self.__dict__.setdefault("_in_order", {})
+        if block not in known:
+            graph = self.cfa.graph
+            dominators = graph.dominators()
+            after = {block}
+            pending = [block]
+            while pending:
+                new = [successor for successor, _ in graph.successors(pending.pop()) if successor not in after]
+                after.update(new)
+                pending += new
+            known[block] = all(
+                block in dominators[other] if other > block else other not in after
+                for other in dominators
+                if other != block
+            )
+        return bool(known[block])
+
+
+def _read(statement: Any) -> list[Any]:
+    """The variables that a statement reads, but for what it copies or stores: Numba sees to those."""
+    match statement:
+        case ir.Assign(value=ir.Expr(op="exhaust_iter")):
+            return []
+        case ir.Assign(value=ir.Expr()):
+            return _variables(statement.value)
+        case ir.Assign():
+            return []
+        case ir.SetItem() | ir.SetAttr():
+            return [var for var in _variables(statement) if var is not statement.value]
+        case _:
+            return _variables(statement)
+
+
+def _variables(value: Any) -> list[Any]:
+    return list(value.list_vars())
+
+
+class TranslateInOrder(IRPass):
+    """Stands for Numba's `TranslateByteCode`."""
+
+    def run_pass(self, state: Any) -> bool:
+        """Make the IR of `state` out of its bytecode."""
+        interpreter: Any = _Interpreter
+        with _unpacking():
+            state["func_ir"] = interpreter(state["func_id"]).interpret(state["bc"])
+        return True
+
+
+@contextmanager
+def _unpacking() -> Iterator[None]:
+    """Teach Numba's walk over the bytecode an instruction that it does not know, while its lock is held."""
+    walk: Any = TraceRunner
+    walk.op_UNPACK_EX = _walk_unpacking
+    try:
+        yield
+    finally:
+        del walk.op_UNPACK_EX
+
+
+def _walk_unpacking(runner: Any, state: Any, inst: Any) -> None:
+    iterable = state.pop()
+    stores = [state.make_temp() for _ in range((inst.arg & 0xFF) + 1 + (inst.arg >> 8))]
+    state.append(inst, iterable=iterable, stores=stores)
+    for name in reversed(stores):
+        state.push(name)

@@ -1,0 +1,233 @@
+"""A pass in Numba's pipeline: captured floats and arrays become arguments, so that Numba does not freeze them.
+
+    $1 = global(SCALE: 2.5)    ->    $1 = arg(2, name=SCALE)
+
+Integers, strings and the like stay constants, and are noted as `frozen`. Functions that Numba would have to compile
+before it could type a call of them, or could not type at all, become `Callee`s. `with`, `try` and `yield` are refused
+here, where they can still be told.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import operator
+import types as python_types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.base import statements as st
+from zygote_py.base.captures import CONSTANT_MODULES, varies
+from zygote_py.base.checkpoints import checkpoint
+from zygote_py.ir.core import Type
+from zygote_py.ir.text.identifiers import identifier
+from zygote_py.numba_adapter.base.decorations import is_from_source
+from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.base.ir_walks import IRPass, keys, loc_of
+from zygote_py.numba_adapter.base.messages import refuse_with
+from zygote_py.numba_adapter.base.type_facts import as_pointer, known_type
+from zygote_py.numba_adapter.base.untypable import unknown, unsuitable
+from zygote_py.numba_adapter.embedding.custom_calls import given_callee, take_given
+from zygote_py.numba_adapter.embedding.transforms import as_callees, derived_callee, take_derivers
+from zygote_py.numba_adapter.sources.stencils import make_absolute
+from zygote_py.numba_adapter.target.dispatch import typeof
+from zygote_py.numba_adapter.types.callables import Same, StandIn, TransformType
+from zygote_py.numba_adapter.types.closures import take_closure
+from zygote_py.numba_adapter.types.dataclasses import stand_in
+from zygote_py.numba_adapter.types.functions import as_captured_python, holds_functions, with_functions
+from zygote_py.numba_adapter.types.handles import Session, callee_for, checkpoint_type
+
+# The globals of a function that this package wrote have this name: its captured values need not be observed.
+OURS = "__written_by_zygote_py__"
+
+
+class Captures:
+    """The captured variables of a function, in order; hidden ones with the number of their argument."""
+
+    def __init__(self) -> None:
+        self.hidden: dict[object, tuple[int, st.Capture]] = {}
+        self.frozen: dict[object, st.Capture] = {}
+
+
+class CapturesToArguments(IRPass):
+    """Runs twice: once before Numba inlines closures, once after, for the variables that these capture."""
+
+    def change(self, state: Any) -> bool:
+        """Put arguments and callees in the place of captured values."""
+        modules: dict[str, tuple[python_types.ModuleType, str]] = {}
+        left = keys(state.func_ir)
+        make_absolute(state)
+        take_given(state)
+        take_derivers(state)
+        if state.closure is not None:
+            take_closure(state)
+        for block in state.func_ir.blocks.values():
+            for statement in block.body:
+                _refuse_statement(statement)
+                if isinstance(statement, ir.Assign):
+                    capture = _captured(state.func_id.func, statement, modules)
+                    if capture is not None:
+                        _take(state, statement, capture, statement.target.name in left)
+        return True
+
+
+def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
+    """Return the captured value that an assignment reads, if any. `modules` is updated: modules by variable."""
+    value = assign.value
+    read: Callable[[], object]
+    match value:
+        case ir.Global() if isinstance(value.value, Same):
+            return None  # what was put here already; a global variable may have the name of an inner function
+        case ir.Global() if value.value is ir.UNDEFINED or vars(builtins).get(value.name) is value.value:
+            _check_builtin(value)
+            return None
+        case ir.Global() if value.name in func.__globals__:
+            name, namespace = value.name, func.__globals__
+            read = functools.partial(operator.getitem, namespace, name)
+            capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
+        case ir.FreeVar():
+            cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
+            cell = cells.get(value.name) or python_types.CellType(value.value)
+            read = functools.partial(getattr, cell, "cell_contents")
+            capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
+        case ir.Expr(op="getattr") if value.value.name in modules:
+            module, path = modules[value.value.name]
+            name = value.attr
+            if not hasattr(module, name):
+                return None
+            path = f"{path}_{name}"
+            held = getattr(module, name)
+            read = functools.partial(getattr, module, name)
+            capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
+        case _:
+            return None
+    if isinstance(capture.value, python_types.ModuleType):
+        if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
+            modules[assign.target.name] = (capture.value, capture.name)
+        return None
+    owner = identifier(func.__name__, "function")
+    return dataclasses.replace(capture, source=capture.name, owner=owner)
+
+
+# What to write instead of functions of Python that Numba does not have.
+_INSTEAD = {
+    "reversed": "count down: `for i in range(n - 1, -1, -1)`, or loop over `x[::-1]`",
+    "any": "use `np.any` of an array, or write a loop",
+    "all": "use `np.all` of an array, or write a loop",
+}
+
+
+def _check_builtin(value: Any) -> None:
+    loc = loc_of(value.loc)
+    if value.value is ir.UNDEFINED:
+        raise refuse(f"the name `{value.name}` is not defined", loc, "define it before the first call", value.name)
+    if known_type(value.value) is None:
+        hint = _INSTEAD.get(value.name, "write it with what Numba supports")
+        raise refuse(f"`{value.name}` is not supported", loc, hint, value.name)
+
+
+def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
+    """Note a captured value, and put an argument or a callee in its place where it needs one."""
+    if capture.value is checkpoint:
+        transform = TransformType(
+            "checkpoint", state.session.number, functools.partial(checkpoint_type, session=state.session)
+        )
+        assign.value = ir.Global("checkpoint", StandIn(transform), assign.value.loc)
+        return
+    if capture.value is functools.reduce:
+        assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
+    captures: Captures = state.captures
+    if state.session.frozen or not varies(capture.value, state.session.numbers_vary, holds_functions):
+        if OURS not in state.func_id.func.__globals__:
+            captures.frozen.setdefault(capture.key, capture)
+        if is_key and is_from_source(capture.value):
+            return
+        value = as_captured_python(capture.value)
+        callee: object = given_callee(capture.value, state.session) or stand_in(value)
+        callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
+        callee = callee or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
+        if callee is None and (pointer := as_pointer(value)) is not value:
+            callee = state.session.once(("pointer", id(value)), lambda: pointer)
+        if callee is not None:
+            assign.value = ir.Global(capture.name, callee, assign.value.loc)
+        elif known_type(capture.value) is None:
+            what, hint = unknown(capture.value)
+            what = f"`{capture.name}`, {what.removesuffix(',')}, is not supported"
+            raise refuse(what, loc_of(assign.loc), hint, capture.name)
+        return
+    if capture.key not in captures.hidden:
+        if (found := unsuitable(capture.value, capture.name)) is not None:
+            place, what, hint = found
+            raise refuse(f"`{capture.name}{place}`, {what}, is not supported", loc_of(assign.loc), hint, capture.name)
+        name = capture.name
+        while name in state.func_ir.arg_names:
+            name += "_"
+        index = state.func_ir.arg_count
+        read = capture.read
+        if holds_functions(capture.value):
+            read = _wrapping(read)
+        type_ = _read_only(typeof(with_functions((capture.value,))[0]))
+        made = dataclasses.replace(capture, name=name, read=read, type=type_)
+        captures.hidden[capture.key] = index, made
+        state.func_ir.arg_names = (*state.func_ir.arg_names, name)
+        state.func_ir.arg_count = state.nargs = index + 1
+        state.args = (*state.args, as_callees(type_, state.session))
+        if isinstance(type_, types.BaseTuple):  # Numba unrolls loops over variables that hold an argument only
+            entry = state.func_ir.blocks[min(state.func_ir.blocks)]
+            loc = entry.body[0].loc
+            entry.body.insert(0, ir.Assign(ir.Arg(name, index, loc), ir.Var(entry.scope, name, loc), loc))
+    index, held = captures.hidden[capture.key]
+    name, loc = state.func_ir.arg_names[index], assign.value.loc
+    whole = isinstance(held.type, types.BaseTuple)
+    assign.value = ir.Var(assign.target.scope, name, loc) if whole else ir.Arg(name, index, loc)
+
+
+def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -> None:
+    """Refuse what varies in a module of which it is known only by its type which one it is: Numba has frozen it.
+
+    Raises DifferentiationError.
+    """
+    for block in func_ir.blocks.values():
+        for assign in block.find_insts(ir.Assign):
+            match assign.value:
+                case ir.Expr(op="getattr") as read if isinstance(held := typemap[read.value.name], types.Module):
+                    module = held.pymod
+                    is_constant = session.frozen or module.__name__.partition(".")[0] in CONSTANT_MODULES
+                    if not is_constant and varies(
+                        getattr(module, read.attr, None), session.numbers_vary, holds_functions
+                    ):
+                        raise refuse(
+                            f"`{read.attr}` of the module `{module.__name__}` is read through another variable",
+                            loc_of(assign.loc),
+                            f"write the name under which the module was imported: `{module.__name__}.{read.attr}`",
+                            read.attr,
+                        )
+                case _:
+                    pass
+
+
+def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
+    return lambda: with_functions((read(),))[0]
+
+
+def _read_only(type_: Type) -> Type:
+    """Return the type of a captured value, which Numba keeps read-only."""
+    if isinstance(type_, types.Array):
+        return type_.copy(readonly=True)
+    return type_
+
+
+def _refuse_statement(statement: Any) -> None:
+    """Refuse what type inference would reject with a worse message, or accept as something else."""
+    loc = loc_of(statement.loc)
+    match statement:
+        case ir.EnterWith():
+            raise refuse_with(loc)
+        case ir.Assign(value=ir.Yield()):
+            raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
+        case _:
+            pass

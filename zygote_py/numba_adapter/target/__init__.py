@@ -1,0 +1,1 @@
+"""Compilation by Numba: of emitted modules, and of what compiled callers of derivatives call."""

@@ -1,0 +1,299 @@
+"""Machine code on disk: what Numba made of an emitted function, written and read without asking Numba to compile.
+
+    dispatcher._cache = Stored(code_of)     # what `code_of` gives for a signature names and keeps its machine code
+
+Numba's own cache does the same for functions in files, and first imports all that compiling needs. Here nothing of that
+is imported: the code needs symbols only. Code is kept only if it can stand by itself in another process: if it holds no
+addresses, and every function in it has a name that no function of any other process has.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import os
+import pickle
+import re
+import secrets
+import weakref
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any, Protocol
+
+import llvmlite.binding as llvm
+import numba
+
+from zygote_py.numba_adapter.base.internals import (
+    AppDirs,
+    CompileResult,
+    Environment,
+    FunctionIdentity,
+    _Cache,
+    lookup_environment,
+    rtsys,
+)
+from zygote_py.numba_adapter.base.internals import lowering_registry as implementations
+from zygote_py.numba_adapter.base.internals import typing_registry as templates
+
+
+class Code(Protocol):
+    """Where the machine code of a function is kept."""
+
+    def name_of(self, signature: tuple[Any, ...], machine: str) -> str:
+        """The name for a signature, and a description of the machine."""
+
+    def read(self, name: str) -> bytes | None:
+        """Return the data that was written under a name; None if there is none."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep something under a name."""
+
+
+# --------------------------------------------------------------------------------------------------- names of functions
+
+_SMALLEST_NUMBER = 1 << 100
+
+
+def _number_functions() -> None:
+    """Let Numba number the functions that it compiles from now on as no other process does.
+
+    The number is a part of the name of each symbol. If two functions of a process have one name, LLVM takes the first.
+    """
+    FunctionIdentity._unique_ids = itertools.count(_SMALLEST_NUMBER + (secrets.randbits(64) << 32))
+
+
+_number_functions()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_functions)
+
+_NUMBER = re.compile(r"B\d+v(\d+)")
+_BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.")  # functions that are the same wherever they have the same name
+
+
+def _is_named_uniquely(symbol: str) -> bool:
+    found = _NUMBER.search(symbol)
+    return bool(_BY_TYPE.match(symbol)) if found is None else int(found[1]) >= _SMALLEST_NUMBER
+
+
+# ----------------------------------------------------------------------------------------------------- writing, reading
+
+
+class _Holder:
+    """Code that is in this process; alive as long as a dispatcher has it. It must not be in it twice."""
+
+    def __init__(self, result: Any, environments: tuple[Any, ...]) -> None:
+        self.result = result
+        self.environments = environments
+
+
+_held: weakref.WeakValueDictionary[str, _Holder] = weakref.WeakValueDictionary()
+
+
+class Stored(_Cache):
+    """The cache of one dispatcher, in the form that Numba's dispatchers ask for."""
+
+    def __init__(self, code_of: Callable[[tuple[Any, ...]], Code | None]) -> None:
+        self._code_of = code_of  # None for what is not kept
+        self._holders: list[_Holder] = []
+
+    @property
+    def cache_path(self) -> None:
+        """Numba asks for a folder, to show it."""
+        return None
+
+    def enable(self) -> None:
+        """Numba may ask for this."""
+
+    def disable(self) -> None:
+        """Numba may ask for this."""
+
+    def flush(self) -> None:
+        """Numba may ask for this."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the stored code for a signature, or None. Numba's lock is held."""
+        signature = _argument_types(sig)
+        if (code := self._code_of(signature)) is None:
+            return None
+        name = code.name_of(signature, _machine(target_context))
+        holder = _held.get(name)
+        if holder is None:
+            data = code.read(name)
+            try:
+                holder = None if data is None else _read(data, target_context)
+            except Exception:  # of any kind: a file may hold anything
+                return None
+            if holder is None:
+                return None
+            _held[name] = holder
+            result = holder.result
+        else:
+            result = _again(holder.result, target_context)
+        self._holders.append(holder)
+        return result
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write what was compiled for a signature, if it can be read again."""
+        signature = _argument_types(sig)
+        if (code := self._code_of(signature)) is None:
+            return
+        name = code.name_of(signature, _machine(data.target_context))
+        if name in _held:
+            return
+        try:
+            written = _written(data)
+        except Exception:  # what cannot be pickled
+            return
+        if written is not None:
+            code.write(name, written)
+            _held[name] = holder = _Holder(data, ())
+            self._holders.append(holder)
+
+
+def _argument_types(sig: Any) -> tuple[Any, ...]:
+    return tuple(sig.args) if hasattr(sig, "args") else tuple(sig)
+
+
+def _machine(target_context: Any) -> str:
+    return repr(target_context.codegen().magic_tuple())
+
+
+def _written(result: Any) -> bytes | None:
+    library = result.library
+    if result.objectmode or result.lifted or result.reload_init or library.has_dynamic_globals:
+        return None
+    module = library._final_module
+    if not all(_is_named_uniquely(name) for name in _defined(module)):
+        return None
+    needed = [each.name for each in (*module.functions, *module.global_variables) if each.is_declaration]
+    if any(name.startswith(".numba.unresolved") for name in needed):  # recursive calls that are linked later
+        return None
+    names = [each.name for each in module.global_variables if each.name.startswith("_ZN08NumbaEnv")]
+    found = {name: lookup_environment(name) for name in names}
+    environments = tuple((name, list(each.consts)) for name, each in found.items() if each is not None)
+    description = copy.copy(result.fndesc)
+    description.typemap = description.calltypes = description.global_dict = None
+    needed = [name for name in needed if not name.startswith("llvm.")]
+    data = library.serialize_using_object_code()
+    out = io.BytesIO()
+    _Pickler(out).dump((data, description, result.signature, environments, needed))
+    return out.getvalue()
+
+
+def _defined(module: Any) -> Iterator[str]:
+    local = (llvm.Linkage.internal, llvm.Linkage.private)
+    for each in (*module.functions, *module.global_variables):
+        if not each.is_declaration and each.linkage not in local:
+            yield each.name
+
+
+class _Pickler(pickle.Pickler):
+    """Of functions and classes only those that are found again by their names."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Refuse what another process has another of."""
+        if isinstance(obj, type | FunctionType) and obj.__module__ == "__main__":
+            raise pickle.PicklingError(f"{obj} is of the main program")
+        return NotImplemented
+
+
+def _read(data: bytes, target_context: Any) -> _Holder | None:
+    code, description, signature, environments, needed = pickle.loads(data)
+    rtsys.initialize(target_context)
+    if not all(map(_is_known, needed)):
+        target_context.refresh()
+        if not all(map(_is_known, needed)):
+            return None
+    library = target_context.codegen().unserialize_library(code)
+    made = []
+    for name, constants in environments:
+        environment = lookup_environment(name)
+        if environment is None:
+            environment = Environment({"__name__": None})
+            environment.consts.extend(constants)
+            environment.env_name = name
+            Environment._memo[name] = environment
+        made.append(environment)
+        library.codegen.set_env(name, environment)
+    own = next((each for each in made if each.env_name == target_context.get_env_name(description)), None)
+    make: Any = CompileResult
+    result = make(
+        typing_context=target_context.typing_context,
+        target_context=target_context,
+        entry_point=target_context.get_executable(library, description, own),
+        typing_error=None,
+        type_annotation="",
+        signature=signature,
+        library=library,
+        call_helper=None,
+        environment=own,
+        metadata=None,
+        lifted=(),
+        fndesc=description,
+        objectmode=False,
+        reload_init=[],
+        referenced_envs=tuple(made),
+    )
+    return _Holder(result, tuple(made))
+
+
+def _is_known(symbol: str) -> bool:
+    return llvm.address_of_symbol(symbol) is not None
+
+
+def _again(result: Any, target_context: Any) -> Any:
+    """Return loaded code for one more dispatcher, with its own entry point, which Numba drops with it."""
+    entry = target_context.get_executable(result.library, result.fndesc, result.environment)
+    return result._replace(entry_point=entry, metadata=None)
+
+
+# ----------------------------------------------------------------------------------- what else machine code depends on
+
+_WORDS = """
+    DISABLE_JIT CACHE_DIR CACHE_LOCATOR_CLASSES NUMBA_NUM_THREADS NUMBA_DEFAULT_NUM_THREADS COLOR_SCHEME
+    RUNNING_UNDER_PROFILER FULL_TRACEBACKS SHOW_HELP GDB_BINARY DEBUG_CACHE FUNCTION_CACHE_SIZE
+"""
+_HARMLESS = frozenset(_WORDS.split())
+
+
+def settings() -> str:
+    """Numba's settings, by environment variables or otherwise, that may change what is compiled."""
+    found = vars(numba.config)
+    names = sorted(name for name in found if name.isupper() and name not in _HARMLESS and not name.startswith("CUDA"))
+    return repr([(name, found[name]) for name in names])
+
+
+def is_extended() -> bool:
+    """Return whether another package has extended Numba, by `@overload` for one."""
+    given = [entry[1] if isinstance(entry, tuple) else entry for entry in templates.globals]
+    for template in (*templates.functions, *templates.attributes, *given):
+        if not _is_ours(_module_of(template)):
+            return True
+    entries = (implementations.functions, implementations.getattrs, implementations.setattrs)
+    others = (implementations.casts, implementations.constants)
+    return not all(_is_ours(_home(entry[0])) for entry in itertools.chain(*entries, *others))
+
+
+def _module_of(template: Any) -> str:
+    function = getattr(template, "_overload_func", None) or getattr(template, "_definition_func", None)
+    if function is None and template.__module__ == "abc":  # made by `type_callable`, of a function that it holds
+        cells = getattr(template.generic, "__closure__", None) or ()
+        function = next((cell.cell_contents for cell in cells if isinstance(cell.cell_contents, FunctionType)), None)
+    return _home(template if function is None else function)
+
+
+def _home(function: Any) -> str:
+    """The module of a function or a class; empty if it is not known."""
+    found = getattr(function, "__globals__", {}).get("__name__") or getattr(function, "__module__", None)
+    return str(found or "")
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("numba", "zygote_py")
+
+
+def user_cache_folder() -> str:
+    """Where this platform wants caches to be."""
+    folder: str = AppDirs(appname="zygote_py", appauthor=False).user_cache_dir
+    return folder

@@ -1,0 +1,1 @@
+"""Numba types of functions, closures and dataclasses."""

@@ -1,0 +1,407 @@
+"""Inner functions and lambdas as values: the captured variables, passed to the function as one more argument.
+
+    def f(x, w):                            $maker = global(lambda: Maker)
+        return apply(lambda v: v * w, x)    $1 = call $maker(w)                 # ClosureType(w: float64)
+                                            $2 = call apply($1, x)
+
+A call of a `ClosureType` is a call of the inner function, typed by this package. The closure is its last argument,
+and the captured variables are components of that. So a closure may be passed on, returned, and put into a tuple. A
+captured variable is read when the closure is made. Where Python would read another value than that, as the variable is
+assigned later, Numba's way is taken, which puts the body into the place of the calls; if the closure is not only
+called, it is refused. Functions that stay functions of Numba's own, as the `key` of `sorted`, are left alone.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import types as python_types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.errors import refuse
+from zygote_py.base import statements as st
+from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.base.decorations import Decoration
+from zygote_py.numba_adapter.base.internals import (
+    ir,
+    models,
+    signature,
+)
+from zygote_py.numba_adapter.base.ir_walks import (
+    IRPass,
+    assigned,
+    assignments,
+    captured,
+    copies,
+    defaults,
+    dropped_after,
+    is_constant,
+    is_reached,
+    keys,
+    loc_of,
+    rewrite,
+    statements,
+)
+from zygote_py.numba_adapter.base.messages import definition_of
+from zygote_py.numba_adapter.base.type_facts import runtime_type
+from zygote_py.numba_adapter.types.callables import CallableType, HandleType, Same, StandIn, function_of
+from zygote_py.numba_adapter.types.handles import MADE, CalleeType, Session, constant_key, default_of, fold
+
+# The name of the parameter that takes the closure, and of the variable that holds it.
+SELF = "closure_"
+_OF_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+class Captured:
+    """The content of a cell of an inner function: the name of a component of the closure."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Undefined:
+    """The value of a variable that is captured before it is assigned."""
+
+
+class Maker(Same):
+    """An inner function, of which a closure is made.
+
+    `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured;
+    `how` says how the function is compiled.
+    """
+
+    def __init__(
+        self,
+        func: Any,
+        fields: Sequence[str],
+        own: str,
+        variables: Sequence[str],
+        session: Session,
+        loc: Loc,
+        how: Decoration | None = None,
+    ) -> None:
+        self.func = func
+        self.fields = tuple(fields)
+        self.own = own
+        self.variables = frozenset(variables)
+        self.session = session
+        self.loc = loc
+        self.how = how
+
+
+class MakerType(CallableType, types.Opaque):
+    """The type of a function that makes a closure of the captured variables."""
+
+    def __init__(self, maker: Maker) -> None:
+        self.maker = maker
+        super().__init__(f"maker of {maker.func.__qualname__} at {id(maker)} in {maker.session.number}")
+
+    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
+        """Numba asks for the signature of a call."""
+        return signature(ClosureType(self.maker, tuple(map(runtime_type, args))), *args)
+
+
+def _with_none(one: Type, other: Type) -> Type | None:
+    """The type of a value that is of one of two types, where these are the same but that it may be `None`."""
+    if one == other:
+        return one
+    kinds = {each.type if isinstance(each, types.Optional) else each for each in (one, other)} - {types.none}
+    return types.Optional(kinds.pop()) if len(kinds) == 1 else None
+
+
+class ClosureType(HandleType, types.NamedTuple):
+    """The type of an inner function with its captured variables, a named tuple.
+
+    With `again` it has a checkpoint (see `zygote_py.base.checkpoints`).
+    """
+
+    model = models.TupleModel
+
+    def __init__(self, maker: Maker, held: tuple[Type, ...], again: bool = False) -> None:
+        self.maker = maker
+        self.func = maker.func
+        self.again = again
+        self.types = held
+        self.count = len(held)
+        self.fields = maker.fields
+        self.instance_class = maker
+        what = "checkpoint of " if again else ""
+        name = f"{what}function {maker.func.__qualname__} at {id(maker)} in {maker.session.number}{held}"
+        types.Type.__init__(self, name)
+
+    @property
+    def key(self) -> object:
+        """The identity of the type."""
+        return self.maker, self.types, self.again
+
+    def unify(self, context: object, other: Type) -> Type | None:
+        """Return a type that holds values of both; a captured variable may turn out to be more than `None`."""
+        if isinstance(other, ClosureType) and other.maker is self.maker:
+            held = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
+            known = tuple(each for each in held if each is not None)
+            if len(known) == len(held):
+                return ClosureType(self.maker, known, self.again and other.again)
+        return self.maker.session.united(self, other)
+
+    def checkpointed(self) -> ClosureType:
+        """Return the type of the inner function with a checkpoint."""
+        return ClosureType(self.maker, self.types, again=True)
+
+    def held(self) -> ClosureType:
+        """Return the type of the closure within the function itself: a recursive call is not a checkpoint."""
+        return ClosureType(self.maker, self.types) if self.again else self
+
+    def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
+        """Return the function for these argument types, of which the last is the closure's."""
+        types_ = (*argument_types[:-1], self.held()) if self.again else argument_types
+        return self.maker.session.typed(self.func, types_, self.maker.how, self.again)
+
+    def signature(self) -> inspect.Signature:
+        """The parameters of the inner function, and that for the closure."""
+        pysig = self.own_signature()
+        self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
+        return pysig.replace(parameters=[*pysig.parameters.values(), self_])
+
+    def own_signature(self) -> inspect.Signature:
+        """Return the parameters without that for the closure."""
+        return inspect.signature(self.func)
+
+    def result_type(self, argument_types: tuple[Type, ...]) -> Type:
+        """Return the type of what a call gives."""
+        return self.maker.session.result_type(self.func, (*argument_types, self.held()), self.maker.how)
+
+    def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
+        """Return the signature of a call."""
+        pysig, defaults = self.own_signature(), dict(zip(self.fields, self.types, strict=True))
+        folded = fold(pysig, self.func, args, kws, defaults)
+        return signature(self.result_type(folded), *folded).replace(pysig=pysig)
+
+
+def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
+    """Return the type of the closure among the arguments of an inner function; None for any other function."""
+    last = argument_types[-1] if argument_types else None
+    return last if isinstance(last, ClosureType) and last.maker.func is func and takes_itself(func) else None
+
+
+def takes_itself(func: Any) -> bool:
+    """Whether a function was made here, to be passed its closure."""
+    return SELF in getattr(func, "__dict__", {})
+
+
+# ------------------------------------------------------------------------------------------------------------ the pass
+
+
+class ClosuresToObjects(IRPass):
+    """Stands before Numba's inlining of closures."""
+
+    def change(self, state: Any) -> bool:
+        """Make closures in the place of inner functions."""
+        func_ir = state.func_ir
+        left = keys(func_ir)
+
+        def converted(block: Any, statement: Any) -> Iterable[Any] | None:
+            match statement:
+                case ir.Assign(value=ir.Expr(op="make_function") as made) if (
+                    made.code.co_name not in _OF_COMPREHENSIONS and statement.target.name not in left
+                ):
+                    return None if _is_numbas(func_ir, statement) else _as_object(state, statement, block.scope)
+            return None
+
+        changed = rewrite(func_ir, converted)
+        for _, statement in statements(func_ir):
+            match statement:
+                case ir.Assign(value=ir.Const(value=Undefined())):
+                    statement.value = ir.Const(None, statement.loc)
+        return changed
+
+
+def _is_numbas(func_ir: Any, statement: Any) -> bool:
+    """Return whether to leave a closure to Numba: it is only called, and its variables change between the calls."""
+    code = statement.value.code
+    stored = {each.argval for each in dis.get_instructions(code) if each.opname == "STORE_DEREF"}
+    early = [name for name, _, made in captured(func_ir, statement.value) if _is_undefined(made)]
+    if stored & set(code.co_freevars):
+        if early:
+            raise _assigned_later(early[0], code.co_name, loc_of(statement.loc))
+        return True
+    names = copies(func_ir, [statement.target.name])
+    uses, escapes, keywords = [], False, False
+    for where, other in statements(func_ir):
+        if other is statement:
+            place = where
+            continue
+        read = {var.name for var in other.list_vars()} & names
+        match other:
+            case ir.Assign(value=ir.Var() as source) if source.name in names:
+                continue  # the copy's uses count
+            case ir.Assign(value=ir.Expr(op="call") as call) if call.func.name in names:
+                uses.append(where)
+                keywords = keywords or bool(call.kws) or call.vararg is not None
+                escapes = escapes or any(arg.name in names for arg in call.args)
+            case _:
+                escapes = escapes or bool(read and not isinstance(other, ir.Del))
+    if escapes or keywords or early:
+        return False
+    return is_reached(func_ir.blocks, place, assignments(func_ir, code.co_freevars), uses)
+
+
+def _is_undefined(made: Any) -> bool:
+    """Return whether a captured variable is assigned after the function that captures it was made."""
+    return isinstance(made, ir.Const) and isinstance(made.value, Undefined)
+
+
+def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
+    """The statements that make a closure in the place of the one that makes a function."""
+    func_ir, made, loc = state.func_ir, statement.value, statement.loc
+    code = made.code
+    names: list[str] = []  # of the components
+    fields: list[Any] = []
+    cells: list[python_types.CellType] = []
+    itself = ""
+    for name, var, value in captured(func_ir, made):
+        cell: object = Captured(name)
+        if _is_undefined(value):
+            if name not in {each.partition(".")[0] for each in copies(func_ir, [statement.target.name])}:
+                raise _assigned_later(name, code.co_name, loc_of(loc))
+            itself = name
+        elif is_constant(value) and _is_fixed(value.value):
+            cell = function_of(value.value)
+        else:
+            names.append(name)
+            fields.append(var)
+        cells.append(python_types.CellType(cell))
+    held: list[object] = []  # by the defaults
+    for name, item, value in defaults(func_ir, made):
+        is_fixed = isinstance(value, ir.Const)
+        held.append(value.value if is_fixed else None)
+        if not is_fixed:
+            names.append(default_of(name))
+            fields.append(item)
+    key = (
+        code,
+        id(state.func_id.func.__globals__),
+        tuple(_key(cell.cell_contents) for cell in cells),
+        constant_key(tuple(held)),
+        tuple(names),
+        state.decoration,
+    )
+
+    def make() -> Maker:
+        namespace = state.func_id.func.__globals__
+        func: Any = python_types.FunctionType(code, namespace, code.co_name, tuple(held) or None, tuple(cells))
+        vars(func)[MADE] = True
+        if names or itself:
+            vars(func)[SELF] = True
+        variables = [name for name in code.co_freevars if name != itself]
+        return Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
+
+    maker = state.session.once(key, make)
+    if not names and not itself:
+        callee = StandIn(CalleeType(maker.func, state.session, how=state.decoration))
+        yield ir.Assign(ir.Global(code.co_name, callee, loc), statement.target, loc)
+        return
+    holder = assigned(
+        scope, f"{statement.target.name}.maker", ir.Global(code.co_name, StandIn(MakerType(maker)), loc), loc
+    )
+    yield holder
+    yield ir.Assign(ir.Expr.call(holder.target, tuple(fields), (), loc), statement.target, loc)
+
+
+def _is_fixed(value: object) -> bool:
+    """Whether a captured value is to be a constant for the inner function: an integer, a string, a function."""
+    if isinstance(value, tuple):
+        return all(map(_is_fixed, value))
+    simple = isinstance(value, int | str | np.integer) or value is None
+    return simple or callable(function_of(value)) or isinstance(value, python_types.ModuleType)
+
+
+def _key(held: object) -> object:
+    """Return the identity of a captured constant; functions live as long as the makers that capture them."""
+    if isinstance(held, Captured):
+        return "captured", held.name
+    return id(held) if callable(held) or isinstance(held, python_types.ModuleType) else constant_key(held)
+
+
+def _assigned_later(name: str, function: str, loc: Loc) -> Exception:
+    what = "lambda" if function == "<lambda>" else f"inner function `{function}`"
+    return refuse(
+        f"`{name}` is assigned after the {what} that uses it was made",
+        loc,
+        f"assign to `{name}` before, or give the function a parameter for it",
+        name,
+    )
+
+
+# ------------------------------------------------------------------------------------------ what stands in a function
+
+
+def take_closure(state: Any) -> None:
+    """Add the parameter for the closure to an inner function, and read the captured variables from there."""
+    closure: ClosureType = state.closure
+    func_ir = state.func_ir
+    entry = func_ir.blocks[min(func_ir.blocks)]
+    if SELF not in func_ir.arg_names:
+        index = func_ir.arg_count
+        func_ir.arg_names = (*func_ir.arg_names, SELF)
+        func_ir.arg_count = state.nargs = index + 1
+        state.args = (*state.args, closure)
+        loc = entry.body[0].loc
+        entry.body.insert(0, ir.Assign(ir.Arg(SELF, index, loc), ir.Var(entry.scope, SELF, loc), loc))
+    for block in func_ir.blocks.values():
+        for statement in block.body:
+            match statement:
+                case ir.Assign(value=ir.FreeVar(value=Captured() as captured) as read):
+                    itself = ir.Var(entry.scope, SELF, read.loc)
+                    own = captured.name == closure.maker.own
+                    statement.value = itself if own else ir.Expr.getattr(itself, captured.name, read.loc)
+
+
+def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
+    """Refuse closures that are used after an assignment to one of their captured variables.
+
+    Raises DifferentiationError.
+    """
+    makers = {
+        where: made
+        for where, each in statements(func_ir)
+        if isinstance(each, ir.Assign)
+        and isinstance(made := typemap.get(each.target.name), ClosureType)
+        and isinstance(each.value, ir.Expr)
+        and each.value.op == "call"
+        and isinstance(typemap[each.value.func.name], MakerType)
+    }
+    for where, made in makers.items():
+        maker = made.maker
+        uses = [
+            place for place, each in statements(func_ir) if any(_holds(typemap[var.name], maker) for var in _used(each))
+        ]
+        code = func_ir.func_id.func.__code__
+        for name in sorted(maker.variables):
+            known = len(assignments(func_ir, [name]))
+            if name in code.co_cellvars and uses and dropped_after(code, maker.func.__code__, name, known):
+                raise _assigned_later(name, maker.func.__name__, maker.loc)
+            if is_reached(func_ir.blocks, where, assignments(func_ir, [name]), uses):
+                raise _assigned_later(name, maker.func.__name__, maker.loc)
+
+
+def _used(statement: Any) -> list[Any]:
+    """The variables whose functions a statement calls, may let others call, or gives away."""
+    match statement:
+        case ir.Assign(value=ir.Expr(op="call") as call):
+            return list(call.list_vars())
+        case ir.Return():
+            return [statement.value]
+        case _:
+            return []
+
+
+def _holds(type_: Type, maker: Maker) -> bool:
+    """Whether there is a closure of this maker in a value of a type."""
+    if isinstance(type_, ClosureType) and type_.maker is maker:
+        return True
+    return isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))

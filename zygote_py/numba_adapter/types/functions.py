@@ -1,0 +1,232 @@
+"""Functions among the arguments of a compiled function: each has a type of its own, and is known while compiling.
+
+    gradient(apply, wrt="x")(math.sin, 1.0)         apply is compiled for FunctionValueType(sin), float64
+
+Numba takes decorated functions only, and none from a tuple with several of them. So Python functions, decorated ones,
+those of `math` and NumPy, `functools.partial`s and methods are wrapped before a call (`with_functions`), wherever they
+stand in tuples and structures. In a session they have types of callees. Two functions
+of the same code share what is compiled, if all that they capture is constant and the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+import types as python_types
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import NativeValue, typeof_impl, unbox
+
+from zygote_py.base import structures
+from zygote_py.base.custom_rules import Ignored, given_for
+from zygote_py.base.python_text import captured
+from zygote_py.ir.core import Type
+from zygote_py.ir.types import leaf_types
+from zygote_py.numba_adapter.base.decorations import is_as_undecorated, is_from_source
+from zygote_py.numba_adapter.base.internals import Dispatcher
+from zygote_py.numba_adapter.sources.python_sources import WITH_SOURCE
+from zygote_py.numba_adapter.types.callables import CallableType
+from zygote_py.numba_adapter.types.handles import constant_key
+
+_FUNCTIONS = (
+    python_types.FunctionType,
+    python_types.BuiltinFunctionType,
+    python_types.MethodType,
+    functools.partial,
+    np.ufunc,
+    Dispatcher,
+    Ignored,
+    *WITH_SOURCE,
+)
+_MOST_KEPT = 512
+
+
+class FunctionValue:
+    """A function as an argument; calling it calls the function."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the result of the function."""
+        return self.func(*args, **kwargs)
+
+
+class FunctionValueType(CallableType, types.Opaque):
+    """The type of a `FunctionValue`: each function has its own."""
+
+    def __init__(self, func: Any) -> None:
+        self.typing_key = func
+        super().__init__(f"function {getattr(func, '__qualname__', func)} at {id(func)}")
+
+    def get_call_type(self, context: object, args: tuple[Type, ...], kws: object) -> Any:
+        """Return None: calls are typed by this package only."""
+        return None
+
+
+def is_function(value: object) -> bool:
+    """Whether a value is a function that is wrapped when it is passed."""
+    return isinstance(value, _FUNCTIONS) and not (isinstance(value, Dispatcher) and not is_from_source(value))
+
+
+def with_functions(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a call, functions wrapped; the same tuple if there are none."""
+    made = tuple(arg if type(arg) in _PLAIN else _wrapped(arg) for arg in args)
+    return args if all(new is old for new, old in zip(made, args, strict=True)) else made
+
+
+_PLAIN = frozenset({float, int, np.ndarray, bool, str, type(None)})
+
+
+def _wrapped(value: Any) -> Any:
+    if is_function(value):
+        return FunctionValue(_representative(value))
+    parts = structures.parts(value)
+    if parts is None:
+        return value
+    if not isinstance(value, tuple):  # a dataclass knows functions; what else there is it takes wrapped
+        made = tuple(_wrapped(each) if not inspect.isfunction(each) else each for each in parts)
+    else:
+        made = with_functions(parts)
+    return (
+        value if all(new is old for new, old in zip(made, parts, strict=True)) else structures.with_parts(value, made)
+    )
+
+
+_known: OrderedDict[object, Any] = OrderedDict()  # functions by what they are made of, the last used at the end
+
+
+def _representative(value: Any) -> Any:
+    """The function that stands for all that do the same: lambdas made again at each call are compiled once."""
+    if isinstance(value, Dispatcher) and is_as_undecorated(value):
+        value = value.py_func
+    key = _key(value)
+    if key is None or given_for(value) is not None:
+        return value
+    found = _known.get(key)
+    if (
+        found is None or _key(found[0]) != key or given_for(found[0]) is not None
+    ):  # its captured variables may have changed since
+        found = _known[key] = value, as_python(value)
+        if len(_known) > _MOST_KEPT:
+            _known.popitem(last=False)
+    _known.move_to_end(key)
+    return found[1]
+
+
+def _key(value: Any) -> object:
+    """Return a key of the content of a function; None if it captures variables that are read at each call."""
+    if isinstance(value, python_types.MethodType):
+        return id(value.__self__), id(value.__func__)
+    if isinstance(value, functools.partial):
+        given = (*value.args, *value.keywords.values())
+        if all(isinstance(each, float | int | str) or each is None for each in given):
+            return id(value.func), tuple(value.keywords), len(value.args), constant_key(given)
+        return id(value)
+    if not isinstance(value, python_types.FunctionType):
+        return id(value)
+    held = []
+    for cell in value.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            return None
+        if isinstance(content, int | str) or content is None:
+            held.append(constant_key(content))
+        elif isinstance(content, python_types.FunctionType | python_types.BuiltinFunctionType | np.ufunc | Dispatcher):
+            held.append(id(content))
+        else:
+            return None
+    defaults = value.__defaults__ or (), tuple((value.__kwdefaults__ or {}).items())
+    try:
+        key = value.__code__, id(value.__globals__), tuple(held), constant_key(defaults)
+        hash(key)  # an array may be among the defaults
+    except TypeError:
+        return None
+    return key
+
+
+def as_python(value: Any) -> Any:
+    """A Python function that does what a partial or a method does; anything else as it is."""
+    if isinstance(value, functools.partial):
+        return function_of_partial(value)
+    # Numba may know a method itself: one in another language, such as np.random.shuffle, or one of Python's generator.
+    if (
+        isinstance(value, python_types.MethodType)
+        and isinstance(value.__func__, python_types.FunctionType | Dispatcher)
+        and not isinstance(value.__self__, random.Random)
+    ):
+        return function_of_partial(functools.partial(value.__func__, value.__self__))
+    return value
+
+
+def as_captured_python(value: Any) -> Any:
+    """Return the same for a captured value: the same function at each call, with the same captured variables."""
+    wrapped = isinstance(value, functools.partial | python_types.MethodType)
+    return _representative(value) if wrapped and given_for(value) is None else value
+
+
+def function_of_partial(partial: Any) -> Callable[..., Any]:
+    """A Python function that does what a `functools.partial` does."""
+    given = [f"given_{number}" for number in range(len(partial.args))]
+    parameters, passed = [], list(given)
+    defaults: dict[str, object] = {}
+    keyword_only = False
+    for name, parameter in _parameters(partial).items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            parameters.append(f"*{name}")
+            passed.append(f"*{name}")
+            keyword_only = True
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parameters.append("*")
+            keyword_only = True
+        default = parameter.default is not parameter.empty
+        if default:
+            defaults[f"default_of_{name}"] = parameter.default
+        parameters.append(f"{name}=default_of_{name}" if default else name)
+        passed.append(f"{name}={name}" if parameter.kind is parameter.KEYWORD_ONLY else name)
+    lines = [f"def partial({', '.join(parameters)}):", f"    return function({', '.join(passed)})"]
+    values = {"function": partial.func, **dict(zip(given, partial.args, strict=True)), **defaults}
+    made: Callable[..., Any] = captured(lines, values, module=__name__)
+    return made
+
+
+def _parameters(partial: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(partial).parameters
+    except (TypeError, ValueError):  # a function that is not written in Python need not have one
+        found = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
+        for name, value in partial.keywords.items():
+            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value))
+        return inspect.Signature(found).parameters
+
+
+# ---------------------------------------------------------------------------------------------------------- their types
+
+
+@typeof_impl.register(FunctionValue)
+def _typeof_function_value(value: FunctionValue, context: object) -> Type:
+    return FunctionValueType(value.func)
+
+
+@unbox(FunctionValueType)  # type: ignore[untyped-decorator]
+def _unbox(typ: Any, obj: Any, c: Any) -> Any:
+    return NativeValue(c.context.get_dummy_value())
+
+
+def takes_functions(argument_types: tuple[Type, ...]) -> bool:
+    """Whether there are functions among arguments of these types, or in a tuple or structure among them."""
+    return any(isinstance(leaf, types.Callable) for each in argument_types for leaf in leaf_types(each))
+
+
+def holds_functions(value: Any) -> bool:
+    """Whether a value is, or has in it, functions that are to be wrapped."""
+    return type(value) not in _PLAIN and _wrapped(value) is not value

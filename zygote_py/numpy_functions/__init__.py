@@ -1,0 +1,29 @@
+"""NumPy functions in plain Python: a call is replaced by the body, which is then differentiated.
+
+    np.var(x)    ->    d = np.abs(x - np.mean(x));  np.sum(d * d) / x.size         and np.mean(x) likewise
+
+Such a function needs no rule, and works in every mode and to every order. An implementation computes what Numba's does,
+in the same order, so that values agree to the last bit where that is sensible. `overloads` describes how to write one.
+Elementwise functions, `np.sum`, `np.prod` and linear algebra are not here: the compiler knows them itself.
+"""
+
+from __future__ import annotations
+
+from zygote_py.numpy_functions.creation import new_arrays  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.creation import ranges_and_matrices as creation  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.indexing import selecting  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.linalg import linalg  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.lists import lists  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.manipulation import (
+    joining,  # noqa: F401 (they register what they implement)
+    views,  # noqa: F401 (they register what they implement)
+)
+from zygote_py.numpy_functions.manipulation import rearranging as moving  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.mathematics import (
+    reductions,  # noqa: F401 (they register what they implement)
+    signals,  # noqa: F401 (they register what they implement)
+    sums,  # noqa: F401 (they register what they implement)
+)
+from zygote_py.numpy_functions.random import draws  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.sorting import sorting  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.statistics import statistics  # noqa: F401 (they register what they implement)

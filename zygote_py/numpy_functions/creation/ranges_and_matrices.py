@@ -1,0 +1,280 @@
+"""Arrays of numbers at equal distances, and matrices made of vectors and of parts of matrices.
+
+    np.linspace(a, b, n)        a + i * ((b - a) / (n - 1)), the last one b itself
+    np.arange(a, b, step)       a + i * step; how many there are has no derivative
+    np.diag(v)                  zeros, and v[i] at each [i, i]
+    np.tril(m)                  zeros, and of each row the elements up to the diagonal
+    np.trace(a)                 0 + a[0, 0] + a[1, 1] + ...
+
+All but `fill_diagonal`, which writes to its argument, make new arrays, as Numba's functions do. Arrays of constants
+(`np.eye`, windows such as `np.hanning`) depend on integers only, and need no implementation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from zygote_py.numpy_functions.support.overloads import (
+    INEXACT,
+    Implementation,
+    array,
+    dtype_of,
+    either,
+    flattened,
+    implements,
+    is_array,
+    is_integer,
+    is_none,
+    is_number,
+    is_row,
+    is_sequence,
+    optional,
+    replaces,
+    text,
+    type_of,
+)
+
+
+def _is_number_or_default(given: object) -> bool:
+    return is_number(type_of(given))
+
+
+@implements(np.linspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
+def linspace(start: object, stop: object, num: object = 50) -> Implementation:
+    """Return numbers at equal distances, the first and the last included."""
+    dtype = _dtype(start, stop)
+
+    def implementation(start: Any, stop: Any, num: Any = 50) -> Any:
+        result = np.empty(num, dtype)
+        first, last = start * 1.0, stop * 1.0
+        if num == 1:
+            result[0] = first
+        if num > 1:
+            step = (last - first) / (num - 1)
+            for i in range(num - 1):
+                result[i] = first + i * step
+            result[num - 1] = last
+        return result
+
+    return implementation
+
+
+@implements(
+    np.arange,
+    start=_is_number_or_default,
+    stop=optional(_is_number_or_default),
+    step=optional(_is_number_or_default),
+    dtype=optional(lambda dtype: isinstance(dtype, types.DTypeSpec)),
+)
+def arange(start: object, stop: object = None, step: object = None, dtype: Any = None) -> Implementation:
+    """Return numbers from a first one up to, but excluding, another, in equal steps."""
+    given = [type_of(each) for each in (start, stop, step) if not is_none(each)]
+    is_complex = any(isinstance(each, types.Complex) for each in given)
+    if not is_none(dtype):
+        kind = np.dtype(str(dtype.dtype))
+    elif any(isinstance(each, INEXACT) for each in given):
+        kind = _dtype(*given)
+    else:
+        kind = np.result_type(np.int64, *map(dtype_of, given))
+    lines = [
+        f"first, last = {'0, start' if is_none(stop) else 'start, stop'}",
+        f"by = {'1' if is_none(step) else 'step'}",
+        "if by == 0:",
+        '    raise ValueError("Maximum allowed size exceeded")',
+        "steps = (last - first) / by",
+        f"n = max({'min(ceil(steps.real), ceil(steps.imag))' if is_complex else 'ceil(steps)'}, 0)",
+        "result = np.empty(n, dtype_)",
+        "for i in range(n):",
+        "    result[i] = first + i * by",
+        "return result",
+    ]
+    return text(lines, dtype_=kind, ceil=_ceil)
+
+
+def _ceil(x: Any) -> Any:
+    return math.ceil(x)
+
+
+@replaces(np.logspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
+def logspace(start: Any, stop: Any, num: Any = 50) -> Any:
+    """Return the powers of ten of numbers at equal distances."""
+    return np.power(10.0, np.linspace(start, stop, num))
+
+
+@implements(np.geomspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
+def geomspace(start: object, stop: object, num: object = 50) -> Implementation:
+    """Return numbers at equal ratios, the first and the last included."""
+    types_ = type_of(start), type_of(stop)
+    captured: dict[str, object] = {}
+    if any(isinstance(each, types.Complex) for each in types_):
+        captured["convert"] = np.result_type(*map(dtype_of, types_)).type
+        lines = [
+            "first, last = convert(start), convert(stop)",
+            "sign = first / abs(first)",  # equal to np.sign, with its derivative
+            "first, last = first / sign, last / sign",
+        ]
+    else:
+        lines = [
+            "first, last = start, stop",
+            "sign = 1",
+            "if np.sign(start) == -1 and np.sign(stop) == -1:",
+            "    first, last, sign = -start, -stop, -1",
+        ]
+    lines = [
+        "if start == 0 or stop == 0:",
+        '    raise ValueError("Geometric sequence cannot include zero")',
+        *lines,
+        "result = np.logspace(np.log10(first), np.log10(last), num)",
+        "if num > 0:",
+        "    result[0] = first",
+        "if num > 1:",
+        "    result[-1] = last",
+        "return sign * result",
+    ]
+    return text(lines, **captured)
+
+
+def _dtype(*given: object) -> np.dtype[np.generic]:
+    is_complex = any(isinstance(type_of(each), types.Complex) for each in given)
+    return np.dtype(np.complex128 if is_complex else np.float64)
+
+
+@implements(np.diag, v=array(1, 2), k=is_integer)
+def diag(v: Any, k: object = 0) -> Implementation:
+    """Make a matrix of its diagonal, or give a copy of the diagonal of a matrix."""
+    dtype = dtype_of(v)
+
+    def of_vector(v: Any, k: Any = 0) -> Any:
+        n = v.shape[0] + abs(k)
+        result = np.zeros((n, n), dtype)
+        row, column = max(-k, 0), max(k, 0)
+        for i in range(v.shape[0]):
+            result[row + i, column + i] = v[i]
+        return result
+
+    def of_matrix(v: Any, k: Any = 0) -> Any:
+        row, column = max(-k, 0), max(k, 0)
+        n = max(min(v.shape[0] - row, v.shape[1] - column), 0)
+        result = np.empty(n, dtype)
+        for i in range(n):
+            result[i] = v[row + i, column + i]
+        return result
+
+    return of_vector if v.ndim == 1 else of_matrix
+
+
+@implements(np.diagflat, v=is_row, k=is_integer)
+def diagflat(v: Any, k: object = 0) -> Implementation:
+    """Make a matrix with all elements of an array on its diagonal."""
+    flat = flattened(v)
+    return lambda v, k=0: np.diag(flat(v), k)
+
+
+@replaces(np.trace, a=array(2), offset=is_integer)
+def trace(a: Any, offset: Any = 0) -> Any:
+    """Add up a diagonal."""
+    row, column = max(-offset, 0), max(offset, 0)
+    total = 0  # an integer, so that the sum has the type that Numba gives it
+    for i in range(max(min(a.shape[0] - row, a.shape[1] - column), 0)):
+        total += a[row + i, column + i]
+    return total
+
+
+@implements(np.tril, m=array(least=1), k=is_integer)
+def tril(m: Any, k: object = 0) -> Implementation:
+    """Copy a matrix, each matrix of a larger array, or a vector as every row, with zeros right of a diagonal."""
+    return _triangle(m, "i + k + 1", ":edge")
+
+
+@implements(np.triu, m=array(least=1), k=is_integer)
+def triu(m: Any, k: object = 0) -> Implementation:
+    """Copy a matrix, each matrix of a larger array, or a vector as every row, with zeros left of a diagonal."""
+    return _triangle(m, "i + k", "edge:")
+
+
+def _triangle(m: Any, edge: str, part: str) -> Implementation:
+    match m.ndim:
+        case 1:
+            result, left, right = "np.zeros((m.shape[0], m.shape[0]), dtype)", f"[i, {part}]", f"[{part}]"
+        case 2:
+            result, left, right = "np.zeros(m.shape, dtype)", f"[i, {part}]", f"[i, {part}]"
+        case _:
+            result, left, right = "np.zeros_like(m)", f"[..., i, {part}]", f"[..., i, {part}]"
+    lines = [
+        f"result = {result}",
+        "rows, columns = result.shape[-2], result.shape[-1]",
+        "for i in range(rows):",
+        f"    edge = min(max({edge}, 0), columns)",
+        f"    result{left} = m{right}",
+        "return result",
+    ]
+    return text(lines, dtype=dtype_of(m))
+
+
+@implements(np.vander, x=either(array(1), lambda x: is_sequence(x) and not is_array(x)), N=optional(is_integer))
+def vander(x: Any, N: object = None, increasing: object = False) -> Implementation:
+    """Return the powers of a vector's elements as columns, the highest first unless `increasing`."""
+    dtype = np.promote_types(dtype_of(x), np.int64) if isinstance(x, types.Array) else dtype_of(x)
+    lines = [
+        "row = flat(x)",
+        f"count = {'row.size' if is_none(N) else 'N'}",
+        "if count < 0:",
+        '    raise ValueError("Negative dimensions are not allowed")',
+        "result = np.empty((row.size, count), dtype)",
+        "for i in range(row.size):",
+        "    power = one",
+        "    for j in range(count):",
+        "        if j > 0:",
+        "            power = row[i] * power",
+        "        result[i, j if increasing else count - 1 - j] = power",
+        "return result",
+    ]
+    return text(lines, flat=flattened(x), dtype=dtype, one=dtype.type(1))
+
+
+@implements(np.fill_diagonal, a=array(least=2), val=is_row)
+def fill_diagonal(a: Any, val: Any, wrap: object = False) -> Implementation:
+    """Write a number, or numbers in turn, to the diagonal of an array."""
+    lines = ["values = flat(val)", *_checked_values(a, val)]
+    if a.ndim == 2:
+        lines += [
+            "rows, columns = a.shape",
+            "end = rows * columns if wrap else columns * min(rows, columns)",
+            "for k in range((end + columns) // (columns + 1)):",
+            "    place = k * (columns + 1)",
+            "    a[place // columns, place % columns] = values[k % values.size]",
+        ]
+    else:
+        unequal = " or ".join(f"a.shape[{axis}] != a.shape[0]" for axis in range(1, a.ndim))
+        lines += [
+            f"if {unequal}:",
+            '    raise ValueError("All dimensions of input must be of equal length")',
+            "for k in range(a.shape[0]):",
+            f"    a[{', '.join(['k'] * a.ndim)}] = values[k % values.size]",
+        ]
+    return text(lines, flat=flattened(val), **_limits(dtype_of(a)))
+
+
+def _limits(dtype: Any) -> dict[str, object]:
+    if dtype.kind == "f":
+        return {"least": np.finfo(dtype).min, "most": np.finfo(dtype).max}
+    if dtype.kind in "iu":
+        return {"least": int(np.iinfo(dtype).min), "most": int(np.iinfo(dtype).max)}
+    return {}
+
+
+def _checked_values(a: types.Array, val: Any) -> list[str]:
+    """Raise for a value that the array cannot hold, as Numba does."""
+    kind = dtype_of(a).kind
+    if kind not in "fiu" or dtype_of(val).kind not in "fiub" or np.can_cast(dtype_of(val), dtype_of(a)):
+        return []
+    beyond = "(value < least or value > most)"
+    return [
+        "for value in values:",
+        f"    if {beyond if kind != 'f' else f'np.isfinite(value) and {beyond}'}:",
+        '        raise ValueError("Unable to safely conform val to a.dtype")',
+    ]

@@ -1,0 +1,1 @@
+"""Mathematical functions: sums, products, differences, extrema, and discrete convolution."""

@@ -1,0 +1,489 @@
+"""`DerivativeFunction`: a derivative of a function, compiled for each signature that it is called with.
+
+    df = DerivativeFunction(lambda x: x * x, GradientForm())
+    df(3.0)                                 # 6.0
+    pickle.loads(pickle.dumps(df))          # for a function that can be imported; cloudpickle takes any
+
+Which derivative it is, its form says: a gradient (`DerivativeFunction`), a Jacobian, ... (see
+`zygote_py.compiler.transforms`).
+
+Threads may share one: what compiles holds Numba's own lock, calls of what is compiled hold none. It is pickled, copied
+and compared as the function that it came from; compiled code is not copied. It compiles nothing itself (see
+`zygote_py.compiler.pipeline`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import weakref
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+
+from numba import types
+
+from zygote_py import numba_adapter
+from zygote_py.adjoints.errors import refuse
+from zygote_py.base.captures import PARTS, Capture, are_unchanged
+from zygote_py.base.custom_rules import watch
+from zygote_py.base.python_text import Names, stub
+from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
+from zygote_py.compiler.request import Request, check_fit, misfit, named_in_module
+from zygote_py.compiler.transforms import Form
+from zygote_py.compiler.varargs import expanded, star_of, starred_dispatcher
+from zygote_py.ir.core import Type
+from zygote_py.ir.types import parse_types
+from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
+from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
+
+if TYPE_CHECKING:
+    from zygote_py.compiler.pipeline import Compiled
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class DerivativeFunction(Generic[P, R]):
+    """A derivative of a function of numbers and arrays, compiled for each signature that it is called with.
+
+    Its arguments and its result are documented with the function that makes it: `gradient`, `jacobian`, `hessian`, ...
+    It is a function like any other: it can be called from compiled code and by several threads at once, copied,
+    pickled, and differentiated. For type checkers it is generic in its parameters and its result.
+
+    Attributes
+    ----------
+    primal : callable
+        The function that was differentiated, as it was passed.
+    form : Form
+        The kind of derivative, with its options.
+    held : int
+        The number of leading parameters that are captured variables; they get a gradient only if they are named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import gradient
+    >>> df = gradient(lambda x: np.sum(x**3))  # x: shape (n,)
+    >>> df(np.array([1.0, 2.0]))  # shape (n,)
+    array([ 3., 12.])
+    >>> df
+    <gradient of <lambda>>
+    """
+
+    def __init__(self, primal: Callable[..., Any], form: Form, held: int = 0) -> None:
+        functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
+        self.primal = primal
+        self.form = form
+        self.held = held
+        self._of = functools.lru_cache(maxsize=None)(self._expanded)
+        self._kept: list[Any] = []
+        # The Python function, which may be changed in place, as `%autoreload` does.
+        self._root: Any = primal._root if isinstance(primal, DerivativeFunction) else numba_adapter.py_func_of(primal)
+        self._reset()
+        watch(self)
+
+    def rules_have_changed(self) -> None:
+        """Compile again at the next call, since rules have changed. Compiled callers remain as they are."""
+        with numba_adapter.COMPILER_LOCK:
+            self._reset()
+
+    def _reset(self) -> None:
+        """Discard the compiled code."""
+        self._code = getattr(self._root, "__code__", None)
+        self._star = star_of(self.primal)
+        self._of.cache_clear()
+        self._requested: tuple[list[object], Request] | None = None
+        self._now = Generation((), {})
+        self._choose_quick()
+
+    def _choose_quick(self) -> None:
+        """Determine the dispatcher that calls from Python may use directly, and what must be unchanged for that."""
+        now = self._now
+        self._quick: Any = None
+        passed = now.dispatcher is not None and not self._request.keyword_only
+        if passed and not any(map(_takes_functions, now.compiled)):
+            # The code of the function is looked at anyway, defaults only where it has some.
+            others = [
+                capture
+                for capture in now.frozen.values()
+                if capture.key[0] != id(self._root) or (capture.source != "__code__" and capture.value is not None)
+            ]
+            self._readers = tuple(capture.read for capture in others)
+            self._values = tuple(capture.value for capture in others)
+            count = len(self._request.signature.parameters)
+            self._quick = self.form.finishing(passing(now, count) if now.hidden else now.dispatcher, count)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return the derivative at these arguments."""
+        quick = self._quick
+        try:
+            if quick is None or kwargs or self._root.__code__ is not self._code:
+                return self._call(args, kwargs)  # type: ignore[no-any-return]
+            if self._readers and not are_unchanged(self._readers, self._values):
+                return self._call(args, kwargs)  # type: ignore[no-any-return]
+            try:
+                return quick(*args)  # type: ignore[no-any-return]
+            except Exception as error:
+                # Functions are wrapped first; and a function that has changed may have other parameters.
+                again = isinstance(error, Outdated | Fewer) or self._is_outdated()
+                if again or any(map(numba_adapter.holds_functions, args)):
+                    return self._call(args, kwargs)  # type: ignore[no-any-return]
+                self._diagnose(args, kwargs, error)
+                raise
+        except Exception as error:
+            if is_of_the_user(error):
+                raise shortened(error) from None
+            raise
+
+    def __repr__(self) -> str:
+        aux = ", has_aux=True" if getattr(self.form, "has_aux", False) else ""
+        return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
+
+    def __copy__(self) -> Self:
+        return self  # as a function is its own copy
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        primal, options = self.primal, None
+        named = named_in_module(numba_adapter.py_func_of(primal))
+        if (
+            isinstance(named, DerivativeFunction) and named.primal is primal
+        ):  # decorated: the name is not the function's
+            if protocol < 4 and named is self:
+                return self.__qualname__  # type: ignore[attr-defined]
+            if numba_adapter.is_dispatcher(primal):
+                options = numba_adapter.arguments_of_decorator(primal)
+            primal = named._under_own_name
+        return _restored, (primal, options, self.form, self.held)
+
+    @functools.cached_property
+    def _under_own_name(self) -> Callable[..., object]:
+        """Return the function under the name `f._under_own_name`, where `f` is the name of this gradient in its module.
+
+        Pickle finds a function by its name, and the name is taken by the gradient if that came of a decorator. Picklers
+        that write a function out in full do so with this one as well.
+        """
+        func: Any = numba_adapter.py_func_of(self.primal)
+        made = FunctionType(func.__code__, func.__globals__, func.__name__, func.__defaults__, func.__closure__)
+        made.__kwdefaults__ = func.__kwdefaults__
+        made.__module__ = func.__module__
+        made.__doc__ = func.__doc__
+        made.__qualname__ = func.__qualname__ + _OWN
+        _named[made] = self
+        return made
+
+    @shortening
+    def primal_ir(self, *args: Any) -> str:
+        """Return the IR of the function for these arguments, or types: typed SSA in canonical form; see `source`."""
+        return self._inspect(args).primal_text
+
+    @shortening
+    def adjoint_ir(self, *args: Any) -> str:
+        """Return the IR of the adjoint for these arguments, or types; `@v` is the value that `%v` had. See `source`."""
+        return self._inspect(args).adjoint_text
+
+    @shortening
+    def source(self, *args: Any) -> str:
+        """Return the Python source that computes the derivative for these arguments.
+
+        The source needs NumPy and Numba only, and without the decorator NumPy only.
+
+        Parameters
+        ----------
+        *args : object
+            An argument or its Numba type for each parameter; or all types in one string, as on the command line:
+            `df.source("f64[:], f64")`. If the only argument is a string, pass its type: `df.source("str")`.
+
+        Returns
+        -------
+        str
+            A module that defines the function.
+
+        Raises
+        ------
+        ValueError
+            If a string does not name types.
+        """
+        of, argument_types = self._inspected(args)
+        return of._compile(argument_types)[1].source
+
+    def inspect_llvm(self, *args: Any) -> str:
+        """Return the optimised LLVM IR of the derivative for these arguments, or types; see `source`."""
+        return self._native(numba_adapter.llvm_text, args)
+
+    def inspect_asm(self, *args: Any) -> str:
+        """Return the machine code of the derivative for these arguments, or types; see `source`."""
+        return self._native(numba_adapter.asm_text, args)
+
+    def circumstances(self) -> tuple[object, tuple[Any, ...]] | None:
+        """Return all that a call depends on besides its arguments: the compiled code, by identity, and captured values.
+
+        Returns None if that is unknown before the call.
+        """
+        now = self._now
+        if self._star or not now.compiled or now.is_outdated():
+            return None
+        return now, now.captured()
+
+    def _is_outdated(self) -> bool:
+        """Return whether compiling now would yield other code."""
+        return self._now.is_outdated() or getattr(self._root, "__code__", None) is not self._code
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call with everything that the quick path leaves out: keywords, captured values, the interpreter."""
+        if self._is_outdated():
+            self.rules_have_changed()
+        if self._star:
+            if self.form.count(args) == len(args):  # they are the function's
+                check_fit(self.primal, args, kwargs)
+            return self._of(self.form.count(args))(*args, **kwargs)
+        self._request.check_positional(len(args))
+        if kwargs or len(args) != len(self._request.signature.parameters):
+            args = self._bind(args, kwargs)
+        if not all(map(numba_adapter.is_plain, args)):
+            args = numba_adapter.with_functions(args)
+        while True:
+            now = self._now
+            try:
+                if not now.compiled:  # the captured variables must be known before the call
+                    now, _ = self._compile(self._types(args))
+                captured = now.captured()
+                if numba_adapter.jit_is_disabled():
+                    types_ = (*self._types(args), *map(numba_adapter.typeof, captured))
+                    return self._kernel_of(now, types_).interpreted(*args, *captured)
+                function = self.form.finishing(now.dispatcher or self._dispatcher(now), len(args) + len(captured))
+                return function(*args, *captured)
+            except Outdated:
+                continue
+            except Exception as error:
+                self._diagnose(args, {}, error)
+                raise
+
+    def _compile(self, argument_types: tuple[Type, ...]) -> tuple[Generation, Kernel]:
+        """Run the stages for a signature, or find their earlier result, and note the captured variables."""
+        with numba_adapter.COMPILER_LOCK:
+            if self._is_outdated():
+                self._reset()
+            while argument_types not in self._now.compiled:
+                kernel, hidden = (self.form.kernel or find)(self._request, argument_types, self._now.hidden)
+                if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
+                    self._now = Generation(hidden, self._now.frozen, self._now.entry)
+                self._now.add(argument_types, kernel)
+                self._choose_quick()
+            return self._now, self._now.compiled[argument_types]
+
+    def _dispatcher(self, now: Generation) -> Any:
+        """Return the dispatcher for calls from Python: it takes the arguments, then the captured values."""
+        with numba_adapter.COMPILER_LOCK:
+            if now.dispatcher is None:
+                if now.hidden or self.form.has_own_entry:
+                    kernel_of = functools.partial(self._kernel_of, now)
+                    stub = stub_of(self._request, now.hidden)
+                    now.dispatcher = numba_adapter.make_dispatcher(
+                        stub,
+                        lambda given: kernel_of(given).function,
+                        self._request.options,
+                        (lambda given: kernel_of(given).code) if folder_in_use() else None,
+                    )
+                else:
+                    now.dispatcher = self._entry_of(now)
+                numba_adapter.refuse_functions(now.dispatcher)  # which the quick way has not wrapped
+            self._choose_quick()
+            return now.dispatcher
+
+    def _kernel_of(self, now: Generation, given: tuple[Type, ...]) -> Kernel:
+        """Return the kernel for the types of the arguments, followed by the current types of the captured values."""
+        count = len(given) - len(now.hidden)
+        with numba_adapter.COMPILER_LOCK:
+            for _ in range(2):  # what was compiled before may be for captured values of other types
+                present, kernel = self._compile(given[:count])
+                if present is not now:
+                    break
+                if now.fits(kernel, given[count:]):
+                    return kernel
+                del now.compiled[given[:count]]
+            raise Outdated
+
+    def _entry_dispatcher(self) -> Any:
+        """Return the dispatcher for calls from compiled code, where captured values are constants, as in Numba."""
+        with numba_adapter.COMPILER_LOCK:
+            if self._is_outdated():
+                self._reset()
+            return self._entry_of(self._now)
+
+    def _entry_of(self, now: Generation) -> Any:
+        if now.entry is None:
+            if self._star:
+                now.entry = starred_dispatcher(
+                    self.primal, lambda count: self._of(self.form.count(range(count)))._entry_dispatcher()
+                )
+            else:
+                stub = stub_of(self._request, [])
+                wrong = functools.partial(misfit, self._request)
+
+                def code_of(given: tuple[Type, ...]) -> MachineCode | None:
+                    present, kernel = self._compile(given)
+                    return None if present.hidden else kernel.code  # with constants, it is not what the kernel says
+
+                now.entry = numba_adapter.make_dispatcher(
+                    stub,
+                    functools.partial(self._implement_entry, now),
+                    {**self._request.options, **self.form.entry_options},
+                    code_of if folder_in_use() else None,
+                    misfit=wrong,
+                )
+                numba_adapter.link_along(now.entry, functools.partial(self._guard, now))
+            self._kept.append(now.entry)  # Numba refers to it weakly
+        return now.entry
+
+    def _guard(self, now: Generation, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
+        """Return the guard of callers that Numba keeps on disk, so that stale ones are not read."""
+
+        def holds() -> bool:
+            return self._now.entry is now.entry and not self._is_outdated()
+
+        return guard_callers(self, argument_types, holds, is_whole=is_whole, has_constants=bool(self._now.hidden))
+
+    def _implement_entry(self, entered: Generation, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        def link(dispatcher: Any) -> None:
+            guard = functools.partial(self._guard, entered)
+            numba_adapter.link_along(dispatcher, lambda _, is_whole: guard(argument_types, is_whole))
+
+        with numba_adapter.COMPILER_LOCK:
+            now, kernel = self._compile(argument_types)
+            return kernel.entry(self._request, now.captured(), link)
+
+    @property
+    def _request(self) -> Request:
+        """The request, for the function as it is, or as it was when it was compiled."""
+        if self._requested is None or not self._now.compiled:
+            parts = [getattr(self._root, name, None) for name in PARTS]
+            if self._requested is None or not all(map(operator.is_, parts, self._requested[0])):
+                self._requested = parts, self._made_request()
+        return self._requested[1]
+
+    def _made_request(self) -> Request:
+        inner = self.primal._made_request() if isinstance(self.primal, DerivativeFunction) else None
+        return self.form.request(self.primal, self.held, inner)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the arguments in the order of the parameters, with defaults filled in."""
+        request = self._request
+        try:
+            bound = request.signature.bind(*args, **kwargs)
+        except TypeError:
+            raise misfit(request, args, kwargs) from None
+        bound.apply_defaults()
+        return bound.args
+
+    def _types(self, args: tuple[Any, ...]) -> tuple[Type, ...]:
+        """Return the Numba types of arguments, each of which is a value or a type already."""
+        found = []
+        for name, arg in zip(self._request.signature.parameters, args, strict=False):
+            if isinstance(arg, types.Type):
+                found.append(arg)
+                continue
+            (value,) = (arg,) if numba_adapter.is_plain(arg) else numba_adapter.with_functions((arg,))
+            if (unsuitable := numba_adapter.unsuitable(value, name)) is not None:
+                place, what, hint = unsuitable
+                text = self.form.argument_text(self._request, name + place)
+                raise refuse(f"{text} is {what}, which is not supported", self._request.loc, hint)
+            found.append(numba_adapter.typeof(value))
+        return tuple(found)
+
+    def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
+        """Raise another error if the arguments are the cause of `error`: their values say more than their types."""
+        if not self._star:
+            self._types(self._bind(args, kwargs))
+
+    def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
+        """Return the derivative for `count` arguments of a function that takes `*args`."""
+        return DerivativeFunction(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
+
+    def _inspected(self, args: tuple[Any, ...]) -> tuple[DerivativeFunction[..., Any], tuple[Type, ...]]:
+        """Return the function for this number of arguments, and their types, which a string may name."""
+        args = parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
+        of = self._of(self.form.count(args)) if self._star else self
+        return of, of._types(of._bind(args, {}))
+
+    def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+        of, argument_types = self._inspected(args)
+        with numba_adapter.COMPILER_LOCK:
+            now, kernel = of._compile(argument_types)
+            if kernel.compiled is None:
+                from zygote_py.compiler.pipeline import compile_gradient
+
+                kernel.compiled, _ = compile_gradient(of._request, argument_types, now.hidden)
+            return kernel.compiled
+
+    def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
+        of, argument_types = self._inspected(args)
+        while True:
+            try:
+                now, kernel = of._compile(argument_types)
+                dispatcher = of._dispatcher(now)
+                signature = (*argument_types, *map(numba_adapter.typeof, now.captured()))
+                dispatcher.compile(signature)
+                if numba_adapter.is_from_cache(dispatcher, signature):
+                    dispatcher = of._without_cache(dispatcher, kernel)
+                    dispatcher.compile(signature)
+                return show(dispatcher, signature)
+            except Outdated:
+                continue
+
+    def _without_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
+        """Return a new dispatcher for a signature whose machine code was in the cache, without its LLVM IR."""
+        return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
+
+
+def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
+    """Return whether functions are among the arguments, or in structures among them."""
+    structured = any(isinstance(each, types.BaseTuple | types.Callable) for each in argument_types)
+    return structured and numba_adapter.takes_functions(argument_types)
+
+
+_OWN = "._under_own_name"
+_named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.WeakKeyDictionary()
+
+
+def _restored(
+    primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
+) -> DerivativeFunction[..., Any]:
+    """Return the derivative that was pickled: the one of the module if it is the same."""
+    named = _named.get(primal) if isinstance(primal, FunctionType) else None
+    if named is not None:
+        if named.form == form:
+            return named
+        primal = named.primal
+    elif isinstance(primal, FunctionType):
+        primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
+        if options is not None:
+            primal = numba_adapter.decorated(primal, options)
+    return DerivativeFunction(primal, form, held)
+
+
+def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object]:
+    """Return a function with the parameters of the emitted ones, for the dispatcher to know them by."""
+    names = Names(request.signature.parameters)
+    captured = [names.fresh(f"captured_{capture.name}") for capture in hidden]
+    # With captured values after them, defaults are filled in before the call.
+    defaults = () if captured else tuple(request.defaults.values())
+    made: Callable[..., object] = stub(request.name, [*request.signature.parameters, *captured], defaults)
+    return made
+
+
+@functools.cache
+def kept_derivative(f: Callable[..., Any], form: Form, held: int) -> DerivativeFunction[..., Any]:
+    """Return a derivative that compiled code calls, kept for good since Numba refers to it weakly."""
+    return DerivativeFunction(f, form, held)
+
+
+numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)
