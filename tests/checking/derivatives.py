@@ -58,6 +58,14 @@ Args = tuple[Any, ...]
 WRITTEN_DOWN = 1e-11  # the tolerance of what is expected, or found by the complex step
 TOLERANCES = {"central": 1e-8, "precise": 1e-10, "complex": WRITTEN_DOWN, "directional": 1e-7}
 SEEDS = 2
+ALL_ROUTES = ("call", "source", "njit")
+PRECISELY: dict[str, Any] = {"method": "precise", "value": "exact"}
+ARRAYS: dict[str, Any] = {
+    "routes": ("call", "pullback"),
+    "layouts": "CFA",
+    "float32": True,
+    "reference": "numba",
+}
 
 
 def check_derivatives(
@@ -66,7 +74,7 @@ def check_derivatives(
     at: Sequence[Args] = (),
     wrt: Sequence[str] | None = None,
     expected: Sequence[Any] | None = None,
-    reference: Callable[..., Any] | None = None,
+    reference: Callable[..., Any] | str | None = None,
     method: str = "central",
     routes: Sequence[str] = ("call",),
     direction: Any = None,
@@ -91,7 +99,8 @@ def check_derivatives(
     expected
         The gradients of the arguments that have a derivative, written down: nothing else is a reference then.
     reference
-        The function that the gradients and values are compared with; by default the function itself in plain Python.
+        The function that gradients and values are compared with; by default the function itself in plain Python. With
+        "numba" the function compiled by Numba, whose value compiled routes give to the bit.
     method
         "central" differences, "precise" ones at 50 digits, the "complex" step, or central differences along two
         random directions ("directional"), for large arguments.
@@ -108,8 +117,8 @@ def check_derivatives(
     thorough
         Whether every variant is checked by every route, instead of each one after the first by one of them.
     value
-        How the value is compared: "close" to rounding; "compiled" to the bit with that of the function compiled by
-        Numba where the route is compiled; "exact" to the bit there and, with that of the function, in plain Python.
+        How the value is compared: "close" to rounding; or "exact", to the bit with that of the function in plain
+        Python, or compiled by Numba where the route is compiled.
 
     Returns
     -------
@@ -181,7 +190,7 @@ class _Problem:
         function: Callable[..., Any],
         args: Args,
         wrt: Sequence[str] | None,
-        reference: Callable[..., Any] | None,
+        reference: Callable[..., Any] | str | None,
         mutated: tuple[str, ...],
         is_seeded: bool,
         value: str,
@@ -189,8 +198,10 @@ class _Problem:
     ) -> None:
         self.function, self.mutated, self.value, self.thorough = function, mutated, value, thorough
         python = getattr(function, "py_func", function)
-        self.compiled = next((each for each in (reference, function) if hasattr(each, "py_func")), None)
-        self.compiled = self.compiled or numba.njit(python)
+        self.compiled = function if hasattr(function, "py_func") else numba.njit(python)
+        self.is_exact = value == "exact" or reference == "numba"
+        if isinstance(reference, str):
+            reference = self.compiled
         self.primal = reference or python
         self.is_seeded = is_seeded or bool(mutated) or not _is_real(self.primal(*copied(args)))
         self.first: Any = None
@@ -229,7 +240,10 @@ class _Problem:
         if expected is not None:
             assert not self.is_seeded, "what is expected of a function whose results are weighed cannot be written down"
             return [_Case(args, None, expected, tolerance)]
-        found = derivatives_of(self.results if self.is_seeded else self.primal, args, self.chosen, method, rng)
+        run = self.results if self.is_seeded else self.primal
+        if method in ("precise", "complex"):
+            run = getattr(run, "py_func", run)
+        found = derivatives_of(run, args, self.chosen, method, rng)
         assert found.doubt is None, f"at {args!r} the reference is in doubt: {found.doubt}"
         return [_Case(args, seed, found, tolerance) for seed in seeds]
 
@@ -293,7 +307,7 @@ class _Problem:
         value, back = zygote_py.pullback(self.function, *given)
         is_compiled = not is_interpreted()
         left = copied(case.args)
-        same(value, self.primal(*left), f"{how}: the value", is_compiled and self.value != "close")
+        same(value, self.primal(*left), f"{how}: the value", is_compiled and self.is_exact)
         self._compare_left(case, given, is_compiled, how)
         named = dict(zip(self.mutated, case.seed[1:], strict=True))
         results = () if value is None else case.seed[:1]
@@ -332,12 +346,16 @@ class _Problem:
     def _compare_gradients(self, case: _Case, given: Args, gradients: Args, how: str) -> None:
         """Compare the gradients of all parameters that get one."""
         places = range(len(given)) if self.wrt is None else self.chosen
-        for position, gradient in zip(places, gradients, strict=True):
+        for gradient in gradients[len(places) :]:  # of parameters whose default value is taken
+            assert self.wrt is None, f"{how}: {len(gradients)} gradients"
+            assert not list(leaves(gradient)), f"{how}: there is also {gradient!r}"
+        assert len(gradients) >= len(places), f"{how}: {len(gradients)} gradients"
+        for position, gradient in zip(places, gradients[: len(places)], strict=True):
             same_form(given[position], gradient, f"{how}: the gradient of argument {position}")
         case.compare(tuple(gradients[place] for place, at in enumerate(places) if at in self.chosen), how)
 
     def _compare_left(self, case: _Case, given: Args, is_compiled: bool, how: str) -> None:
-        exact = is_compiled and (self.is_seeded or self.value != "close")
+        exact = is_compiled and (self.is_seeded or self.is_exact)
         left = copied(case.args)
         (self.compiled if exact else self.primal)(*left)
         same(given, left, f"{how}: the arguments are not left as the function leaves them", exact)
@@ -345,12 +363,12 @@ class _Problem:
     def _compare_value(self, case: _Case, value: Any, is_compiled: bool, how: str) -> None:
         how = f"{how}: the value"
         if not self.is_seeded:
-            exact = self.value == "exact" or (self.value == "compiled" and is_compiled)
+            exact = self.value == "exact" or (self.is_exact and is_compiled)
             primal = self.compiled if exact and is_compiled else self.primal
             same(np.asarray(value, float), np.asarray(primal(*copied(case.args)), float), how, exact)
         elif self.thorough and is_compiled:
             total = self.compiled_loss(*copied(case.args), *case.weights)
-            same(value, total, how, self.value != "close")
+            same(value, total, how, self.is_exact)
         else:
             assert case.seed is not None
             terms = real_parts(case.seed) * real_parts(self.results(*case.args))

@@ -114,8 +114,8 @@ def flat(results: Any) -> np.ndarray:
     return np.array([float(results)]) if isinstance(results, int | np.integer | np.bool_) else real_parts(results)
 
 
-def jacobian(function: Callable[..., Any], *args: Any) -> np.ndarray:
-    """The matrix of all derivatives of all results in all floats among the arguments, (results, entries)."""
-    found = slopes(function, args, chosen_of(args))
+def differences(function: Callable[..., Any], *args: Any, wrt: Sequence[int] | None = None) -> np.ndarray:
+    """The matrix of the derivatives of all results in all floats of some arguments, (results, entries)."""
+    found = slopes(function, args, chosen_of(args) if wrt is None else wrt)
     assert found.doubt is None, found.doubt
     return found.products

@@ -9,12 +9,12 @@ import pytest
 
 import zygote_py
 from tests.checking.derivatives import check_derivatives
-from tests.checking.slopes import jacobian
+from tests.checking.slopes import differences
 from tests.checking.trees import copied, real_parts, same, same_form
 
 rng = np.random.default_rng(3)
 A = rng.normal(size=(2, 3))
-ARRAYS = {"routes": ("call", "pullback"), "layouts": "CFA", "float32": True, "value": "compiled"}
+ARRAYS = {"routes": ("call", "pullback"), "layouts": "CFA", "float32": True, "reference": "numba"}
 
 
 def weighted(x, a):
@@ -212,7 +212,7 @@ def test_a_wrong_pullback_is_found(monkeypatch, layouts):
     monkeypatch.setattr(zygote_py, "pullback", wrong_pullback)
     says = '(?s)routes=."pullback",., layout C, seed 0, .*: the value' if layouts == "C" else "layout F, seed 0"
     with pytest.raises(AssertionError, match=says):
-        check_derivatives(weighted, 0.7, A, layouts=layouts, routes=("pullback",), value="compiled")
+        check_derivatives(weighted, 0.7, A, layouts=layouts, routes=("pullback",), reference="numba")
 
 
 @pytest.mark.interpreted
@@ -297,6 +297,6 @@ def test_dataclasses():
             same_form(pair, wrong_form, "wrong")
 
 
-def test_a_jacobian():
-    found = jacobian(lambda x, n: x**n, np.array([1.0, 2.0]), 3)
+def test_a_jacobian_by_differences():
+    found = differences(lambda x, n: x**n, np.array([1.0, 2.0]), 3)
     np.testing.assert_allclose(found, [[3.0, 0.0], [0.0, 12.0]], rtol=1e-9, atol=1e-9)

@@ -91,7 +91,7 @@ def with_parts(tree: Any, numbers: Iterator[float]) -> Any:
         new = drawn[0::2] + 1j * drawn[1::2] if parts == 2 else drawn
         if not isinstance(leaf, np.ndarray):
             return type(leaf)(new[0])
-        changed = np.empty_like(leaf)  # keeps the layout
+        changed = np.empty_like(leaf) if _is_contiguous(leaf) else in_layout(leaf, "A")
         changed[...] = new.reshape(leaf.shape)
         return changed
 
