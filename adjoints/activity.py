@@ -1,4 +1,4 @@
-"""Which values of a primal need an adjoint: those that depend on what was asked for and that matter for the result.
+"""Activity analysis: the values of a primal that depend on the differentiated inputs and influence the result.
 
 Only active values get an adjoint. In
 
@@ -8,8 +8,8 @@ Only active values get an adjoint. In
         b = math.cos(x)     # not active: it does not reach the result
         return a * k
 
-`a` and the product are active. Of memory, all that may be the same is active or not as one (see `adjoints.flows`). Here
-too what cannot be differentiated is refused: an operation that passes derivatives on and has no rule.
+`a` and the product are active. Memory that may alias is active as a whole or not at all (see `adjoints.flows`). The
+analysis also refuses what cannot be differentiated: an operation that propagates derivatives and has no rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numba import types
 from zygote_py.adjoints.bits import check_views
 from zygote_py.adjoints.causes import cause
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.flows import Flows, sources
+from zygote_py.adjoints.flows import Flows, sources, through
 from zygote_py.adjoints.kinds import can_have_adjoint, carries_adjoint, has_shadow, is_number
 from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.rules import rule_for
@@ -36,7 +36,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.memory import Memory, effect, is_view, writes
 from zygote_py.ir.ops import FILLS, Effect, Role
 
-# What an instruction does whose pullback is not that of a rule.
+# Roles whose pullback does not come from a rule.
 _STRUCTURAL = frozenset(
     {Role.READ, Role.CHOOSE, Role.GUARD, Role.PACK, Role.STORE, Role.APPEND, Role.POP, Role.ALLOCATE, Role.RELEASE}
 )
@@ -46,7 +46,7 @@ _STRUCTURAL = frozenset(
 class Activity:
     """The active values, and the arrays that need a shadow.
 
-    `nodes` are what derivatives flow through (see `Flows`), `asked` the parameters asked for, and their parts.
+    `nodes` are the active nodes of the flow graph (see `Flows`), `asked` the requested parameters, and their parts.
     """
 
     values: frozenset[Value]
@@ -64,9 +64,9 @@ def find_active(
     parts: Mapping[Value, tuple[Instr, ...]] = MappingProxyType({}),
     results: Collection[Param] = (),
 ) -> Activity:
-    """Find the active values of a primal. Raises DifferentiationError for what cannot be differentiated.
+    """Find the active values of a primal. Raises DifferentiationError for operations that cannot be differentiated.
 
-    `results` are the parameters whose contents at the end are results too.
+    `results` are the parameters whose final contents are results too.
     """
     memory = Memory(function)
     flows = Flows(memory)
@@ -78,7 +78,7 @@ def find_active(
             forward.setdefault(source, []).append(target)
             backward.setdefault(target, []).append(source)
     varied = _reached(filter(None, map(flows.node, asked)), forward)
-    ends = [value for _, end in function.returns() for value in end.args[:1]]  # what follows is only passed on
+    ends = [value for _, end in function.returns() for value in end.args[:1]]  # aux outputs are only passed on
     useful = _reached(filter(None, map(flows.node, (*ends, *reachable(results, parts)))), backward)
     nodes = frozenset(varied & useful)
     values = frozenset(value for value in function.values() if flows.node(value) in nodes)
@@ -99,7 +99,7 @@ def live_at_ends(
     calls: Collection[Instr],
     results: Sequence[Value],
 ) -> dict[Block, set[Value]]:
-    """The active numbers that are used after each block, other than by phis of its successors.
+    """Return the active numbers that are used after each block, other than by phis of its successors.
 
     `calls` use their arguments, `results` are used at the end. Only the blocks in `order` count. A phi's operands are
     used in the predecessors.
@@ -127,17 +127,17 @@ def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set
 
 
 def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
-    """Refuse an instruction that passes derivatives on in a way that is not known."""
+    """Refuse an instruction that propagates derivatives without a known rule."""
     if isinstance(instr.op, Routine):
         if instr.op.passes is not None and any(flows.node(target) in nodes for target in writes(instr)):
             raise refuse(
                 f"`{instr.op.__name__}` is not differentiated, and writes to an array that carries a derivative",
                 instr.loc,
-                hint="let it return what it computes, or write to an array of integers",
+                hint="return the values instead, or write to an array of integers",
             )
         if any(source in nodes and target in nodes for source, target in flows.edges(instr)):
             _check_arguments(instr, flows, nodes)
-        return  # what it does itself is looked at when it is differentiated
+        return  # its own effects are checked when it is differentiated
     record = ops.of(instr.op)
     structural = record.role in _STRUCTURAL or bool(record.contents)
     known = structural or effect(instr) is not Effect.WRITE
@@ -160,7 +160,7 @@ def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
 
 
 def _check_unknown(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:
-    """Refuse an argument that carries a derivative where the derivative in it cannot be computed."""
+    """Refuse an active argument for which a rule has no formula."""
     rule = rule_for(instr)
     for number, argument in enumerate(instr.args if rule is not None else ()):
         assert rule is not None
@@ -175,7 +175,7 @@ def _check_unknown(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None
 
 
 def _has_parts(whole: Operand) -> bool:
-    """Whether the parts of a tuple carry adjoints: those of parameters, and of what gives several results."""
+    """Return whether the parts of a tuple have adjoints: those of parameters and of operations with several results."""
     if isinstance(whole, Instr) and not isinstance(whole.op, Routine) and opaque_for(whole) is None:
         return whole.op is ops.getitem and _is_of_parameter(whole.args[0])
     return isinstance(whole, Param | Instr)
@@ -188,18 +188,17 @@ def _is_of_parameter(whole: Operand) -> bool:
 
 
 def _check_arguments(call: Instr, flows: Flows, nodes: Collection[Value]) -> None:
-    """Refuse to pass to a routine, or to take from it, what carries a derivative and cannot have an adjoint."""
+    """Refuse to pass to a routine, or take from it, an active value that cannot have an adjoint."""
     assert isinstance(call.op, Routine)
-    for number, argument in enumerate(call.args):
-        passes = call.op.passes is None or number in call.op.passes
-        if passes and isinstance(argument, Value) and flows.node(argument) in nodes:
+    for argument in (call.args[number] for number in through(call)):
+        if isinstance(argument, Value) and flows.node(argument) in nodes:
             _check_type(argument, f"an argument of `{call.op.__name__}`")
     if flows.node(call) in nodes:
         _check_type(call, f"the result of `{call.op.__name__}`")
 
 
 def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:
-    """The flows of an instruction, and its own node: what may share memory with an argument flows within one node."""
+    """Yield the flows of an instruction, and its own node if it may share memory with an argument, within one node."""
     yield from flows.edges(instr)
     if (node := flows.node(instr)) is not None and any(flows.node(arg) is node for arg in instr.args):
         yield node, node
@@ -223,7 +222,7 @@ def _check_type(value: Value, what: str) -> None:
 
 
 def _check_store(instr: Instr) -> None:
-    """Only numbers are stored by now, one at a time."""
+    """Check a store; by now only numbers are stored, one at a time."""
     array, item, *index = instr.args
     if isinstance(array.type, types.List):
         return

@@ -5,21 +5,21 @@
                                                       %t   = mul %dr1, @r1
                                                       %dx2 = add %dx1, %t
 
-`@v` is an alpha, what `%v` held in the matching execution of its block; `came_from @b1, b2` tells whether the primal
-came into b1 from b2. How either is had is not decided here (see `adjoints.joint`).
+`@v` is an alpha, the value of `%v` in the matching execution of its block; `came_from @b1, b2` is true if the primal
+entered b1 from b2. How either is obtained is decided elsewhere (see `adjoints.joint`).
 
-Adjoints are variables that start at zero: a use of a value adds to its adjoint, its definition takes the adjoint and
-leaves zero, and SSA construction over the inverted graph puts in the phis. At the end of a block the adjoint of a value
-can differ from zero only if the value is live there, so it is looked for only then. Arrays have no such variable: their
-adjoint is in their shadow, to which the read of an element adds and from which a write to an element takes:
+Adjoints are variables that start at zero: a use of a value adds to its adjoint, its definition consumes the adjoint and
+resets it to zero, and SSA construction over the inverted graph inserts the phis. At the end of a block the adjoint of a
+value can differ from zero only if the value is live there, so it is read only then. Arrays have no such variable: their
+adjoint is their shadow. The read of an element adds to the shadow, a write to an element consumes from it:
 
     %v = getitem %a, %i                         accumulate @da, %dv, @i
     setitem %a, %v, %i                          %d = getitem @da, @i
                                                 setitem @da, 0.0, @i
                                                 %dv2 = add %dv1, %d
 
-The memory of the primal is left alone: where the contents of an array are needed whole and may have been overwritten
-since, the primal keeps a copy (`snapshots`).
+The memory of the primal is not modified: where the contents of a whole array are needed and may have been overwritten
+since, the primal saves a copy (`snapshots`).
 
 M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
 """
@@ -41,7 +41,6 @@ from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.left_out import Degree, Degrees
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.expand import CASTS
-from zygote_py.adjoints.rules.guarded import guarded
 from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import ops
 from zygote_py.ir.builder import Builder, items_of
@@ -74,12 +73,12 @@ _STRUCTURAL = (ops.Role.READ, ops.Role.CHOOSE, ops.Role.GUARD)
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A primal in canonical form with all that has to be known for its adjoint.
+    """A primal in canonical form with everything required to build its adjoint.
 
     `shadows` are those of `add_shadows`, `parts` those of `expose_leaves`, `kept` the copies of `keep_contents`. The
-    contents of the parameters `seeded` are results too, at the end, and have adjoints of their own. `calls` are those
-    of forward functions. The adjoint of a routine takes the adjoints of the numbers that it returns, one by one.
-    `left_out` are the values that need guards.
+    final contents of the parameters `seeded` are results too, with their own adjoints. `calls` are those of forward
+    functions. The adjoint of a routine takes the adjoints of the numbers that it returns, individually. `left_out` are
+    the values that need guards.
     """
 
     primal: Function
@@ -94,15 +93,15 @@ class Prepared:
 
 
 def make_adjoint(prepared: Prepared) -> Function:
-    """The adjoint of a primal: a function of the adjoints of its results that returns those of its parameters.
+    """Return the adjoint of a primal: a function from the adjoints of its results to those of its parameters.
 
-    Parameters that were not asked for, and those that can have no adjoint, have None.
+    The adjoint is None for parameters that were not requested and for those that cannot have one.
     """
     return _Builder(prepared).build()
 
 
 class _Builder:
-    """Fills the blocks of the adjoint in an order in which each comes after the blocks that lead to it."""
+    """Fills the blocks of the adjoint in an order in which each follows its predecessors."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
@@ -119,7 +118,7 @@ class _Builder:
         )
         self.back = {block: self._back_edges(block) for block in order}
         after: dict[Block, list[Block]] = {order[0]: []}
-        for block in order:  # each after those that lead to it, but for the bodies of loops
+        for block in order:  # each after its predecessors, except along the back edges of loops
             if block in after:
                 for target in self.back[block]:
                     after.setdefault(target, []).append(block)
@@ -131,7 +130,7 @@ class _Builder:
         )
         self.ssa = SSABuilder(self.adjoint)
         self.from_phis: dict[Block, list[tuple[Operand, Operand]]] = {}
-        # Of the block at work:
+        # Of the current block:
         self.block = self.order[0]
         self.written: dict[Value, None] = {}
         self.origin: Value | None = None
@@ -180,7 +179,7 @@ class _Builder:
                 mirror.terminator = Branch(question, self.mirror[chosen], self.mirror[other])
 
     def _seed(self, results: tuple[Operand, ...]) -> None:
-        """Begin with the adjoints of the results, which are the adjoint's parameters."""
+        """Initialize the adjoints of the results from the adjoint's parameters."""
         if self.prepared.routine:
             results = tuple(item for item in items_of(results[0]) if is_number(item.type))
         for result in results:
@@ -213,7 +212,7 @@ class _Builder:
             self._add(result, seed)
 
     def _works(self, instr: Instr) -> bool:
-        """Whether there is anything to do for an instruction in the reverse sweep."""
+        """Return whether an instruction requires code in the reverse sweep."""
         if ops.of(instr.op).role in (*ops.FILLS, ops.Role.POP):
             return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
         if instr in self.prepared.calls:
@@ -223,9 +222,9 @@ class _Builder:
         return is_number(instr.type) or opaque_for(instr) is not None
 
     def _back_edges(self, block: Block) -> list[Block]:
-        """Where control goes from the adjoint of a block: back to its predecessors, of a loop's header the latch first.
+        """Return the successors of the adjoint of a block: its predecessors, for a loop header the latch first.
 
-        Back past everything in between, if there is nothing to pull back on any way there.
+        If no path there has anything to pull back, the result is the dominator of the block instead.
         """
         preds = self.preds[block]
         dominator = self.tree.idom[block]
@@ -236,7 +235,7 @@ class _Builder:
         return sorted(preds, key=lambda pred: not self.tree.dominates(block, pred))
 
     def _active_between(self, dominator: Block, preds: list[Block]) -> bool:
-        """Whether there is anything to pull back on the ways to `preds` from the block that dominates them all."""
+        """Return whether a path from the common dominator of `preds` to them has anything to pull back."""
         return any(
             self._has_active_phi(block) or any(map(self._works, block.instrs))
             for block in reach(preds, self.preds.__getitem__, [dominator])
@@ -246,7 +245,7 @@ class _Builder:
         return any(phi in self.activity and is_number(phi.type) for phi in block.phis)
 
     def _pull_back_phis(self, block: Block) -> None:
-        """Pass the adjoint of each phi to the value of the edge taken, in the block that the edge is reversed to."""
+        """Pass the adjoint of each phi to the operand of the edge taken, in the block that the edge is reversed to."""
         phis = [phi for phi in block.phis if phi in self.activity and is_number(phi.type)]
         adjoints = [self._current(phi) for phi in phis]  # all of them are read before any is passed on
         for phi in phis:
@@ -260,7 +259,7 @@ class _Builder:
             self.from_phis[pred] = [(phi.incoming[pred], d) for phi, d in zip(phis, adjoints, strict=True)]
 
     def _pull_back(self, instr: Instr) -> None:
-        """The pullback of one instruction: from its adjoint to contributions to the adjoints of its arguments."""
+        """Emit the pullback of an instruction: contributions of its adjoint to the adjoints of its arguments."""
         self.origin = instr
         if ops.of(instr.op).role is ops.Role.STORE:
             self._take(instr)
@@ -272,7 +271,7 @@ class _Builder:
             self._call(self.prepared.calls[instr])
         elif (rule := opaque_for(instr)) is not None:
             self._apply(instr, rule)
-        elif not _is_item(instr):  # the adjoints of a tuple's items are looked for where the tuple was made
+        elif not _is_item(instr):  # the adjoints of a tuple's items are read where the tuple was created
             self._pull_back_number(instr)
         self.origin = None
 
@@ -312,9 +311,10 @@ class _Builder:
                     self._add(argument, contribution)
 
     def _pull_back_guarded(self, instr: Instr, dy: Operand) -> None:
-        """The pullback of a product: where its factors are 0, it is not finite if the derivative by them is not.
+        """Emit the pullback of a guarded product, which is not finite if the derivative by a factor of 0 is not.
 
-        They may be 0 by chance, so that the derivative by them counts; it does not where another value was taken.
+        A factor may be 0 by coincidence, and then the derivative by it counts; it does not count where another value
+        was selected.
         """
         product, *factors = instr.args
         if product not in self.activity:
@@ -326,7 +326,7 @@ class _Builder:
         self._add(product, self._emit(ops.select, (counts, dy, zero(dy.type)), dy.type))
 
     def _take(self, instr: Instr) -> None:
-        """The pullback of x[i] = v and of x[i] += v: what is in the shadow there belongs to v."""
+        """Emit the pullback of x[i] = v and of x[i] += v: the element of the shadow belongs to v."""
         array, item, *index = instr.args
         assert isinstance(array, Value)
         at = tuple(map(_alpha, index))
@@ -339,7 +339,7 @@ class _Builder:
             self._add(item, self._cast(d, item.type))
 
     def _take_pushed(self, instr: Instr) -> None:
-        """The pullback of s.append(v): the shadow's last belongs to v, and is gone before v was there."""
+        """Emit the pullback of s.append(v): the shadow's last item belongs to v and is removed."""
         values, item = instr.args
         assert isinstance(values, Value)
         d = self._emit(ops.pop, (Alpha(self.shadows[values]),), element_of(values.type))
@@ -347,7 +347,7 @@ class _Builder:
             self._add(item, self._cast(d, item.type))
 
     def _give_back(self, instr: Instr) -> None:
-        """The pullback of v = s.pop(): before that, v was the last of s."""
+        """Emit the pullback of v = s.pop(): its adjoint becomes the last item of the shadow of s again."""
         (values,) = instr.args
         assert isinstance(values, Value)
         d: Operand = zero(instr.type)
@@ -357,7 +357,7 @@ class _Builder:
         self._emit(ops.push, (Alpha(self.shadows[values]), d), types.none)
 
     def _call(self, call: Call) -> None:
-        """The pullback of a call: the reverse function adds to the shadows, and gives the adjoints of the numbers."""
+        """Emit the pullback of a call: its reverse function adds to shadows and returns the adjoints of numbers."""
         derivative = call.derivative
         given: dict[str, Sequence[Operand]] = {
             "argument": call.instr.args,
@@ -375,7 +375,7 @@ class _Builder:
             self._add(call.instr.args[number], item)
 
     def _cast(self, d: Operand, type: Type) -> Operand:
-        """An adjoint as one of another type of number."""
+        """Cast an adjoint to a different type of number."""
         if d.type == type:
             return d
         if isinstance(d.type, types.Complex) and isinstance(type, types.Float):
@@ -383,7 +383,7 @@ class _Builder:
         return d if d.type == type else self._emit(CASTS[type], (d,), type)
 
     def _apply(self, instr: Instr, rule: OpaqueRule) -> None:
-        """The pullback of an operation on whole arrays: a contribution to the adjoint of each argument."""
+        """Emit the pullback of an operation on whole arrays: a contribution to the adjoint of each argument."""
         active = [number for number in rule.adjoints if instr.args[number] in self.activity]
         given = self._given(instr, rule, rule.needed(active))
         contributions: dict[int, Operand] = {}
@@ -396,9 +396,8 @@ class _Builder:
                     given[name] if other is None else contribution(other)
                     for name, other in zip(adjoint.needs, others, strict=True)
                 ]
-                function = adjoint.function
-                if self.prepared.left_out.get(instr) is Degree.LEFT_OUT:
-                    function = guarded(function, getattr(instr.type, "ndim", 0))
+                is_left_out = self.prepared.left_out.get(instr) is Degree.LEFT_OUT
+                function = adjoint.nan_safe if is_left_out and adjoint.nan_safe else adjoint.function
                 contributions[number] = self._emit(function, tuple(needed), instr.args[number].type)
             return contributions[number]
 
@@ -413,7 +412,7 @@ class _Builder:
                 self._add(argument, contribution(number))
 
     def _given(self, instr: Instr, rule: OpaqueRule, needed: Collection[str]) -> dict[str, Operand]:
-        """What the contributions are computed from, by name; the adjoints of numbers among the results are taken."""
+        """Return the operands of the contributions, by name; the adjoints of numbers among the results are consumed."""
         given: dict[str, Operand] = {}
         for name, argument in zip(rule.names, instr.args, strict=False):
             given[name] = self._contents(argument, instr)
@@ -430,13 +429,13 @@ class _Builder:
         return given
 
     def _contents(self, operand: Operand, instr: Instr) -> Operand:
-        """An operand of an operation with what it held then."""
+        """Return an operand of an operation with its contents at that time."""
         if isinstance(operand, Value):
             return Alpha(self.prepared.kept.get((instr, operand), operand))
         return operand
 
     def _items(self, instr: Instr) -> dict[int, Instr]:
-        """The items that were taken out of the tuple that an operation gave."""
+        """Return the items that were extracted from the result tuple of an operation."""
         found: dict[int, Instr] = {}
         for block in self.primal.blocks:
             for user in block.instrs:
@@ -446,7 +445,7 @@ class _Builder:
         return found
 
     def _adjoint_of(self, result: Instr | None, type: Type) -> Operand:
-        """The adjoint of a result: an array, or a number, which is set to zero; None for what has none."""
+        """Return the adjoint of a result: an array, or a number, which is reset to zero; None if it has none."""
         if result is not None and result in self.shadows:
             return Alpha(self.shadows[result])
         if not is_number(type):
@@ -458,7 +457,7 @@ class _Builder:
         return d
 
     def _accumulate(self, instr: Instr, dy: Operand) -> None:
-        """The pullback of x[i]: its adjoint is added to the element of the shadow that it was read from."""
+        """Emit the pullback of x[i]: its adjoint is added to the element of the shadow that it was read from."""
         array, *index = instr.args
         if array not in self.activity or not isinstance(array, Value):
             return
@@ -474,13 +473,13 @@ class _Builder:
         return self.guards.settled(self._unsettled(value))
 
     def _settle(self, value: Value) -> None:
-        """Put in the guard of the adjoint of a value, if it needs one, as another block may use it."""
+        """Emit the guard of a value's adjoint, if it needs one, since a different block may use the adjoint."""
         adjoint = self._unsettled(value)
         if not self.guards.is_settled(adjoint):
             self._write(value, self.guards.settled(adjoint))
 
     def _unsettled(self, value: Value) -> Operand:
-        """The adjoint of a value, which may need a guard yet."""
+        """Return the adjoint of a value, which may still need a guard."""
         if value not in self.written and value not in self.carried[self.block]:
             return zero(value.type)
         return self.ssa.read(value, self.mirror[self.block])
@@ -502,7 +501,7 @@ class _Builder:
         self._write(operand, total)
 
     def _gradient(self, value: Value) -> Operand:
-        """What the adjoint returns for a parameter, or for a part of one."""
+        """Return the adjoint that is returned for a parameter, or for a part of one."""
         if value not in self.activity.asked or not carries_adjoint(value.type):
             return NONE
         if is_array(value.type):
@@ -517,7 +516,7 @@ class _Builder:
 
 
 def _is_item(instr: Instr) -> bool:
-    """Whether an instruction takes an item out of a tuple."""
+    """Return whether an instruction extracts an item from a tuple."""
     return instr.op is ops.getitem and isinstance(instr.args[0].type, types.BaseTuple)
 
 

@@ -1,4 +1,4 @@
-"""Alphas become values: every node that the reverse sweep needs is loaded, popped, recomputed or simply there.
+"""Lowering of alphas to values: every node that the reverse sweep needs is loaded, popped, recomputed or available.
 
     forward                                     reverse
     for i in range(n):                          for i in range(n - 1, -1, -1):
@@ -6,13 +6,14 @@
         t = x[i] - m              # RECOMPUTE       t = x[i] - m
         r = r * math.exp(t)                         ...
 
-A loop that counts, in loops that count, all their bounds known before the outermost, has its records in arrays of the
-exact size, indexed by the numbers of the iterations. Any other loop pushes its records on lists at the end of its body,
-one value an iteration, and the reverse pops them, in reverse order, at the start of its own: they balance by
+A counted loop in a nest of counted loops, with all bounds known before the outermost, has its records in arrays of the
+exact size, indexed by the iteration numbers. Any other loop pushes its records on lists at the end of its body, one
+value per iteration, and the reverse loop pops them, in reverse order, at the start of its body: they balance by
 construction.
 
-A node is had in the last block that comes before all its uses in the reverse sweep, no deeper in loops than the node
-itself; where that block might run although the primal never had the value, it is had separately for each use.
+A node is materialized in the last block that dominates all its uses in the reverse sweep, no deeper in loops than the
+node itself; where that block might run although the primal never computed the value, it is materialized separately for
+each use.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from zygote_py.ir.dominators import DominatorTree
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop, LoopNest
 
-# The most values in one record. Python writes a tuple of more than thirty as a list first, which Numba gets wrong.
+# The maximum number of values in one record. Python builds a longer literal (more than thirty items) from a list first,
+# which Numba compiles incorrectly.
 _RECORD = 16
 
 ReadSlot = Callable[[Value, Block], Operand]
@@ -40,10 +42,10 @@ ReadSlot = Callable[[Value, Block], Operand]
 
 @dataclass(eq=False)
 class Sweeps:
-    """The two halves of a joint function while it is made.
+    """The two halves of a joint function under construction.
 
-    `mirrored` gives the forward block of each reverse block, `home` the forward block of each value, `index` the number
-    of the iteration in the reverse of each loop that is reversed.
+    `mirrored` maps each reverse block to its forward block, `home` each value to its forward block, `index` each
+    reversed loop to the iteration number in its reverse.
     """
 
     nest: LoopNest
@@ -59,7 +61,7 @@ class Sweeps:
 
 
 class Alphas:
-    """Gives the operand for a node in a block of the reverse sweep, once all demands are known."""
+    """Returns the operand of a node in a block of the reverse sweep, once all demands are known."""
 
     def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
         self._sweeps = sweeps
@@ -73,21 +75,21 @@ class Alphas:
         self._order = {block: number for number, block in enumerate(sweeps.nest.tree.order)}
 
     def demand(self, value: Value, reverse: Block) -> None:
-        """Say that `value`, as the forward block of `reverse` sees it, is needed in `reverse`."""
+        """Demand `value`, as seen by the forward block of `reverse`, in `reverse`."""
         node = self._plan.node(value, self._sweeps.mirrored[reverse])
         self._demands.setdefault(node, []).append(reverse)
 
     def rewound(self) -> set[Value]:
-        """Decide what memory is to be rewound."""
+        """Decide which memory to rewind."""
         return self._plan.decide_what_to_rewind(self._demands)
 
     def place(self) -> None:
-        """Decide how every node is had, and add the instructions that store, load, push, pop and recompute."""
+        """Decide how to obtain every node, and add the instructions that store, load, push, pop and recompute."""
         self._plan.decide(self._demands)
         position = self._positions()
         chosen: list[tuple[Node, list[Block]]] = []
         by_position = sorted(self._plan.ways, key=lambda node: position[node.value], reverse=True)
-        for node in by_position:  # users before what they are recomputed from
+        for node in by_position:  # users before the nodes they are recomputed from
             if node not in self._demands or self._plan.ways[node] is Way.SLOT:
                 continue
             blocks = self._placements(node, self._demands[node])
@@ -104,11 +106,11 @@ class Alphas:
             block.instrs[:0] = instrs
 
     def preludes(self, block: Block) -> int:
-        """How many instructions have been put at the start of a reverse block."""
+        """Return the number of instructions inserted at the start of a reverse block."""
         return len(self._preludes.get(block, ()))
 
     def operand(self, value: Value, reverse: Block) -> Operand:
-        """The operand that stands for `value` in `reverse`."""
+        """Return the operand that represents `value` in `reverse`."""
         return self._resolve(self._plan.node(value, self._sweeps.mirrored[reverse]), reverse)
 
     def _positions(self) -> dict[Value, tuple[int, int]]:
@@ -119,7 +121,7 @@ class Alphas:
         return {node.value: found.get(node.value, (-1, 0)) for node in self._plan.ways}
 
     def _placements(self, node: Node, uses: list[Block]) -> list[Block]:
-        """The reverse blocks in which to have a node, so that one of them comes before each use."""
+        """Return the reverse blocks in which to materialize a node, one of which precedes each use."""
         if node.loop is not None and self._plan.ways[node] is Way.STORE and not self._has_array(node):
             return [self._sweeps.latch_mirrors[node.loop]]
         tree = self._sweeps.reverse_tree
@@ -136,7 +138,7 @@ class Alphas:
         return [b for b in blocks if not any(b is not other and tree.dominates(other, b) for other in blocks)]
 
     def _level(self, loop: Loop | None, block: Block) -> Block:
-        """The last block on the way to `block` that belongs to the reverse of `loop` and to no loop inside it."""
+        """Return the last dominator of `block` in the reverse of `loop`, but not of a loop inside it."""
         sweeps = self._sweeps
         while sweeps.nest.innermost(sweeps.mirrored[block]) is not loop:
             above = sweeps.reverse_tree.idom[block]
@@ -155,7 +157,7 @@ class Alphas:
         raise InternalError("alphas: a use comes before its value")
 
     def _have(self, node: Node, block: Block) -> Operand:
-        """Add to the start of `block` what gives the node."""
+        """Append the computation of the node to the prelude of `block`."""
         value = node.value
         match self._plan.ways[node]:
             case Way.STORE if self._has_array(node):
@@ -184,7 +186,7 @@ class Alphas:
         return instr
 
     def _counter(self, node: Node, phi: Phi, block: Block) -> Operand:
-        """start + step * index."""
+        """Return start + step * index."""
         assert node.loop is not None
         (start,) = self._plan.inputs(node)
         first = self._resolve(start, block) if isinstance(start, Node) else start
@@ -197,7 +199,7 @@ class Alphas:
         return self._prelude(block, operator.add if step > 0 else operator.sub, (first, offset), INDEX, phi.hint)
 
     def _has_array(self, node: Node) -> bool:
-        """Whether the records of a node can stand in an array: the trip counts are known before the outermost loop."""
+        """Return whether a node can be recorded in an array: the trip counts are known before the outermost loop."""
         if node in self._records:
             return True
         if not isinstance(node.value.type, types.Number | types.Boolean):
@@ -208,7 +210,7 @@ class Alphas:
         return all(self._size(loop, outermost) is not None for loop in inner)
 
     def _size(self, loop: Loop, outermost: Loop) -> Operand | None:
-        """The count of a loop as it is known before the outermost loop around it; None if it is not."""
+        """Return the trip count of a loop as known before the outermost loop around it; None if it is not."""
         if loop not in self._sizes:
             trip = self._sweeps.trips[loop]
             self._sizes[loop] = None if trip.counted is None else hoist(trip.count, outermost)
@@ -229,7 +231,7 @@ class Alphas:
         _define(value)
         store = Instr(ops.setitem, (record, value, *(trip.index() for trip in trips)), types.none)
         home = self._sweeps.home[value]
-        if self._sweeps.nest.innermost(home) is not node.loop:  # what an inner loop left: where that loop ends
+        if self._sweeps.nest.innermost(home) is not node.loop:  # the result of an inner loop: where that ends
             home = _exit_of(node.loop, home, self._sweeps.nest)
             _insert(home, None, store)
         elif home is node.loop.header:
@@ -240,7 +242,7 @@ class Alphas:
         return record
 
     def _outside(self, preheader: Block, counts: list[Operand | None]) -> tuple[Block, list[Operand | None]]:
-        """Where to make what is to hold records: before the immediate loops around it, if its size is known there."""
+        """Return where to allocate records: before the surrounding immediate loops, if the sizes are known there."""
         for loop in sorted(self._sweeps.immediate, key=lambda loop: -loop.depth):
             if preheader not in loop:
                 continue
@@ -251,7 +253,7 @@ class Alphas:
         return preheader, counts
 
     def _pop(self, node: Node, block: Block) -> Operand:
-        """Take the node from what the loop's stack gave at the start of `block`."""
+        """Return the node from the record popped from the loop's stack at the start of `block`."""
         assert node.loop is not None
         if node not in self._popped:
             self._make_stacks(node.loop, block)
@@ -272,7 +274,7 @@ class Alphas:
             self._make_stack(loop, block, nodes[first : first + _RECORD])
 
     def _make_stack(self, loop: Loop, block: Block, nodes: list[Node]) -> None:
-        """One list of records: of a tuple of what an iteration keeps, or of the one value that it keeps."""
+        """Make one list of records: of tuples of the recorded values, or of the single one."""
         trip = self._sweeps.trips[loop]
         values = tuple(self._sweeps.read_at_latch(node.value, loop) for node in nodes)
         for value in values:
@@ -293,7 +295,7 @@ class Alphas:
 
 
 def _define(value: Operand) -> None:
-    """Let a number that is to be kept be zero where it is not set: a record is made of it all the same."""
+    """Set a recorded number to zero where it is undefined: the record includes it in any case."""
     for phi in reach([value], lambda each: each.args if isinstance(each, Phi) else ()):
         if isinstance(phi, Phi) and isinstance(phi.type, types.Number | types.Boolean):
             for pred, operand in phi.incoming.items():
@@ -302,7 +304,7 @@ def _define(value: Operand) -> None:
 
 
 def _around(loop: Loop | None) -> list[Loop]:
-    """The loop and the loops around it, the outermost first."""
+    """Return the loop and the loops around it, the outermost first."""
     found: list[Loop] = []
     while loop is not None:
         found.append(loop)
@@ -321,7 +323,7 @@ def _not_negative(count: Operand | None, block: Block) -> Operand:
 
 
 def _exit_of(loop: Loop, block: Block, nest: LoopNest) -> Block:
-    """Where control goes, in `loop`, after the loop just inside it that `block` is in."""
+    """Return the exit, in `loop`, of the loop just inside it that contains `block`."""
     inner = nest.innermost(block)
     while inner is not None and inner.parent is not loop:
         inner = inner.parent
@@ -332,7 +334,7 @@ def _exit_of(loop: Loop, block: Block, nest: LoopNest) -> Block:
 
 
 def _insert(block: Block, after: Value | None, instr: Instr) -> None:
-    """Put `instr` behind the instruction `after` and behind what it uses, as early in the block as that allows."""
+    """Insert `instr` after the instruction `after` and after its operands, as early in the block as that allows."""
     needed = {after, *instr.args}
     position = max((index + 1 for index, other in enumerate(block.instrs) if other in needed), default=0)
     block.instrs.insert(position, instr)

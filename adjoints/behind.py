@@ -1,7 +1,7 @@
-"""The routines of a program, those included that only derivatives call: of a rule, of an inverse, of a schedule.
+"""The routines of a program, including those that only derivatives call: of a rule, of an inverse, of a schedule.
 
 main calls f, and f has a rule              routines_of(main)               (f,)
-rule, back: what the rule is made of        routines_behind(main)           (f, rule, back)
+rule, back: the routines of the rule        routines_behind(main)           (f, rule, back)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zygote_py.ir.routines import routines_of
 
 
 def routines_behind(function: Function) -> tuple[Routine, ...]:
-    """The routines that a function calls, or that a derivative of it may call, in the order in which they are met."""
+    """Return the routines that a function or a derivative of it may call, in order of first occurrence."""
 
     def following(routine: Routine) -> tuple[Routine, ...]:
         found = routines_of(routine.function)

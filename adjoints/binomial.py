@@ -1,16 +1,16 @@
-"""The derivative of a loop that keeps a number of snapshots: parts of it run again as often as that takes.
+"""Binomial checkpointing of a loop: it keeps a given number of snapshots and reruns parts of itself as required.
 
     def f_steps_back(x, i, count, ..., snapshots, last, dx):      # the adjoint of x at `count`, from that at `last`
         while last - count > 1:
             left = iterations_before(last - count, snapshots)
-            state = f_steps(x, i, count, ...)                     # on to the middle
+            state = f_steps(x, i, count, ...)                     # forward to the middle
             dx = f_steps_back(*state, snapshots - 1, last, dx)    # from the end to the middle
             last = count + left
-        ...                                                       # one iteration: forward, and back at once
+        ...                                                       # one iteration: forward, then back immediately
 
-The state at the start of each call is a snapshot. Where to divide is the binomial schedule of Griewank and Walther,
-"Algorithm 799: revolve", ACM TOMS 26 (2000): with `s` snapshots and at most `t` runs of each iteration, besides the
-one that is reversed, a loop may have (s + t)! / (s! t!) iterations.
+The state at the start of each call is a snapshot. The division follows the binomial schedule of Griewank and Walther,
+"Algorithm 799: revolve", ACM TOMS 26 (2000): with `s` snapshots and at most `t` runs of each iteration, in addition to
+the reversed one, a loop may have (s + t)! / (s! t!) iterations.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def usable_snapshots(number: int) -> int:
 
 @helper
 def iterations_before(count: int, snapshots: int) -> int:
-    """Where to put the next snapshot: behind so many of the iterations, two or more, if there is one already."""
+    """Return after how many of the iterations, two or more, to take the next snapshot."""
     if snapshots < 2:
         return count - 1
     runs, reach = 1, snapshots + 1  # the iterations that this many snapshots and runs are enough for
@@ -52,17 +52,17 @@ def iterations_before(count: int, snapshots: int) -> int:
         reach = reach * (snapshots + runs) // runs
     at_most = reach * runs // (snapshots + runs)  # as many before, with one run less
     at_least = at_most * (runs - 1) // (snapshots + runs - 1)
-    behind = reach - at_most  # as many behind, with one snapshot less
-    return min(max(count - behind, at_least, 1), count - 1)
+    after = reach - at_most  # as many after it, with one snapshot less
+    return min(max(count - after, at_least, 1), count - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshots(Derivation):
-    """A routine that is a loop, which runs again with a number of snapshots.
+    """A routine that is a loop, parts of which run again from a number of snapshots.
 
-    `body` is a routine of the same parameters that runs one iteration. Among the parameters, which begin with those
-    that the routine returns anew, `count` is how many iterations there have been, `counter` the number of the next one,
-    which grows by `step`; `end` is where the routine stops counting, and `snapshots` how many there may be.
+    `body` is a routine with the same parameters that runs one iteration. Among the parameters, which begin with those
+    that the routine returns updated, `count` is the number of completed iterations, `counter` the number of the next
+    one, which grows by `step`; `end` is the bound of the counter, and `snapshots` the permitted number of snapshots.
     """
 
     body: Routine
@@ -75,7 +75,7 @@ class Snapshots(Derivation):
 
     @property
     def calls(self) -> tuple[Routine, ...]:
-        """The routine that runs one iteration."""
+        """Return the routine that runs one iteration."""
         return (self.body,)
 
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
@@ -103,7 +103,7 @@ class Snapshots(Derivation):
 
 
 class _Back:
-    """Makes the function that takes adjoints from one iteration back to an earlier one."""
+    """Makes the function that propagates adjoints from one iteration back to an earlier one."""
 
     def __init__(self, derivative: Derivative, plain: Derivative, schedule: Snapshots, back: Routine) -> None:
         self._derivative = derivative
@@ -114,7 +114,7 @@ class _Back:
         self._results = results_of(derivative.routine.function)
 
     def build(self) -> None:
-        """Make it."""
+        """Build the function."""
         routine, schedule, loc = self._derivative.routine, self._schedule, self._loc
         params = routine.function.params
         args = [Param(each.type, each.hint, each.loc) for each in params]
@@ -155,7 +155,7 @@ class _Back:
         count: Operand,
         loop: LoopState,
     ) -> None:
-        """Run the loop on to the middle, take the adjoints back to there, and go on with what is before it."""
+        """Run the loop to the middle, propagate the adjoints back to there, and continue with the part before it."""
         schedule, results = self._schedule, self._results
         snapshots = args[schedule.snapshots]
         left = b.call(iterations_before, count, snapshots, type=INT, hint="left")
@@ -178,7 +178,7 @@ class _Back:
 
 
 def _call_back(b: Builder, back: Routine, plain: Derivative, args: Sequence[Operand]) -> dict[int, Operand]:
-    """The adjoints of the parameters that are numbers."""
+    """Return the adjoints of the parameters that are numbers."""
     kinds = [plain.routine.function.params[number].type for number in plain.adjoints]
     return dict(zip(plain.adjoints, b.call_packed(back, args, kinds), strict=True))
 

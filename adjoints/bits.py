@@ -1,15 +1,15 @@
-"""Views of numbers as numbers of another type: which of them a derivative can be taken through.
+"""Views of numbers as numbers of a different type, and which of them are differentiable.
 
-    z.view(np.float64)              of complex128: the same real numbers, so that its shadow is the same view
-    x.view(np.int64)                no derivative, as of all integers
-    k.view(np.float64)              right if nothing in `k` comes from the bytes of what a derivative is taken in
-    x.view(np.float32)              refused, if a derivative flows there
+    z.view(np.float64)              of complex128: the same real numbers, so its shadow is the same view
+    x.view(np.int64)                no derivative, as for all integers
+    k.view(np.float64)              correct if nothing in `k` is computed from the bytes of active numbers
+    x.view(np.float32)              refused, if it is active
 
-What was computed from the bytes of such numbers may hold them, however it was computed: it is *tainted*, and is not
-viewed as floating-point numbers again, nor written to their memory as bytes. What control flow may tell of them does
-not count.
+A value computed from the bytes of active numbers may contain them, however it was computed: it is *tainted*, and must
+not be viewed as floating-point numbers again, nor written to their memory as bytes. Information that passes through
+control flow does not count.
 
-A routine is taken to have been passed nothing that is tainted: its caller sees to it, if it makes numbers of bytes.
+The arguments of a routine are assumed to be untainted: the caller checks that, if the routine views bytes as floats.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _known: WeakKeyDictionary[Routine, _Views] = WeakKeyDictionary()
 
 
 def is_exact(view: Instr) -> bool:
-    """Whether a view shows the real numbers that are there, complex ones as two: then a derivative is the same view."""
+    """Return whether a view shows the same real numbers, complex ones as two: its derivative is the same view."""
     return _precision(view.type) is not None and _precision(view.type) == _precision(view.args[0].type)
 
 
 def _precision(type: Type) -> Type | None:
-    """The type of the real numbers that an array or a number is made of; None for integers and truth values."""
+    """Return the real type of the elements of an array or of a number; None for integers and booleans."""
     element: Type = getattr(type, "dtype", type)
     if isinstance(element, types.Complex):
         return element.underlying_float
@@ -48,10 +48,10 @@ def _precision(type: Type) -> Type | None:
 
 @dataclass(frozen=True)
 class _Views:
-    """What a routine, with those that it may call, does by views of numbers as others."""
+    """The reinterpreting views in a routine and the routines that it may call."""
 
-    shows: bool  # the bytes of numbers as others
-    makes: bool  # floating-point numbers of bytes
+    shows: bool  # views numbers as a different type
+    makes: bool  # views bytes as floating-point numbers
 
 
 def _views_of(routine: Routine) -> _Views:
@@ -62,7 +62,7 @@ def _views_of(routine: Routine) -> _Views:
     inexact = [instr for instr in instrs if instr.op is ops.view and not is_exact(instr)]
     writes_unknown = not all(_is_original(target) for instr in instrs for target in _written(instr))
     found = _Views(bool(inexact), any(map(_is_real, inexact)) or (bool(inexact) and writes_unknown))
-    if all(function.blocks for function in functions):  # one that is being made has none yet
+    if all(function.blocks for function in functions):  # one under construction has none yet
         _known[routine] = found
     return found
 
@@ -70,9 +70,9 @@ def _views_of(routine: Routine) -> _Views:
 def check_views(
     function: Function, memory: Memory, flows: Flows, varied: Collection[Value], nodes: Collection[Value]
 ) -> None:
-    """Raise DifferentiationError where numbers that carry a derivative would become others through their bytes.
+    """Raise DifferentiationError where active numbers would be reinterpreted through their bytes.
 
-    `varied` are the nodes that depend on what a derivative is taken in, `nodes` those of them that matter.
+    `varied` are the nodes that depend on a differentiated input, `nodes` the active ones among them.
     """
     views: list[Instr] = []
     calls: list[Instr] = []
@@ -102,21 +102,21 @@ def check_views(
 
 
 def _is_real(operand: Operand) -> bool:
-    """Whether this is a floating-point number, or an array of such numbers."""
+    """Return whether this is a floating-point number, or an array of such numbers."""
     return _precision(operand.type) is not None
 
 
 def _refused(view: Instr) -> Exception:
     (source,) = view.args
     if _is_real(source):
-        reason = f"what the bytes of {source.type} are as {view.type} has no derivative, and one flows there"
+        reason = f"the bytes of {source.type} viewed as {view.type} have no derivative, and one is required here"
     else:
         reason = f"{source.type} viewed as {view.type} may hold the bytes of numbers that carry a derivative"
     return refuse(reason, view.loc, _HINT, "view")
 
 
 class _Taint:
-    """What may have been computed from the bytes of numbers that carry a derivative."""
+    """The values that may have been computed from the bytes of active numbers."""
 
     def __init__(
         self, function: Function, memory: Memory, flows: Flows, varied: Collection[Value], views: Collection[Instr]
@@ -124,7 +124,7 @@ class _Taint:
         self._memory = memory
         self._varied = varied
         self._flows = flows
-        # Memory whose bytes can be seen: what is read of it as integers is tainted, what is read as floats is not.
+        # Memory whose bytes are visible: integers read from it are tainted, floats are not.
         self._seen_as_bytes = {root for view in views if (root := memory.root(view)) is not None and root in varied}
         self._found: set[Value] = set()
         changed = True
@@ -135,7 +135,7 @@ class _Taint:
             changed = len(self._found) > before
 
     def holds(self, operand: Operand) -> bool:
-        """Whether a value is tainted, or what is read of it."""
+        """Return whether a value, or an element read from it, is tainted."""
         if not isinstance(operand, Value):
             return False
         root = self._memory.root(operand)
@@ -144,7 +144,7 @@ class _Taint:
         return root in self._found or (root in self._seen_as_bytes and _may_show_bytes(operand.type))
 
     def varies(self, operand: Operand) -> bool:
-        """Whether a value, or the memory that it reaches, depends on what a derivative is taken in."""
+        """Return whether a value, or the memory it reaches, depends on a differentiated input."""
         return isinstance(operand, Value) and (self._memory.root(operand) or operand) in self._varied
 
     def _follow(self, value: Value) -> None:
@@ -158,7 +158,7 @@ class _Taint:
     def _comes_from_bytes(self, value: Value) -> bool:
         taken = value.args
         if isinstance(value, Phi) and has_memory(value.type):
-            return False  # one root with all that come in
+            return False  # shares a root with all its operands
         match value:
             case Instr(op=ops.view, args=(number,)) if not has_memory(value.type):
                 return self.holds(number) or (self._flows.node(number) in self._varied and not is_exact(value))
@@ -168,14 +168,14 @@ class _Taint:
 
 
 def _may_show_bytes(type: Type) -> bool:
-    """Whether a value of this type may reach memory as integers."""
+    """Return whether a value of this type may reach memory as integers."""
     if isinstance(type, types.BaseTuple):
         return any(_may_show_bytes(item) for item in components_of(type) if has_memory(item))
     return not carries_adjoint(type)
 
 
 def _check_writes(function: Function, memory: Memory, taint: _Taint, makers: Collection[Instr]) -> None:
-    """Refuse to write the bytes of numbers that carry a derivative through a view of them as others."""
+    """Refuse writes of the bytes of active numbers through a reinterpreting view."""
     roots = {memory.root(made) for made in makers if has_memory(made.type)}
     for instr in function.instrs():
         for target in _written(instr):
@@ -192,7 +192,7 @@ def _check_writes(function: Function, memory: Memory, taint: _Taint, makers: Col
 
 
 def _written(instr: Instr) -> tuple[Operand, ...]:
-    """The arguments whose numbers an instruction writes to: what is put into a list leaves them as they are."""
+    """Return the arrays an instruction writes numbers to: appending to a list leaves the numbers in it unchanged."""
     targets = writes(instr)
     if isinstance(instr.op, Routine):
         return targets
@@ -200,7 +200,7 @@ def _written(instr: Instr) -> tuple[Operand, ...]:
 
 
 def _is_original(target: Operand) -> bool:
-    """Whether an array is certainly no view of other numbers."""
+    """Return whether an array is certainly not a view of other numbers."""
     pending, seen = [target], set[Operand]()
     while pending:
         each = pending.pop()

@@ -1,16 +1,15 @@
-"""The derivative of a routine: a forward function, which keeps what the reverse function needs.
+"""The derivative of a routine: a forward function, which saves the residuals for a reverse function.
 
-    %y = f %a, %n : f64             %p = f_forward %a, %da, %n : (f64, f64[:], i64)       f64 and two values kept
+    %y = f %a, %n : f64             %p = f_forward %a, %da, %n : (f64, f64[:], i64)       f64 and two residuals
                                     %y = getitem %p, 0
     reverse:                        %dt = f_reverse @a, @da, @p_1, @p_2, %dy : f64
 
-Arrays go in with their shadows, to which the reverse function adds, and come out with them; numbers have their adjoints
-returned. What is kept is returned as well, one value each; a routine that may call itself keeps its values on a stack
-that is passed along, one tuple for each call, as there is no telling how many there will be.
+Arrays are passed and returned with their shadows, to which the reverse function adds; the adjoints of numbers are
+returned. Residuals are returned as well, individually; a recursive routine pushes its residuals on a stack that is
+passed along, one tuple per call, since the number of calls is unknown.
 
-What an array that the caller still has holds when the reverse function runs, is not certain: the caller may have
-written to it since. The derivative is made for what is known: of `unstable` parameters (and of results that are) the
-forward function keeps what is read.
+The caller may overwrite an array between the forward and the reverse function. The derivative is made for the
+parameters (and results) that are `unstable` in this sense: the forward function saves the values read from them.
 """
 
 from __future__ import annotations
@@ -28,10 +27,11 @@ from zygote_py.ir.routines import results_of
 
 @dataclass(frozen=True)
 class Case:
-    """What the derivative of a routine depends on, by the numbers of its parameters.
+    """The properties, besides its types, that the derivative of a routine depends on, by parameter index.
 
-    `active` are those that get an adjoint; what the `unstable` ones reach may be written to before the reverse function
-    runs, and what the result reaches too if that is unstable. `left_out` is to what degree the results may be left out.
+    `active` are the parameters that get an adjoint; memory that the `unstable` ones reach may be written to before the
+    reverse function runs, and so may the result's memory if that is unstable. `left_out` is the degree to which the
+    results may be left out.
     """
 
     active: frozenset[int]
@@ -50,10 +50,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the caller has an argument of a reverse function from.
+    """The caller's source of an argument of a reverse function.
 
-    `kind` is "argument" (of the forward function), "result" (of it: results, their shadows, what it keeps) or "stack";
-    `number` says which.
+    `kind` is "argument" (of the forward function), "result" (of it: results, their shadows, residuals) or "stack";
+    `number` is the index.
     """
 
     kind: str
@@ -62,11 +62,11 @@ class Source:
 
 @dataclass(eq=False)
 class Derivative:
-    """The two functions, how they are called, and what of.
+    """The forward and the reverse function of a routine, with their signatures.
 
-    `shadowed` are the parameters whose shadows the forward function takes, behind its own parameters, and then the
-    stacks of `group` and, if it is recursive, how deep the recursion is. It returns the `results` of the routine, the
-    shadows of those numbered in `shadowed_results`, and what it keeps. The reverse function takes the `sources` and the
+    `shadowed` are the parameters whose shadows the forward function takes, after its own parameters, followed by the
+    stacks of `group` and, if it is recursive, the depth of the recursion. It returns the `results` of the routine, the
+    shadows of those numbered in `shadowed_results`, and the residuals. The reverse function takes the `sources` and the
     adjoints of the results numbered in `seeds`, and returns the adjoints of the parameters in `adjoints`.
     """
 
@@ -74,51 +74,51 @@ class Derivative:
     case: Case
     forward: Routine
     reverse: Routine
-    group: list[Derivative] = field(default_factory=list)  # those of routines that call each other
+    group: list[Derivative] = field(default_factory=list)  # those of mutually recursive routines
     recursive: bool = False
     kept: tuple[Type, ...] = ()
-    record: Type | None = None  # of a recursive routine: what it pushes
+    record: Type | None = None  # type of the records that a recursive routine pushes
     sources: tuple[Source, ...] = ()
     shadowed_results: tuple[int, ...] = ()
     stacks: list[Param] = field(default_factory=list)  # the parameters that are stacks, group by group
 
     @property
     def results(self) -> tuple[Type, ...]:
-        """The types of what the routine returns."""
+        """Return the types of the routine's results."""
         return results_of(self.routine.function)
 
     @property
     def shadowed(self) -> tuple[int, ...]:
-        """The parameters that are passed with a shadow."""
+        """Return the parameters that are passed with a shadow."""
         params = self.routine.function.params
         return tuple(number for number in sorted(self.case.active) if has_shadow(params[number].type))
 
     @property
     def adjoints(self) -> tuple[int, ...]:
-        """The parameters whose adjoints are returned."""
+        """Return the parameters whose adjoints are returned."""
         params = self.routine.function.params
         return tuple(number for number in sorted(self.case.active) if is_number(params[number].type))
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The results whose adjoints are passed."""
+        """Return the results whose adjoints are passed."""
         return tuple(number for number, type in enumerate(self.results) if is_number(type))
 
     @property
     def moves_memory(self) -> bool:
-        """Whether the reverse function does more than to compute adjoints of numbers from adjoints of numbers."""
+        """Return whether the reverse function does more than map adjoints of numbers to adjoints of numbers."""
         return bool(self.shadowed or self.shadowed_results or self.group)
 
     @property
     def returned(self) -> tuple[Type, ...]:
-        """The types of all that the forward function returns."""
+        """Return the types of all values that the forward function returns."""
         shadows = tuple(self.results[number] for number in self.shadowed_results)
         return (*self.results, *shadows, *self.kept)
 
 
 @dataclass(eq=False)
 class Call:
-    """A call of a forward function in a primal: the instruction, its items by number, and the stacks."""
+    """A call of a forward function in a primal: the instruction, its items by index, and the stacks."""
 
     derivative: Derivative
     instr: Instr
@@ -126,7 +126,7 @@ class Call:
     stacks: tuple[Value, ...] = ()
 
     def shadow_of(self, number: int) -> Instr | None:
-        """The shadow of a result, if the forward function gives one."""
+        """Return the shadow of a result, if the forward function returns one."""
         derivative = self.derivative
         if number not in derivative.shadowed_results:
             return None
@@ -134,17 +134,17 @@ class Call:
 
 
 class Deriver(Protocol):
-    """Makes derivatives of routines, as they are asked for."""
+    """Makes derivatives of routines on demand."""
 
     def of(self, routine: Routine, case: Case) -> Derivative:
-        """The derivative of a routine for a case, or for one that includes it."""
+        """Return the derivative of a routine for a case, or for one that includes it."""
 
     def plain(self, routine: Routine, case: Case) -> Derivative:
-        """The derivative of a routine from what it computes, whatever its derivation."""
+        """Return the derivative of a routine from its function, whatever its derivation."""
 
 
 class Derivation(ABC):
-    """How the derivative of a routine is made, if not from what it computes.
+    """The way the derivative of a routine is made, if not from its function.
 
     `calls` are the routines that only derivatives call; the names of the two functions end in `suffixes`.
     """
@@ -154,20 +154,20 @@ class Derivation(ABC):
     @property
     @abstractmethod
     def calls(self) -> tuple[Routine, ...]:
-        """The routines that only derivatives call."""
+        """Return the routines that only derivatives call."""
 
     @abstractmethod
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
-        """Make the two functions; gives further routines that were made for them. Raises DifferentiationError."""
+        """Make the two functions; return further routines that were made for them. Raises DifferentiationError."""
 
 
 def plain_case(case: Case) -> Case:
-    """How a routine is differentiated that is reversed as soon as it has run."""
+    """Return the case of a routine that is reversed immediately after it has run."""
     return Case(case.active, frozenset(), False, case.left_out)
 
 
 def name_apart(params: Sequence[Param]) -> None:
-    """Give the parameters of a function different names."""
+    """Make the names of a function's parameters distinct."""
     taken: set[str] = set()
     for param in params:
         base = param.hint or "t"

@@ -1,9 +1,9 @@
-"""Why no derivative is known of an operation, and the way out: a rule of the user's own.
+"""Explanations why an operation has no derivative, with the remedy: a custom rule.
 
     intr(x)             `intr` is an intrinsic of Numba, written for LLVM: there is no Python source to differentiate
                         give it a rule: `@zg.adjoint(intr)` above `def rule(x): return intr(x), lambda dy: (dy * ...,)`
 
-It does not decide what has a derivative (see `zygote_py.adjoints.activity`).
+Not decided here: which operations have a derivative (see `zygote_py.adjoints.activity`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_SOURCE = "there is no Python source to differentiate"
 
 
 def cause(op: Callable[..., object], argument_types: Sequence[Type]) -> tuple[str, str]:
-    """Why an operation on arguments of these types has no derivative, and what to do instead."""
+    """Return the reason why an operation on arguments of these types has no derivative, and a hint."""
     name = _name_of(op)
     reason = _reason(op.function if isinstance(op, Foreign) else op)
     if reason:
@@ -38,7 +38,7 @@ def cause(op: Callable[..., object], argument_types: Sequence[Type]) -> tuple[st
 
 
 def _reason(op: object) -> str:
-    """What sort of callable it is, if that is why; empty if it is an operation that merely has no rule."""
+    """Return the kind of callable that prevents differentiation; empty for an operation that merely has no rule."""
     if hasattr(op, "restype") and hasattr(op, "argtypes"):
         return f"a C function: {_NO_SOURCE}"
     if isinstance(op, types.ExternalFunction):
@@ -71,7 +71,7 @@ def _is_operator(op: object) -> bool:
 
 
 def _name_of(op: object) -> str:
-    """What users call it: `np.sign`, `erf`, `numpy.ndarray.dot`."""
+    """Return the name of a callable as users write it: `np.sign`, `erf`, `numpy.ndarray.dot`."""
     if callable(op) and hasattr(op, "__name__"):
         if _is_library(op) or isinstance(op, python_types.MethodDescriptorType):
             return ops.name_of(op)
@@ -80,7 +80,7 @@ def _name_of(op: object) -> str:
 
 
 def _rule(name: str, count: int) -> str:
-    """A rule for a function of so many arguments, in a line."""
+    """Return an example of a rule for a function of `count` arguments, in one line."""
     name = name if name.replace(".", "_").isidentifier() else "f"
     if count == 1:
         return f"`@zg.adjoint({name})` above `def rule(x): return {name}(x), lambda dy: (dy * ...,)`"

@@ -1,12 +1,12 @@
-"""The derivative of a routine that keeps its arguments only, and runs again in the reverse sweep.
+"""The derivative of a checkpointed routine, which saves only its arguments and runs again in the reverse sweep.
 
     f_checkpoint (%x):                  f_again (%x, %dy):
         %y = f %x                           %y, %kept = f_forward %x
         return %y                           %dx = f_reverse %kept, %dy
                                             return %dx
 
-Arrays that the function writes to, or the caller afterwards, are copied: the second run is on the copies. It must not
-draw random numbers, which would be others.
+Arrays that the function, or the caller afterwards, writes to are copied: the second run is on the copies. The function
+must not draw random numbers, which would differ in the second run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from zygote_py.ir.types import copied_type
 
 
 class Checkpoint(Derivation):
-    """A routine that runs again in the reverse sweep, so that nothing but its arguments is kept."""
+    """A routine that runs again in the reverse sweep, so that only its arguments are saved."""
 
     suffixes = ("checkpoint", "again")
 
     @property
     def calls(self) -> tuple[Routine, ...]:
-        """None."""
+        """Return no routines."""
         return ()
 
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
-        """Make the two functions from those of the derivative that keeps what it needs."""
+        """Make the two functions from those of the ordinary derivative, which saves residuals."""
         plain = deriver.plain(made.routine, plain_case(made.case))
         check_repeatable(made.routine)
         if made.case.unstable_result:
@@ -51,7 +51,7 @@ class Checkpoint(Derivation):
 
 
 def make_forward(derivative: Derivative) -> dict[int, Type]:
-    """Make the forward function, which keeps copies of those parameters whose types these are."""
+    """Make the forward function; return the types of the parameters that it saves copies of, by index."""
     frame = ForwardFrame(derivative)
     sources = [Source("argument", number) for number in range(len(frame.params))]
     for number in _copied(derivative):
@@ -63,7 +63,7 @@ def make_forward(derivative: Derivative) -> dict[int, Type]:
 
 
 def _copied(derivative: Derivative) -> Iterator[int]:
-    """The arrays among the parameters whose contents may have changed when the reverse function runs."""
+    """Yield the array parameters whose contents may have changed when the reverse function runs."""
     routine = derivative.routine
     yield from copies_of_written(routine)
     for number in sorted(derivative.case.unstable - routine.writes):
@@ -72,14 +72,14 @@ def _copied(derivative: Derivative) -> Iterator[int]:
 
 
 def copies_of_written(routine: Routine) -> list[int]:
-    """The parameters that a routine writes to, and reads: of others it does not matter what they hold."""
+    """Return the parameters that a routine both writes to and reads: the contents of others do not matter."""
     memory = Memory(routine.function)
     read = {memory.root(arg) for instr in routine.function.instrs() for arg in reads(instr)}
     return [number for number in sorted(routine.writes) if memory.root(routine.function.params[number]) in read]
 
 
 class Reverse(ReverseFrame):
-    """A reverse function with its first block, in which the routine's arguments are as they were."""
+    """A reverse function with its first block, in which the routine's arguments are restored."""
 
     def __init__(self, derivative: Derivative, kept: Mapping[int, Type]) -> None:
         function = derivative.routine.function
@@ -88,7 +88,7 @@ class Reverse(ReverseFrame):
         ]
         super().__init__(derivative, taken, lambda number: "dy")
         self.b = Builder(Block(function.loc), function.loc)
-        # What the routine only writes to, it writes to again, elsewhere: the caller may have written there since.
+        # Write-only arguments are replaced by new arrays: the caller may have written to the originals since.
         self.args: list[Operand] = [
             self.b.call(np.empty_like, param, type=copied_type(param.type), hint=param.hint)
             if number in derivative.routine.writes and number not in kept
@@ -106,11 +106,11 @@ def replay(
     seeds: Mapping[int, Operand],
     look: Callable[[Sequence[Operand]], None] = lambda results: None,
 ) -> dict[int, Operand]:
-    """Run a routine and at once its reverse function, at the end of a block; what it writes to, holds anything then.
+    """Run a routine and at once its reverse function at the end of a block; memory it writes to is arbitrary then.
 
     The `shadows` are those of its parameters, `given` those of its results, `seeds` the adjoints of its other results,
-    by their numbers. Gives the adjoints of its parameters that are numbers. What is to be done between the two runs,
-    `look` may emit, given the results.
+    by index. Return the adjoints of the parameters that are numbers. `look` receives the results and may emit code
+    between the two runs.
     """
     passed: list[Operand] = [*args, *(shadows[number] for number in plain.shadowed)]
     stacks: list[Operand] = []
@@ -130,7 +130,7 @@ def replay(
 
 
 def check_repeatable(routine: Routine) -> None:
-    """Refuse what would not do the same when it runs again. Raises DifferentiationError."""
+    """Refuse a routine that would not repeat the same computation. Raises DifferentiationError."""
     loc, name = routine.function.loc, routine.__name__
     for number in sorted(routine.writes):
         param = routine.function.params[number]
@@ -142,21 +142,21 @@ def check_repeatable(routine: Routine) -> None:
         raise refuse(
             f"`{name}` has a checkpoint, and may return one of its arguments, or a part of it",
             loc,
-            "let it return a copy",
+            "return a copy",
             "def",
         )
     for function in (routine.function, *(other.function for other in routines_of(routine.function))):
         for instr in function.instrs():
             if draws(instr):
                 raise refuse(
-                    "what has a checkpoint draws random numbers, which would be others when it runs again",
+                    "a function with a checkpoint draws random numbers, which would differ when it runs again",
                     instr.loc,
-                    "draw them before, and pass them",
+                    "draw them beforehand, and pass them",
                 )
 
 
 def _check_results(routine: Routine) -> None:
-    """Refuse arrays among the results that may share memory: each has a shadow of its own, and one is written to."""
+    """Refuse array results that may share memory: each has its own shadow, and one of the arrays is written to."""
     seen: set[Operand] = set()
     for _, end in routine.function.returns():
         seen.clear()
@@ -167,14 +167,14 @@ def _check_results(routine: Routine) -> None:
                     f"`{routine.__name__}` has a checkpoint, and may return arrays that share memory, to which"
                     " something is written afterwards",
                     routine.function.loc,
-                    "let it return one of them, or copies",
+                    "return one of them, or copies",
                     "def",
                 )
             seen |= found
 
 
 def _arrays_of(results: Sequence[Operand]) -> list[Operand]:
-    """The arrays of which results are made; for one array alone, there is nothing that it may share memory with."""
+    """Return the arrays that results are built from, or none if there is one array, which cannot share memory."""
     pending, found = list(results), list[Operand]()
     while pending:
         match pending.pop():
@@ -188,7 +188,7 @@ def _arrays_of(results: Sequence[Operand]) -> list[Operand]:
 
 
 def _is_apart(base: Instr) -> bool:
-    """Whether an instruction gives an array that shares memory with no other one: also a result of an outlined loop."""
+    """Return whether a base, or a result of an outlined loop, is an array that shares memory with no other."""
     match base:
         case Instr(op=ops.getitem, args=(Instr(op=Routine() as routine), Const())):
             return routine.derivation is not None and not routine.is_custom

@@ -1,11 +1,11 @@
-"""Companions: beside every active value of a primal another one, which a `Domain` defines; control flow stays as it is.
+"""Companions: every active value of a primal gets a second value, defined by a `Domain`; control flow is unchanged.
 
     %y = mul %x, %w : f64                       %y = mul %x, %w : f64
                                       ->        %ty = mul %tx, %w : f64            (its tangent, say)
     setitem %a, %y, %i                          setitem %a, %y, %i
                                                 setitem %ta, %ty, %i
 
-A number has a companion, and so have arrays and lists of numbers: what is done to an array is done to its companion. A
+Numbers have companions, and so have arrays and lists of numbers: operations on an array are applied to its companion. A
 routine with companions takes those of its active parameters after its own parameters, and returns those of its results
 after the results. A value may have several companions, one for each of the domain's `width` directions.
 """
@@ -34,11 +34,11 @@ from zygote_py.ir.routines import cycles, find_effects, results_of
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.ir.walks import remove
 
-Companion = tuple[Operand, ...]  # one for each direction
+Companion = tuple[Operand, ...]  # one per direction
 
 
 class Domain(ABC):
-    """What companions are. All of `Walk` may be used to make them."""
+    """The definition of companions. Implementations may use all of `Walk`."""
 
     name: ClassVar[str]  # of the stage, in internal errors
     suffix: ClassVar[str]  # of the names of routines
@@ -46,66 +46,66 @@ class Domain(ABC):
 
     @abstractmethod
     def type_of(self, kind: Type) -> Type:
-        """The type of the companion of a value of a type."""
+        """Return the type of the companion of a value of type `kind`."""
 
     @abstractmethod
     def hint(self, name: str) -> str:
-        """The name of the companion of what has a name, or none."""
+        """Return the name of the companion of a named value, or of an unnamed one."""
 
     def hint_of_param(self, name: str, number: int) -> str:
-        """The name of a parameter that is a companion, in a direction."""
+        """Return the name of a parameter that is a companion in one direction."""
         return self.hint(name)
 
     @abstractmethod
     def zero(self, kind: Type) -> Operand:
-        """The companion of a number that depends on nothing."""
+        """Return the companion of a number that does not depend on the differentiated inputs."""
 
     @abstractmethod
     def zeros(self, b: Builder, array: Operand, hint: str = "") -> Operand:
-        """The companion of an array that depends on nothing."""
+        """Return the companion of an array that does not depend on the differentiated inputs."""
 
     @abstractmethod
     def missing(self, walk: Walk, operand: Operand) -> Operand:
-        """The companion of an array, or a list, that has none but is used as if it had. May raise."""
+        """Return the companion of an array, or a list, that has none but is used as if it had one. May raise."""
 
     @abstractmethod
     def allocated(self, walk: Walk, instr: Instr) -> Operand:
-        """The companion of an array that was just made."""
+        """Return the companion of a newly allocated array."""
 
     @abstractmethod
     def scalar(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The companion, in a direction, of the number that an operation gives."""
+        """Return the companion, in one direction, of the number that an operation returns."""
 
     @abstractmethod
     def store(self, walk: Walk, instr: Instr, number: int) -> None:
-        """Do to the companion of an array or a list what is done to it."""
+        """Apply an operation on an array or a list to its companion."""
 
     @abstractmethod
     def view(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The same view of a companion."""
+        """Return the same view of a companion."""
 
     @abstractmethod
     def whole(self, walk: Walk, instr: Instr, items: Mapping[int, Instr]) -> None:
-        """Make the companions of what an operation on whole arrays gives: of itself as item 0, or of its items."""
+        """Make the companions of the results of a whole-array operation: of itself as item 0, or of its items."""
 
     @abstractmethod
     def returns(self, kind: Type) -> bool:
-        """Whether a routine returns a companion for a result of a type."""
+        """Return whether a routine returns a companion for a result of type `kind`."""
 
     @abstractmethod
     def case(self, routine: Routine, case: Case) -> Case:
-        """The case without what makes no difference to the companions of a routine."""
+        """Return the case reduced to the properties that matter to the companions of a routine."""
 
     def custom(self, routine: Routine, case: Case, name: str) -> Function | None:
-        """The function with companions of a routine whose derivative is given; None if calls are treated as `whole`."""
+        """Return the function with companions of a routine with a custom rule; None if calls are treated as `whole`."""
         return None
 
 
 class Companions:
-    """The functions with companions of the routines that a function calls, each made once a case."""
+    """The functions with companions of the routines that a function calls, one per case."""
 
     def __init__(self, routines: Collection[Routine], domain: Domain, more: tuple[Param, ...] = ()) -> None:
-        """The functions of the routines are in canonical form. All have the last parameters `more`."""
+        """Collect routines whose functions are in canonical form. All results have the last parameters `more`."""
         self.domain = domain
         self._more = more
         self._cycles = cycles(routines)
@@ -119,7 +119,7 @@ class Companions:
         parts: Mapping[Value, tuple[Instr, ...]],
         more: tuple[Operand, ...] = (),
     ) -> Walk:
-        """Add the companions of all that is active; those of `wrt` become the last parameters of the function."""
+        """Add the companions of all active values; those of `wrt` become the last parameters of the function."""
         given: dict[Param, Companion] = {}
         for param in wrt:
             kind, names = self.domain.type_of(param.type), range(self.domain.width)
@@ -132,9 +132,9 @@ class Companions:
         return walk
 
     def of(self, routine: Routine, case: Case) -> Routine | None:
-        """The routine with companions: it takes those of the active parameters, and returns those of its results.
+        """Return the routine with companions: it takes those of the active parameters and returns those of its results.
 
-        None for a routine whose calls the domain treats as operations on whole arrays.
+        Return None for a routine whose calls the domain treats as operations on whole arrays.
         """
         if self._cycles.get(routine):
             case = Case(frozenset(self.passed(routine, ())), frozenset(range(len(routine.function.params))), True)
@@ -154,13 +154,13 @@ class Companions:
         return self._made[key]
 
     def passed(self, routine: Routine, active: Collection[int]) -> list[int]:
-        """The parameters whose companions are passed to a routine."""
+        """Return the parameters whose companions are passed to a routine."""
         if self._cycles.get(routine):
             return [n for n, param in enumerate(routine.function.params) if has_companion(param.type)]
         return sorted(active)
 
     def _expect(self, made: Routine, routine: Routine, active: frozenset[int]) -> None:
-        """Say what a recursive one will do, while it is being made."""
+        """Declare the effects of a recursive routine while it is under construction."""
         count, width = len(routine.function.params), self.domain.width
         place = {number: count + at * width for at, number in enumerate(sorted(active))}
         last = count + width * len(active)
@@ -172,7 +172,7 @@ class Companions:
         made.shares = with_companions(routine.shares)
 
     def _function(self, name: str, routine: Routine, case: Case) -> Function:
-        primal = primal_of(routine, case, recursive=False)  # companions share what arguments share: no matter here
+        primal = primal_of(routine, case, recursive=False)  # aliasing companions do not matter here
         primal.name = name
         wrt = [primal.params[number] for number in sorted(case.active)]
         written = [primal.params[number] for number in sorted(routine.writes)]
@@ -191,7 +191,7 @@ class Companions:
 
 
 class Walk:
-    """Adds the companions to one function; `b` adds to the block at work, `more` is what every routine is passed."""
+    """Adds the companions to one function; `b` appends to the current block, `more` is passed to every routine."""
 
     def __init__(
         self, made: Companions, function: Function, activity: Activity, more: tuple[Operand, ...] = ()
@@ -204,21 +204,21 @@ class Walk:
         self._made = made
         self._domain = made.domain
         self._cases = dict(calls_with_cases(function, activity, Memory(function)))
-        self._taken: dict[Value, dict[int, Instr]] = {}  # the items met of what gives several, by their numbers
-        self._items: dict[Value, list[Instr]] = {}  # of tuples, what takes them out
+        self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
+        self._items: dict[Value, list[Instr]] = {}  # of tuples, the instructions that read their items
         for instr in function.instrs():
             match instr:
                 case Instr(op=ops.getitem, args=(Instr() as whole, Const())):
                     self._items.setdefault(whole, []).append(instr)
 
     def take_parameters(self, given: Mapping[Param, Companion], parts: Mapping[Value, tuple[Instr, ...]]) -> None:
-        """Take the companions of parameters, and of the parts of those that are tuples."""
+        """Set the companions of parameters, and of the parts of tuple parameters."""
         for param, companion in given.items():
             self.companions[param] = companion
         with inserting(self.function.entry) as self.b:
             for param, companion in given.items():
                 self._take_parts(param, companion, parts)
-            for param in self.function.params:  # it does not change, but may be taken for memory that does
+            for param in self.function.params:  # it is constant, but may alias memory that changes
                 if param in self.activity and is_array(param.type) and param not in self.companions:
                     made = [self._domain.zeros(self.b, param, self.hint(param)) for _ in range(self._domain.width)]
                     self.companions[param] = tuple(made)
@@ -232,7 +232,7 @@ class Walk:
                 self._take_parts(part, tuple(found), parts)
 
     def run(self) -> None:
-        """Add the companions of all active values, and do to those of arrays what is done to the arrays."""
+        """Add the companions of all active values, and apply operations on arrays to their companions."""
         merges: dict[Phi, list[Phi]] = {}
         for block in self.function.blocks:
             for phi in tuple(block.phis):
@@ -255,12 +255,12 @@ class Walk:
                 }
 
     def results(self, block: Block, value: Operand) -> Companion:
-        """The companions of what a function returns, made at the end of a block."""
+        """Return the companions of a function's results, computed at the end of a block."""
         self.b = Builder(block)
         return self._each(lambda number: self._of_result(value, number))
 
     def of(self, operand: Operand, number: int) -> Operand:
-        """The companion of an operand in a direction."""
+        """Return the companion of an operand in one direction."""
         if isinstance(operand, Value) and operand in self.companions:
             return self.companions[operand][number]
         if isinstance(operand, Undef):
@@ -268,26 +268,26 @@ class Walk:
         return self._domain.missing(self, operand) if has_shadow(operand.type) else self._domain.zero(operand.type)
 
     def or_zeros(self, operand: Operand, number: int, hint: str = "", loc: Loc | None = None) -> Operand:
-        """The same, where an array may depend on nothing."""
+        """Return the companion of an operand, or zeros for an array that depends on nothing."""
         if is_array(operand.type) and not isinstance(operand, Undef) and operand not in self.companions:
             return self._domain.zeros(Builder(self.b.block, loc), operand, hint)
         return self.of(operand, number)
 
     def make(self, op: ops.Op, args: tuple[Operand, ...], kind: Type) -> Instr:
-        """Add an instruction without a name."""
+        """Append an instruction without a name."""
         return self.b.call(op, *args, type=kind)
 
     def emit(self, op: ops.Op, args: Sequence[Operand], of: Instr, keywords: tuple[str, ...] = ()) -> Instr:
-        """Add what gives the companion of an instruction."""
+        """Append the computation of the companion of an instruction."""
         kind = self._domain.type_of(of.type)
         return self.b.add(Instr(op, tuple(args), kind, self.hint(of), of.loc, keywords))
 
     def hint(self, value: Value) -> str:
-        """The name of a value's companion."""
+        """Return the name of a value's companion."""
         return self._domain.hint(value.hint or "")
 
     def _add(self, instr: Instr) -> None:
-        """Add the companions of what an instruction gives, or do to companions what it does."""
+        """Add the companions of an instruction's results, or apply its effects to companions."""
         op, args, domain = instr.op, instr.args, self._domain
         if instr in self.companions:  # a part of a parameter
             return
@@ -329,7 +329,7 @@ class Walk:
             domain.whole(self, instr, {0: instr})
 
     def _take_item(self, item: Instr) -> None:
-        """Look at an operation when its last result has been taken out."""
+        """Process a tuple-valued operation once its last result has been extracted."""
         whole, index = item.args
         assert isinstance(whole, Instr)
         assert isinstance(index, Const)
@@ -339,7 +339,7 @@ class Walk:
             self._domain.whole(self, whole, items)
 
     def _call(self, call: Instr) -> bool:
-        """Call what has companions in the place of a routine, if there is such a thing; say whether."""
+        """Call the routine with companions instead of the original, if it exists; return whether it does."""
         routine, domain = call.op, self._domain
         assert isinstance(routine, Routine)
         made = self._made.of(routine, self._cases[call])
@@ -368,13 +368,13 @@ class Walk:
         return True
 
     def _same(self, instr: Instr) -> None:
-        """Do the same to companions as to values."""
+        """Apply an instruction unchanged to companions."""
         self.companions[instr] = self._each(
             lambda number: self.emit(instr.op, [self.of(arg, number) for arg in instr.args], instr)
         )
 
     def _at_end(self, block: Block, operand: Operand, number: int) -> Operand:
-        """The companion of what a phi gets from a block."""
+        """Return the companion of a phi operand, at the end of its block."""
         self.b = Builder(block)
         return self.or_zeros(operand, number, "shadow", block.loc)
 
@@ -391,5 +391,5 @@ class Walk:
 
 
 def has_companion(kind: Type) -> bool:
-    """Whether values of a type have companions."""
+    """Return whether values of a type have companions."""
     return is_number(kind) or has_shadow(kind)

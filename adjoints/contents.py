@@ -4,7 +4,7 @@
     setitem %x, 0.0, 0                  ->      %y = np.dot %a, %x : f64[:]
                                                 setitem %x, 0.0, 0
 
-Single elements need no copy: what was read is kept as a number, where it has to be kept (see `adjoints.plan`).
+Single elements need no copy: an element that was read is saved as a number, if necessary (see `adjoints.plan`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Kept = dict[tuple[Value, Value], Value]
 
 
 def keep_contents(function: Function, activity: Activity) -> Kept:
-    """Add the copies to a primal; give, for an operation and an array that it needs later, the copy."""
+    """Add the copies to a primal; return a map from each operation and array it needs later to the copy."""
     memory = Memory(function)
     kept: Kept = {}
     before: dict[Value, list[Instr]] = {}
@@ -46,7 +46,7 @@ def keep_contents(function: Function, activity: Activity) -> Kept:
 
 
 def _needed(instr: Instr, activity: Activity, function: Function) -> list[tuple[Value, Instr | None]]:
-    """The arrays that the pullback of an operation needs: arguments, and results with what made them."""
+    """Return the arrays that the pullback of an operation needs: arguments, and results with their definitions."""
     rule = opaque_for(instr)
     if rule is None:
         return []

@@ -1,12 +1,12 @@
-"""Derivatives that are given: what a function's rule computes, as forward and reverse functions of the usual form.
+"""Custom derivatives: the rule of a function as forward and reverse functions of the usual form.
 
     routine f (%x), with the rule           f_forward (%x):                     f_reverse (%c, %dy):
     rule (%x) -> (%y, %c)                       %y, %c = rule %x                    %dx = back %dy, %c
     back (%dy, %c) -> (%dx)                     return %y, %c                       return %dx
 
-An array's gradient is added to the shadow of the argument, after a look at its shape. What the pullback captured is
-kept by the forward function; an array that the caller may write to before the pullback runs is copied. The result
-must be memory of its own where it, or an argument, is written to later: that is looked at when the function runs.
+An array's gradient is added to the shadow of the argument, after a check of its shape. The forward function saves the
+captured variables of the pullback; an array that the caller may write to before the pullback runs is copied. The result
+must not share memory if it, or an argument, is written to later: that is checked at run time.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from zygote_py.ir.types import writable
 
 @dataclass(frozen=True)
 class Input:
-    """Where an argument of the pullback comes from.
+    """The source of an argument of the pullback.
 
-    `kind` is "seed" (the adjoint of a result), "kept" (what the rule's function returns behind the results) or
-    "argument" (of the function); `number` says which.
+    `kind` is "seed" (the adjoint of a result), "kept" (a value that the rule's function returns after the results) or
+    "argument" (of the function); `number` is the index.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Gradient:
-    """A gradient for the parameter with this number: a result of the pullback ("back"), or the seed itself ("seed")."""
+    """A gradient for the parameter of this index: a result of the pullback ("back"), or the seed itself ("seed")."""
 
     kind: str
     number: int
@@ -56,9 +56,9 @@ class Gradient:
 class Custom(Derivation):
     """A rule, in terms of the leaves of arguments and results.
 
-    `rule` takes the parameters in `rule_inputs` and returns values of the types `returned`: first the results, then
-    what is kept; without a rule the one result is the first parameter, an array as a copy. `back` takes `back_inputs`
-    and returns values of the types `contributions`, of which `gradients` says what is for which parameter.
+    `rule` takes the parameters in `rule_inputs` and returns values of the types `returned`: the results, followed by
+    the residuals; without a rule the one result is the first parameter, an array as a copy. `back` takes `back_inputs`
+    and returns values of the types `contributions`, which `gradients` assigns to parameters.
     """
 
     name: str
@@ -73,13 +73,13 @@ class Custom(Derivation):
 
     @property
     def calls(self) -> tuple[Routine, ...]:
-        """The rule and its pullback."""
+        """Return the rule and its pullback."""
         return (self.back,) if self.rule is None else (self.rule, self.back)
 
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
         """Make the two functions from the rule and its pullback."""
         check_pure(made.routine, self)
-        self.back.acts = True  # it may raise, or be there to look at the gradient
+        self.back.acts = True  # it may raise, or inspect the gradient as a side effect
         maker = Maker(made, self)
         maker.forward()
         maker.reverse()
@@ -87,7 +87,7 @@ class Custom(Derivation):
 
 
 def is_misshaped(gradient, x):  # type: ignore[no-untyped-def]
-    """Give whether a gradient does not have the shape of what it is for."""
+    """Return whether a gradient does not have the shape of what it is for."""
     return gradient.shape != x.shape
 
 
@@ -102,7 +102,7 @@ def refuse_if_misshaped(b: Builder, custom: Custom, gradient: Operand, x: Operan
 
 
 def check_pure(routine: Routine, custom: Custom) -> None:
-    """Rules are for functions that only compute. Raises DifferentiationError."""
+    """Check that a routine and its rule write to no argument. Raises DifferentiationError."""
     for each in (routine, custom.rule):
         if each is not None and each.writes:
             number = min(each.writes)
@@ -112,7 +112,7 @@ def check_pure(routine: Routine, custom: Custom) -> None:
                 if each is routine
                 else f"{custom.name} writes to its argument `{params[number].hint}`",
                 each.function.loc,
-                "let it return a new array: what a function with a rule does to its arguments is not differentiated",
+                "return a new array: writes of a function with a rule to its arguments are not differentiated",
                 "def",
             )
     written = [number for number in custom.back.writes if custom.back_inputs[number].kind != "seed"]
@@ -120,7 +120,7 @@ def check_pure(routine: Routine, custom: Custom) -> None:
         raise refuse(
             f"the pullback of {custom.name} writes to an array that it captures",
             custom.back.function.loc,
-            "let it write to a copy: the pullback may be called several times",
+            "write to a copy: the pullback may be called several times",
             "def",
         )
 
@@ -134,7 +134,7 @@ class Maker:
         self.routine = derivative.routine
         self.case: Case = derivative.case
         self.results = derivative.results
-        self.inputs: list[Source | Operand] = []  # of the pullback, but for seeds
+        self.inputs: list[Source | Operand] = []  # of the pullback, except seeds
         self.frame = ForwardFrame(derivative)
         self.params = self.frame.params
         self.b = self.frame.b
@@ -142,13 +142,13 @@ class Maker:
     # ---------------------------------------------------------------------------------------------------- forward
 
     def forward(self) -> None:
-        """The function that computes the results and keeps what the pullback captured."""
+        """Make the function that computes the results and saves the captured variables of the pullback."""
         results = self.values()
         self.frame.make_shadows(results)
         self.frame.finish(results)
 
     def values(self) -> list[Operand]:
-        """Compute the results, and keep what the pullback needs, in the frame's block."""
+        """Compute the results, and save the inputs of the pullback, in the frame's block."""
         self.given, callee, taken = self._computed()
         results = [self._result(number, item) for number, item in enumerate(self.given[: len(self.results)])]
         self._check_apart(callee, taken, results)
@@ -156,9 +156,9 @@ class Maker:
         return results
 
     def _computed(self) -> tuple[list[Operand], Function, tuple[int, ...]]:
-        """What the rule, or the function, returns; the function that computes it, and which parameters that takes."""
+        """Return the values of the rule or the function, the function that computes them, and its parameters."""
         custom = self.custom
-        if custom.rule is None:  # the function gives its first parameter, as a copy
+        if custom.rule is None:  # the function returns its first parameter, as a copy
             (kind,) = self.results
             x, self.items = self.params[0], list[Operand]([NONE])
             return (
@@ -181,7 +181,7 @@ class Maker:
         return found, callee.function, taken
 
     def _result(self, number: int, item: Operand) -> Operand:
-        """A result as the function itself gives it: of the same layout."""
+        """Return a result in the layout that the function itself returns."""
         kind = self.results[number]
         if not isinstance(kind, types.Array) or not isinstance(item.type, types.Array):
             return item
@@ -190,7 +190,7 @@ class Maker:
         return self.b.call(np.copy, item, type=writable(kind), hint="y")
 
     def _check_apart(self, function: Function, taken: Sequence[int], results: Sequence[Operand]) -> None:
-        """Where a result or an argument is written to later, the result must share no memory with others."""
+        """Check that a result shares no memory with others, if it or an argument is written to later."""
         memory = Memory(function)
         arrays = [
             (n, item) for n, item in enumerate(self.items[: len(results)]) if isinstance(self.results[n], types.Array)
@@ -217,7 +217,7 @@ class Maker:
                     refuse_if_shared(Builder(self.b.block), other, results[number], message)
 
     def _keep(self, function: Function, taken: Sequence[int], results: int) -> None:
-        """Choose where the pullback has from what it needs, and keep what it has from the forward function."""
+        """Choose the sources of the pullback's inputs, and save those that come from the forward function."""
         memory = Memory(function)
         own = dict(zip(function.params, taken, strict=True))
         kept: dict[Operand, Source] = {}
@@ -247,7 +247,7 @@ class Maker:
     # ---------------------------------------------------------------------------------------------------- reverse
 
     def reverse(self) -> None:
-        """The function that calls the pullback, and passes the gradients on."""
+        """Make the function that calls the pullback and passes the gradients on."""
         derivative, function, custom = self.derivative, self.routine.function, self.custom
         b = self.b = Builder(Block(function.loc), function.loc)
         sources: list[Source] = []
@@ -296,7 +296,7 @@ class Maker:
         set_function(derivative.reverse, self.routine, [*taken, *(seeds[n] for n in derivative.seeds)], [b.block])
 
     def _seed(self, number: int, seeds: dict[int, Param], written: bool) -> Operand:
-        """The adjoint of a result; one that has none gets a zero, or an array of them."""
+        """Return the adjoint of a result; a zero, or an array of zeros, for one without adjoint."""
         kind = self.results[number]
         if number not in seeds:
             if isinstance(kind, types.Array):
@@ -322,7 +322,7 @@ class Maker:
         self.b.accumulate(shadow, value)
 
     def _number(self, value: Operand, kind: Type) -> Operand:
-        """A number's gradient, of the number's type."""
+        """Return a number's gradient, cast to the type of the number."""
         if value.type == kind:
             return value
         if isinstance(kind, types.Float) and not isinstance(value.type, types.Float):
@@ -331,12 +331,12 @@ class Maker:
 
 
 def _nothing() -> Function:
-    """A function of nothing."""
+    """Return a function without parameters and results."""
     return Function("nothing", [], [Block()])
 
 
 def _returned(function: Function, count: int) -> list[Operand]:
-    """What a routine returns, one by one."""
+    """Return the individual results of a routine."""
     _, end = function.exit()
     (value,) = end.args
     if count == 1:
@@ -345,4 +345,4 @@ def _returned(function: Function, count: int) -> list[Operand]:
         return []
     if isinstance(value, Instr) and value.op is ops.pack:
         return list(value.args)
-    return [value] * count  # which shares memory with all that the items may share with
+    return [value] * count  # shares memory with everything that the items may share with

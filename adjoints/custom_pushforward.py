@@ -1,14 +1,14 @@
-"""The pushforward of a function that has a rule: its tangents are those that the rule's pullback belongs to.
+"""The pushforward of a function with a custom rule, whose tangents are obtained by transposing the rule's pullback.
 
     routine f (%x), with the rule           f_pushforward (%x, %tx):
     rule (%x) -> (%y, %c)                       %y, %c = rule %x
-    back (%dy, %c) -> (%dx)                     %ty = the reverse of back in %dy, with %tx for the adjoint of its result
+    back (%dy, %c) -> (%dx)                     %ty = the reverse of back in %dy, with %tx as the adjoint of its result
                                                 return %y, %ty
 
 The pullback is linear in `dy`: it applies the transposed derivative. Its own adjoint with respect to `dy` applies the
-transpose of that, the derivative. What `dy` itself is does not matter, and it is zero. A pullback that is not linear,
-such as one that clips, belongs to no derivative: there are no tangents, and it is refused. A hook without a result only
-looks at gradients, of which there are none here.
+transpose of that, the derivative. The value of `dy` does not matter and is zero. A nonlinear pullback, such as one that
+clips, is not the transpose of a derivative: there are no tangents, and it is refused. A hook without a result only
+inspects gradients, which do not exist here.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from zygote_py.ir.types import writable
 
 
 class CustomPushforwards:
-    """The pushforwards of functions that have rules; of each pullback one transposed."""
+    """The pushforwards of functions that have rules; each pullback is transposed once."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Routine, Case], Derivative] = {}
 
     def push(self, routine: Routine, case: Case, width: int, name: str) -> Function:
-        """The function that a pushforward is. Raises DifferentiationError.
+        """Return the pushforward function. Raises DifferentiationError.
 
-        It takes the tangents of the active parameters behind its own, and returns the results and the tangents of the
+        It takes the tangents of the active parameters after its own, and returns the results and the tangents of the
         numbers and arrays among them, each for `width` directions.
         """
         custom = routine.derivation
@@ -81,7 +81,7 @@ class CustomPushforwards:
         params: Sequence[Param],
         changes: Mapping[int, Param],
     ) -> dict[int, Operand]:
-        """The tangents of the results, in one direction."""
+        """Return the tangents of the results in one direction."""
         found: dict[int, Operand] = {
             number: b.zeros_like(values[number], "t") if is_array(kind) else zero(kind)
             for number, kind in enumerate(results)
@@ -133,7 +133,7 @@ class CustomPushforwards:
         return zero(kind) if isinstance(kind, types.Number | types.Boolean) else NONE
 
     def _converted(self, b: Builder, tangent: Operand, kind: Type) -> Operand | None:
-        """A tangent as the adjoint of a gradient of a type: the real part, where that is real."""
+        """Return a tangent as the adjoint of a gradient of type `kind`: the real part, if that is real."""
         own, wanted = tangent.type, kind
         if isinstance(own, types.Array) and isinstance(kind, types.Array):
             own, wanted = own.dtype, kind.dtype
@@ -157,7 +157,7 @@ def _without_active(case: Case) -> Case:
 
 
 def _check_linear(custom: Custom, case: Case) -> None:
-    """Refuse a pullback that is not linear in what it is given."""
+    """Refuse a pullback that is not linear in its argument."""
     asked = [g.number for g in custom.gradients if g.kind == "back" and g.parameter in case.active]
     seeds = [n for n, each in enumerate(custom.back_inputs) if each.kind == "seed"]
     is_linear, loc = Linearity().culprit(custom.back, seeds, asked)
@@ -167,5 +167,5 @@ def _check_linear(custom: Custom, case: Case) -> None:
             if custom.rule is not None
             else f"{custom.name} is not linear in the gradient, and forward mode has no tangent for it",
             loc,
-            "use reverse mode, `gradient`, or let it be linear, without branches on its argument",
+            "use reverse mode, `gradient`, or make it linear, without branches on its argument",
         )

@@ -1,19 +1,19 @@
-"""What depends on what: beside every number of a primal the set of the elements of an argument that it depends on.
+"""Dependence sets: every number of a primal gets the set of the elements of an argument that it depends on.
 
     %y = mul %x, %w : f64                       %y = mul %x, %w : f64
                                       ->        %i_y = joined %sets, %i_x, %i_w : i64
     setitem %a, %y, %i                          setitem %a, %y, %i
                                                 setitem %i_a, %i_y, %i
 
-It is made as a pushforward is (`pushforward.py`), with names of sets in the place of tangents. A set has a number: 0 is
-the empty one, -k holds element k alone, counted from 1, and k > 0 is the union of the two sets whose numbers are in the
-list of all unions, at 2k - 2 and 2k - 1. So a union costs the same however large it is, and only those that a result
-needs are ever written out (`zygote_py.sparsity`).
+The construction is that of a pushforward (`pushforward.py`), with identifiers of sets instead of tangents. A set is
+identified by a number: 0 is the empty set, -k contains only element k, counted from 1, and k > 0 is the union of the
+two sets whose numbers are in the list of all unions, at 2k - 2 and 2k - 1. So the cost of a union does not depend on
+its size, and only the unions that a result needs are ever expanded (`zygote_py.sparsity`).
 
-What is found holds for the path that was taken, and may be too much, never too little: of a choice between values
-(`select`, `pick`) all are taken, and what an operation on whole arrays gives depends on all that it was given, but for
-products of matrices, whose elements depend on a row and a column. An argument through which no derivative flows by the
-rules adds nothing.
+The sets hold for the path that was taken, and may be too large, never too small: a choice between values (`select`,
+`pick`) depends on all of them, and the result of an operation on whole arrays on all of its arguments, except for
+products of matrices, whose elements depend on a row and a column. An argument in which the rules have no derivative
+adds nothing.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ from zygote_py.adjoints.activity import find_active
 from zygote_py.adjoints.calls import Case, name_apart
 from zygote_py.adjoints.companions import Companions, Domain, Walk, has_companion
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.flows import through
 from zygote_py.adjoints.kinds import has_shadow, is_array, is_list, is_number, rank_of
 from zygote_py.adjoints.leaves import expose_leaves, expose_results
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.opaque import opaque_for
 from zygote_py.adjoints.same_way import goes_the_same_way
 from zygote_py.adjoints.sets_of_indices import (
     as_array,
@@ -60,10 +59,10 @@ _PARTS = (np.real, np.imag)
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """What gives the sets: `indices` is its parameter behind those of the primal, with the sets of the argument.
+    """The function that computes the sets; `indices`, after the primal's parameters, has the argument's sets.
 
-    The function returns None, the sets of the result, the array of all unions, and whether it goes the same way for all
-    numbers.
+    The function returns None, the sets of the result, the array of all unions, and whether it takes the same path for
+    all numbers.
     """
 
     function: Function
@@ -71,15 +70,15 @@ class Traced:
 
 
 class Dependences:
-    """The functions that find what depends on what, of a function and of the routines that it calls."""
+    """The functions that compute dependence sets, of a function and of the routines that it calls."""
 
     def __init__(self, function: Function, routines: Collection[Routine]) -> None:
-        """The functions are in canonical form."""
+        """Collect routines; all functions are in canonical form."""
         functions = (function, *(routine.function for routine in routines))
         self._companions = Companions(routines, IndexSets(functions), (Param(_SETS, "sets"),))
 
     def trace(self, primal: Function, wrt: Param) -> Traced:
-        """Make the function for an array among the arguments; the primal is changed. Raises DifferentiationError."""
+        """Make the function for an array argument; the primal is changed. Raises DifferentiationError."""
         same = Const(goes_the_same_way(primal), types.boolean)
         parts = expose_leaves(primal, [wrt])
         expose_results(primal)
@@ -97,61 +96,61 @@ class Dependences:
 
 
 class IndexSets(Domain):
-    """Sets of indices as companions. The first of what all routines are passed is the list of unions."""
+    """Sets of indices as companions. The first extra argument of all routines is the list of unions."""
 
     name = "trace"
     suffix = "dependence"
 
     def __init__(self, functions: Collection[Function]) -> None:
-        # A real part that is written to is half of what stands there.
+        # A real part that is written to is only half of a complex number.
         self._overwrites = not any(
             instr.op in _PARTS and isinstance(instr.type, types.Array) for each in functions for instr in each.instrs()
         )
 
     def type_of(self, kind: Any) -> Type:
-        """That of the numbers of sets of a number, of an array or of a list."""
+        """Return the type of the set numbers of a number, of an array or of a list."""
         if isinstance(kind, types.Array):
             return types.Array(_INT, kind.ndim, kind.layout)
         return types.List(self.type_of(kind.dtype)) if isinstance(kind, types.List) else _INT
 
     def hint(self, name: str) -> str:
-        """A name with something between, as `is` and `in` are none."""
+        """Return a name with a separator, as `is` and `in` are keywords."""
         return f"i_{name}" if name else "i"
 
     def zero(self, kind: Type) -> Operand:
-        """The empty set."""
+        """Return the empty set."""
         return _EMPTY
 
     def zeros(self, b: Builder, array: Operand, hint: str = "") -> Operand:
-        """Empty sets for the elements of an array."""
+        """Return empty sets for the elements of an array."""
         at = Builder(b.block)
         lengths = [at.call(ops.dim, array, Const(axis, _INT), type=_INT) for axis in range(rank_of(array.type))]
         return at.call(ops.zeros, *lengths, type=self.type_of(array.type))
 
     def missing(self, walk: Walk, operand: Operand) -> Operand:
-        """Empty sets for an array; a list is refused."""
+        """Return empty sets for an array; refuse a list."""
         if is_array(operand.type):
             return self.zeros(walk.b, operand)
         raise refuse(
-            "what depends on what is not found out through a list that another list may stand for",
+            "dependence is not traced through a list that may be one of several lists",
             operand.loc if isinstance(operand, Value) else walk.function.loc,
-            hint="pass the pattern as `sparsity`, or use arrays in the place of lists",
+            hint="pass the pattern as `sparsity`, or use arrays instead of lists",
         )
 
     def allocated(self, walk: Walk, instr: Instr) -> Operand:
-        """Empty sets."""
+        """Return empty sets."""
         return self.zeros(walk.b, instr)
 
     def returns(self, kind: Type) -> bool:
-        """Whether it is a number or an array of numbers."""
+        """Return whether it is a number or an array of numbers."""
         return is_number(kind) or is_array(kind)
 
     def case(self, routine: Routine, case: Case) -> Case:
-        """Only what is active matters."""
+        """Return the case with the active parameters only."""
         return Case(case.active, frozenset(), False)
 
     def store(self, walk: Walk, instr: Instr, number: int) -> None:
-        """Store the set of what is stored."""
+        """Store the set of the stored value."""
         op, (whole, value, *index) = instr.op, instr.args
         ids, one = walk.of(whole, 0), walk.of(value, 0)
         if op is ops.push:
@@ -167,7 +166,7 @@ class IndexSets(Domain):
         walk.make(op, (ids, one, *index), types.none)
 
     def view(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The same view of the sets."""
+        """Return the same view of the sets."""
         if instr.op is ops.view:
             raise _unknown(instr)
         if instr.op in _PARTS:
@@ -177,14 +176,14 @@ class IndexSets(Domain):
         return walk.emit(op, args, instr, instr.keywords)
 
     def scalar(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The union of the sets of the arguments that a derivative flows through."""
+        """Return the union of the sets of the differentiable arguments."""
         found = self._joined(walk, _active(walk, instr))
         if isinstance(found, Instr) and not found.hint:
             found.hint = walk.hint(instr)
         return found
 
     def whole(self, walk: Walk, instr: Instr, items: Mapping[int, Instr]) -> None:
-        """All depends on all that a derivative flows through, but in products of matrices."""
+        """Make each result depend on all differentiable arguments, except in products of matrices."""
         active = _active(walk, instr)
         if instr.op in (np.dot, operator.matmul) and len(instr.args) == 2 and all(is_array(a.type) for a in instr.args):
             walk.companions[instr] = (self._of_product(walk, instr, active),)
@@ -205,7 +204,7 @@ class IndexSets(Domain):
                 walk.make(widen, (*walk.more, ids, one), types.none)
 
     def _of_product(self, walk: Walk, product: Instr, active: Collection[Operand]) -> Operand:
-        """An element of a product depends on a row of the first factor and on a column of the second."""
+        """Return the sets of a product: an element depends on a row of the first factor and a column of the second."""
         found: list[Operand] = []
         for factor, join in zip(product.args, (joined_rows, joined_columns), strict=True):
             rank = rank_of(factor.type)
@@ -225,7 +224,7 @@ class IndexSets(Domain):
         return ids
 
     def _joined(self, walk: Walk, operands: Sequence[Operand]) -> Operand:
-        """The union of the sets of some numbers and arrays."""
+        """Return the union of the sets of some numbers and arrays."""
         found: Operand = _EMPTY
         for operand in operands:
             one = walk.of(operand, 0)
@@ -243,26 +242,15 @@ class IndexSets(Domain):
 
 
 def _active(walk: Walk, instr: Instr) -> list[Operand]:
-    """The arguments that a derivative flows through."""
-    rule, opaque = rule_for(instr), opaque_for(instr)
-    found = []
-    for number, arg in enumerate(instr.args):
-        if isinstance(instr.op, Routine):
-            passes = instr.op.passes is None or number in instr.op.passes
-        elif opaque is not None:
-            passes = number in opaque.adjoints
-        elif ops.of(instr.op).role is ops.Role.CHOOSE:
-            passes = number > 0
-        else:
-            passes = rule is None or rule.passes(number)
-        if passes and arg in walk.activity and has_companion(arg.type):
-            found.append(arg)
-    return found
+    """Return the active arguments in which the operation is differentiable."""
+    chosen = ops.of(instr.op).role is ops.Role.CHOOSE
+    passing = [instr.args[number] for number in (range(1, len(instr.args)) if chosen else through(instr))]
+    return [arg for arg in passing if arg in walk.activity and has_companion(arg.type)]
 
 
 def _unknown(instr: Instr) -> DifferentiationError:
     return refuse(
-        f"what depends on what is not found out through {ops.name_of(instr.op)}, which handles {instr.type}",
+        f"dependence is not traced through {ops.name_of(instr.op)}, which handles {instr.type}",
         instr.loc,
-        hint="pass the pattern as `sparsity`, or use arrays in the place of lists",
+        hint="pass the pattern as `sparsity`, or use arrays instead of lists",
     )

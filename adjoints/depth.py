@@ -1,11 +1,11 @@
-"""How deep a recursion may be: compiled code that calls itself too often would end the process without a word.
+"""The limit on recursion depth: compiled code that recurses too deeply would kill the process without a message.
 
     def fact_forward(n, records, depth):
         if depth > 14563:
             raise RecursionError("fact calls itself more than 14563 times in turn: write it as a loop")
 
-How much of the stack a call takes is not known before it is compiled; it is estimated from above, as if every array and
-every other number had a place there. In plain Python the interpreter has a limit of its own.
+The stack size of a call is unknown before compilation; an upper bound is estimated, as if every array and every second
+number had a stack slot. In plain Python the interpreter's own limit applies.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Raise, Type
 from zygote_py.ir.types import components_of
 
 _BYTES = 8 * 2**20  # of a thread's stack, on the systems that Numba supports
-_USABLE = 0.75  # the rest is for those who call
-_FRAME = 96  # of a call, whatever it computes
-_UNOPTIMISED = 6  # how much larger frames are with NUMBA_OPT=0, where every intermediate value has a place of its own
+_USABLE = 0.75  # the rest is reserved for the callers
+_FRAME = 96  # of a call, independent of its contents
+_UNOPTIMISED = 6  # factor by which frames grow with NUMBA_OPT=0, where every intermediate value has its own slot
 
 
 def limit_depth(forward: Sequence[Function], reverse: Sequence[Function]) -> None:
-    """Let the forward functions of a recursion, whose last parameter is its depth, raise RecursionError in time."""
+    """Make the forward functions of a recursion, whose last parameter is the depth, raise RecursionError in time."""
     frame = max(map(_bytes_of, (*forward, *reverse)))
     limit = int(_stack_bytes() * _USABLE) // frame
     for function in forward:
@@ -41,7 +41,7 @@ def limit_depth(forward: Sequence[Function], reverse: Sequence[Function]) -> Non
 
 def _stack_bytes() -> int:
     try:
-        import resource  # there is none on Windows, where the main thread has less
+        import resource  # not available on Windows, where the main thread has less
     except ImportError:
         return _BYTES // 8
     soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
@@ -49,7 +49,7 @@ def _stack_bytes() -> int:
 
 
 def _bytes_of(function: Function) -> int:
-    """An estimate, from above, of what a call of a function takes of the stack."""
+    """Return an upper bound of the stack size of a call of a function."""
     frame = _FRAME + sum(_size(value.type) for value in function.values())
     return frame if int(config.OPT) else _UNOPTIMISED * frame  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Makes the derivatives of functions: a function's own, and those of the routines that it calls, each once a case.
+"""The derivatives of a function and of the routines that it calls, which are made once per case.
 
 made = Derivatives(routines)
 found = made.differentiate(primal, wrt, parts, written)     # with calls of forward functions in the primal
@@ -20,6 +20,7 @@ from zygote_py.adjoints.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.calls import Call, Case, Derivation, Derivative, Source, name_apart
 from zygote_py.adjoints.contents import keep_contents
 from zygote_py.adjoints.depth import limit_depth
+from zygote_py.adjoints.flows import through
 from zygote_py.adjoints.joint import join_halves
 from zygote_py.adjoints.kinds import can_have_adjoint, has_shadow
 from zygote_py.adjoints.leaves import expose_results
@@ -58,13 +59,13 @@ class Differentiated:
 
 
 class Derivatives:
-    """The derivatives of the routines of a program, made as they are asked for."""
+    """The derivatives of the routines of a program, made on demand."""
 
     def __init__(self, routines: Collection[Routine]) -> None:
-        """The functions of the routines are in canonical form."""
+        """Collect routines whose functions are in canonical form."""
         self._cycles = cycles(routines)
         self._made: dict[tuple[Routine, Case], Derivative] = {}
-        self._open: dict[Routine, Derivative] = {}  # those of recursive routines that are being made
+        self._open: dict[Routine, Derivative] = {}  # those of recursive routines under construction
         self._summaries = Summaries()
 
     def differentiate(
@@ -78,11 +79,11 @@ class Derivatives:
         stacks: Mapping[Derivative, Value] = MappingProxyType({}),
         depth: Param | None = None,
     ) -> Differentiated:
-        """Make the adjoint of a primal in canonical form; `written` are results too.
+        """Make the adjoint of a primal in canonical form; the contents of `written` are results too.
 
-        If the primal is that of a routine, whose `derivative` is being made, the shadows of its parameters are given,
-        and its results taken one by one. The `stacks` are those that it will have as parameters, and `depth` how deep
-        in a recursion it is.
+        If the primal is that of a routine, whose `derivative` is under construction, the shadows of its parameters are
+        passed in, and its results are returned individually. The `stacks` will be its parameters, and `depth` is the
+        depth of the recursion.
         """
         routine = derivative is not None
         expose_results(primal)
@@ -101,12 +102,12 @@ class Derivatives:
             _return_shadows(primal, derivative, shadows)
         prepared = Prepared(primal, activity, shadows, parts, kept, tuple(written), calls, routine, left_out)
         adjoint = make_adjoint(prepared)
-        if derivative is None:  # a routine lacks some of its parameters still
+        if derivative is None:  # a routine still lacks some of its parameters
             check_after("differentiate", primal, adjoint)
         return Differentiated(activity, adjoint, shadows)
 
     def of(self, routine: Routine, case: Case) -> Derivative:
-        """The derivative of a routine for a case, or for one that includes it."""
+        """Return the derivative of a routine for a case, or for one that includes it."""
         if routine in self._open:
             assert self._open[routine].case | case == self._open[routine].case
             return self._open[routine]
@@ -128,7 +129,7 @@ class Derivatives:
         return self._made[routine, case]
 
     def plain(self, routine: Routine, case: Case) -> Derivative:
-        """The derivative of a routine from what it computes, whatever its derivation."""
+        """Return the derivative of a routine from its function, whatever its derivation."""
         plain = Routine(routine.__name__)
         plain.function = routine.function
         plain.writes, plain.shares, plain.acts = routine.writes, routine.shares, routine.acts
@@ -136,7 +137,7 @@ class Derivatives:
         return self.of(plain, case)
 
     def _make_group(self, cases: Mapping[Routine, Case], recursive: bool = False) -> None:
-        """Make the derivatives of routines that keep what they keep on stacks: those of a group may call each other."""
+        """Make the derivatives of routines with residuals on stacks: those of a group may call each other."""
         group = [_new(routine, case) for routine, case in cases.items()]
         for derivative in group:
             derivative.group = group
@@ -158,7 +159,7 @@ class Derivatives:
             limit_depth([derivative.forward.function for derivative in group], [d.reverse.function for d in group])
 
     def _cases(self, routine: Routine, case: Case) -> dict[Routine, Case]:
-        """The cases of the routines that call each other, from how one of them is called from outside."""
+        """Return the cases of mutually recursive routines, from an outside call of one of them."""
         found = {routine: case}
         pending = [routine]
         while pending:
@@ -181,9 +182,10 @@ class Derivatives:
     def _link(
         self, primal: Function, activity: Activity, stacks: dict[Derivative, Value], left_out: Degrees
     ) -> dict[Instr, Call]:
-        """Call forward functions where routines are called with something active, and take apart what they return.
+        """Replace calls of routines with active arguments by calls of forward functions, and unpack their results.
 
-        What stood for a result goes on to stand for it. Stacks that the primal does not have are made at its start.
+        The values that represented results continue to do so. Stacks that the primal does not have are created at its
+        start.
         """
         calls: dict[Instr, Call] = {}
         for instr, case in list(calls_with_cases(primal, activity, Memory(primal), left_out)):
@@ -210,14 +212,14 @@ class Derivatives:
         depth = Param(types.int64, "depth") if derivative.recursive else None
         found = self.differentiate(primal, wrt, {}, (), stacks=own, derivative=derivative, depth=depth)
         primal.params += [param for param in (*own.values(), depth) if isinstance(param, Param)]
-        check_after("differentiate", primal, *(() if derivative.group else (found.adjoint,)))  # which knew no stacks
+        check_after("differentiate", primal, *(() if derivative.group else (found.adjoint,)))  # which had no stacks
         halves, value = join_halves(found.adjoint, found.shadows, derivative.adjoints)
         _finish(derivative, halves, items_of(value))
         self._made[routine, case] = derivative
 
 
 def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]) -> None:
-    """Let the halves return what they are to return, and take what they need."""
+    """Set the results and the parameters of the two halves."""
     forward, reverse, last = halves.forward, halves.reverse, Builder(halves.last)
     define(halves.crossing, forward.entry)
     places: dict[Value, Source] = {param: Source("argument", number) for number, param in enumerate(forward.params)}
@@ -262,10 +264,10 @@ def _finish(derivative: Derivative, halves: Halves, results: tuple[Operand, ...]
 
 
 def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
-    """A copy of a routine's function that says what others may write to when it has ended.
+    """Return a copy of a routine's function with releases of the memory that others may write to after it has ended.
 
-    That its arguments share no memory, where it matters, is certain of routines that are not recursive: such calls
-    are inlined.
+    Non-recursive routines are certain not to share memory between arguments, where it matters: calls that do are
+    inlined.
     """
     primal = clone(routine.function).function
     if recursive:
@@ -287,7 +289,7 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
 def calls_with_cases(
     primal: Function, activity: Activity, memory: Memory, left_out: Degrees = MappingProxyType({})
 ) -> Iterator[tuple[Instr, Case]]:
-    """The calls of routines that have something to pull back, and the cases that they are."""
+    """Yield the calls of routines that have something to pull back, with their cases."""
     calls = primal.calls()
     items: dict[Value, list[Instr]] = {call: [] for call, _ in calls}
     for instr in primal.instrs():
@@ -295,32 +297,33 @@ def calls_with_cases(
             case Instr(op=ops.getitem, args=(Instr() as whole, *_)) if whole in items:
                 items[whole].append(instr)
     for instr, routine in calls:
-        passes = range(len(instr.args)) if routine.passes is None else routine.passes
-        active = frozenset(n for n in passes if instr.args[n] in activity and can_have_adjoint(instr.args[n].type))
+        active = frozenset(
+            n for n in through(instr) if instr.args[n] in activity and can_have_adjoint(instr.args[n].type)
+        )
         results = items[instr] if isinstance(instr.type, types.BaseTuple) else [instr]
         matters = any(result in activity for result in results)
         if active and (matters or active & routine.writes):
             unstable = (
                 number
                 for number, arg in enumerate(instr.args)
-                # What a routine writes to, it takes to be unstable anyway.
+                # A routine assumes the memory it writes to to be unstable anyway.
                 if number not in routine.writes and memory.may_be_written_after(instr, (arg,))
             )
             of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
-            # A rule of the user's own is called with whatever the adjoint is.
+            # A custom rule is called with any adjoint.
             degree = Degree.KEPT if routine.is_custom else left_out.get(instr, Degree.KEPT)
             yield instr, Case(active, frozenset(unstable), of_results, degree)
 
 
 def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: tuple[Value, ...]) -> Call:
-    """Put the call of a forward function, and what takes apart its result, in the place of the call of a routine."""
+    """Replace the call of a routine by the call of a forward function and the unpacking of its result."""
     block = next(block for block in primal.blocks if instr in block.instrs)
     place = block.instrs.index(instr)
     b = Builder(Block())
     forward = b.call(derivative.forward, *instr.args, type=packed_type(derivative.returned))
     forward.loc = instr.loc
     items = b.unpack_all(forward, len(derivative.returned))
-    stand: dict[Instr, Instr] = {}  # what stood for a result, for what would stand for it
+    stand: dict[Instr, Instr] = {}  # for each new item, the old value that represents it
     if isinstance(instr.type, types.BaseTuple):
         for user in block.instrs:
             match user:
@@ -339,12 +342,12 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
 
 
 def _written(routine: Routine, primal: Function) -> list[Param]:
-    """The parameters of a copy of a routine's function whose contents at its end are results."""
+    """Return the parameters of a copy of a routine's function whose final contents are results."""
     return [primal.params[number] for number in sorted(routine.writes)]
 
 
 def _deeper(primal: Function, call: Instr, depth: Param | None) -> Operand:
-    """How deep in a recursion a call is."""
+    """Return the recursion depth of a call."""
     if depth is None:
         return Const(0, types.int64)
     deeper = Instr(operator.add, (depth, Const(1, types.int64)), types.int64, "", call.loc)
@@ -354,7 +357,7 @@ def _deeper(primal: Function, call: Instr, depth: Param | None) -> Operand:
 
 
 def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[Value, Value]) -> None:
-    """Let a routine return the shadows of its results as well."""
+    """Append the shadows of a routine's results to the results."""
     b, end = at_exit(primal)
     results = items_of(end.args[0])
     if not derivative.group:
@@ -369,7 +372,7 @@ def _return_shadows(primal: Function, derivative: Derivative, shadows: Mapping[V
 
 
 def _expect(derivative: Derivative) -> None:
-    """Say what the forward function of a recursive routine will do, while it is being made."""
+    """Declare the effects of the forward function of a recursive routine while it is under construction."""
     routine, count = derivative.routine, len(derivative.routine.function.params)
     shadows = {number: count + place for place, number in enumerate(derivative.shadowed)}
     stacks = range(count + len(shadows), count + len(shadows) + len(derivative.group))
@@ -380,7 +383,7 @@ def _expect(derivative: Derivative) -> None:
 
 
 def _tidy(made: Sequence[Derivative], acting: bool = True, also: Sequence[Routine] = ()) -> None:
-    """Simplify the functions, and say what calls of them do; calls must stay where they are if they are `acting`."""
+    """Simplify the functions, and set the effects of their calls; calls must not move if they are `acting`."""
     routines = [*also, *(each for derivative in made for each in (derivative.forward, derivative.reverse))]
     find_effects(routines)
     check_after("derivative", *(routine.function for routine in routines))
@@ -399,4 +402,4 @@ def _new(routine: Routine, case: Case) -> Derivative:
 
 _NONE = Const(None, types.none)
 _list_of: Callable[[Type], Type] = types.List
-_ANY_LIST = _list_of(types.float64)  # until it is known of what
+_ANY_LIST = _list_of(types.float64)  # until the element type is known

@@ -1,12 +1,12 @@
-"""The errors that users see: what is not supported, where, and what to do instead.
+"""The errors that users see: the unsupported feature, its location, and a hint.
 
     pow.py:5: `yield` cannot be differentiated
         yield x * 2
         ^
-    write a loop that adds up what the generator would give
+    write a loop that sums the values of the generator
 
-`refuse` makes one from a location of the IR. Source lines come from `linecache`; a function typed into the REPL or made
-by `exec` mostly has none, and only `file:line` is shown then. Faults of the compiler itself are `InternalError`s.
+`refuse` makes one from a location of the IR. Source lines come from `linecache`; a function from the REPL or from
+`exec` usually has none, and then only `file:line` is shown. Bugs of the compiler itself are `InternalError`s.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from zygote_py.ir.python_text import one_line
 class DifferentiationError(Exception):
     """A function, an argument or an operation that cannot be differentiated.
 
-    `file`, `line` and `column` (both from 1) say where, as far as it is known; `source_line` is that line without its
-    newline; `message` says what is not supported and `hint` what to do instead.
+    `file`, `line` and `column` (both counted from 1) are the location, if it is known; `source_line` is that line
+    without its newline; `message` describes the unsupported feature and `hint` the alternative.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class DifferentiationError(Exception):
         column: int | None = None,
         hint: str = "",
     ) -> None:
-        super().__init__(message, file, line, source_line, column, hint)  # all of them, so that it can be pickled
+        super().__init__(message, file, line, source_line, column, hint)  # all of them, for pickling
         self.message = message
         self.file = file
         self.line = line
@@ -56,7 +56,7 @@ class DifferentiationError(Exception):
 
 
 def refuse(message: str, loc: Loc | None = None, hint: str = "", token: str = "") -> DifferentiationError:
-    """The error to raise for something at `loc`; the caret is under the first `token` from the column of `loc` on.
+    """Return the error for a location; the caret is below the first `token` from the column of `loc` on.
 
     >>> raise refuse("`with` is not supported", Loc("f.py", 3), hint="call the function outside of `with`")
     """
@@ -68,7 +68,7 @@ def refuse(message: str, loc: Loc | None = None, hint: str = "", token: str = ""
 
 
 def _find(token: str, source: str, start: int | None) -> int:
-    """The column of the first `token` from `start` on, as a whole word or operator; else `start` or the first text."""
+    """Return the column of the first whole `token` from `start` on, else `start` or that of the first text."""
     indent = len(source) - len(source.lstrip())
     if token:
         before = r"(?<!\w)" if token[0].isalnum() or token[0] == "_" else ""
@@ -80,5 +80,5 @@ def _find(token: str, source: str, start: int | None) -> int:
 
 
 def _blank(text: str) -> str:
-    """As many columns of nothing as `text` takes, its tabs kept."""
+    """Return blanks as wide as `text`, with its tabs kept."""
     return re.sub(r"[^\t]", " ", text)

@@ -1,17 +1,17 @@
-"""Where derivatives flow in a primal: from what to what each instruction passes them on.
+"""The flow graph of derivatives in a primal: the edges along which each instruction propagates them.
 
     %y = mul %x, %k : f64               %x -> %y
     %v = getitem %a, %i : f64           the memory of %a -> %v
     setitem %a, %v, %i                  %v -> the memory of %a
     %c = np.dot %a, %b : f64[:, :]      the memory of %a, that of %b -> that of %c
 
-A node is a number, or the root of what a value reaches (see `ir.memory`): all the memory that may be the same is one
-node, at all times. That an operation has no rule is not complained of here: it is taken to pass on everything.
+A node is a number, or the root of the memory a value reaches (see `ir.memory`): all memory that may alias is one node,
+at all times. An operation without a rule is not an error here: it is assumed to propagate everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
@@ -29,13 +29,13 @@ class Flows:
         self._memory = memory
 
     def node(self, operand: Operand) -> Value | None:
-        """The node of a value; None if it can carry no derivative."""
+        """Return the node of a value; None if its type is not differentiable."""
         if not isinstance(operand, Value) or not carries_adjoint(operand.type):
             return None
         return self._memory.root(operand) or operand
 
     def edges(self, value: Value) -> Iterator[tuple[Value, Value]]:
-        """The pairs of nodes between which a phi or an instruction passes derivatives on."""
+        """Yield the pairs of nodes between which a phi or an instruction propagates derivatives."""
         for source, target in _flows(value):
             start, end = self.node(source), self.node(target)
             if start is not None and end is not None and start is not end:
@@ -43,7 +43,7 @@ class Flows:
 
 
 def sources(value: Value) -> Iterator[Operand]:
-    """The operands that a phi or an instruction passes a derivative through to its result, or to what it writes to."""
+    """Yield the operands whose derivatives a phi or an instruction propagates to its result or to memory it writes."""
     for source, _ in _flows(value):
         yield source
 
@@ -75,12 +75,21 @@ def _of_operation(instr: Instr) -> Iterator[tuple[Operand, Operand]]:
         targets += writes(instr)
     if not any(carries_adjoint(target.type) for target in targets):
         return
-    rule, opaque = rule_for(instr), opaque_for(instr)
-    for index, argument in enumerate(instr.args):
-        # Without a rule: taken as depending on everything, to be refused if the result matters.
-        passes = rule is None or rule.passes(index) if opaque is None else index in opaque.adjoints
-        if isinstance(instr.op, Routine):
-            passes = instr.op.passes is None or index in instr.op.passes
-        if passes:
-            for target in targets:
-                yield argument, target
+    for number in through(instr):
+        for target in targets:
+            yield instr.args[number], target
+
+
+def through(instr: Instr) -> Sequence[int]:
+    """Return the numbers of the arguments in which an instruction is differentiable.
+
+    Without a rule these are all of them, so that the instruction is refused if the result matters.
+    """
+    numbers = range(len(instr.args))
+    if isinstance(instr.op, Routine):
+        passes = instr.op.passes
+        return numbers if passes is None else [number for number in numbers if number in passes]
+    opaque, rule = opaque_for(instr), rule_for(instr)
+    if opaque is not None:
+        return [number for number in numbers if number in opaque.adjoints]
+    return numbers if rule is None else [number for number in numbers if rule.passes(number)]

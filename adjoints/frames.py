@@ -1,4 +1,4 @@
-"""The outer parts of derivatives that are written out, and not split off from a joint function.
+"""The frames of derivatives that are built directly, and not split off from a joint function.
 
 f_forward (%x, %dx):                f_reverse (%x, %dx, %dz, %dy):
     %y, %z = f %x                       ...                         the parameters: what is taken from the forward
@@ -21,7 +21,7 @@ from zygote_py.ir.types import writable
 
 
 class ForwardFrame:
-    """A forward function of one block, `b`: its parameters, what it keeps, and what it returns."""
+    """A forward function of one block, `b`: its parameters, its residuals, and its results."""
 
     def __init__(self, derivative: Derivative) -> None:
         self._derivative = derivative
@@ -33,7 +33,7 @@ class ForwardFrame:
         self._made: list[Operand] = []
 
     def call(self) -> Sequence[Operand]:
-        """Call the routine, and make shadows of its results; gives the results."""
+        """Call the routine, make shadows of its results, and return the results."""
         items = self.b.call_all(self._derivative.routine, self.params, self._derivative.results)
         self.make_shadows(items)
         return items
@@ -43,24 +43,24 @@ class ForwardFrame:
         self._made = [self.b.zeros_like(results[n], "shadow") for n in self._derivative.shadowed_results]
 
     def keep(self, value: Operand) -> Source:
-        """Return a value as well, for the reverse function; gives where that has it from."""
+        """Save a value for the reverse function by returning it; return its source there."""
         if value not in self.kept:
             self.kept.append(value)
         first = len(self._derivative.results) + len(self._derivative.shadowed_results)
         return Source("result", first + self.kept.index(value))
 
     def keep_copy(self, value: Operand, hint: str) -> Source:
-        """Keep a copy of an array as it is now."""
+        """Save a copy of the current contents of an array."""
         return self.keep(self.b.copy(value, hint))
 
     def value(self, source: Source) -> Operand:
-        """The argument, or what is kept, that is the source."""
+        """Return the argument or the residual that a source denotes."""
         derivative = self._derivative
         first = len(derivative.results) + len(derivative.shadowed_results)
         return self.params[source.number] if source.kind == "argument" else self.kept[source.number - first]
 
     def set_sources(self, taken: Sequence[Source]) -> None:
-        """Say what the reverse function takes: that, the shadows of the arguments, and those of the results."""
+        """Set the inputs of the reverse function: `taken`, the shadows of the arguments, and those of the results."""
         derivative = self._derivative
         of_args = (Source("argument", len(self.params) + place) for place in range(len(derivative.shadowed)))
         of_results = (Source("result", len(derivative.results) + place) for place in range(len(self._made)))
@@ -76,10 +76,10 @@ class ForwardFrame:
 
 
 class ReverseFrame:
-    """The parameters of a reverse function, by the numbers of the parameters and the results that they belong to."""
+    """The parameters of a reverse function, keyed by the parameters and the results that they belong to."""
 
     def __init__(self, derivative: Derivative, taken: Sequence[Param], hint: Callable[[int], str]) -> None:
-        """`taken` are those of the routine's own parameters; `hint` names adjoints of results, by their numbers."""
+        """Create the parameters; `taken` are the routine's own, and `hint` names the adjoints of results by index."""
         self._derivative = derivative
         loc, results = derivative.routine.function.loc, derivative.results
         self.taken = taken
@@ -88,13 +88,13 @@ class ReverseFrame:
         self.seeds = {n: Param(results[n], hint(n), loc) for n in derivative.seeds}
 
     def finish(self, blocks: Sequence[Block], before_seeds: Sequence[Param] = ()) -> None:
-        """Make the function; it may have other parameters in front of the adjoints."""
+        """Make the function; it may have further parameters before the adjoints."""
         params = [*self.taken, *self.shadows.values(), *self.given.values(), *before_seeds, *self.seeds.values()]
         set_function(self._derivative.reverse, self._derivative.routine, params, blocks)
 
 
 class LoopState:
-    """The adjoints that a loop over iterations taken back carries: of the state, and sums for what it uses besides.
+    """The loop-carried adjoints of a reversed loop: of the state, and sums for the other values it uses.
 
     `given` and `seeds` are phis of the header for the adjoints of the state, `sums` for those of other parameters.
     """
@@ -106,19 +106,19 @@ class LoopState:
         self.sums: dict[int, Phi] = {}
 
     def carry(self, value: Operand, hint: str) -> Phi:
-        """A phi that has a value when control comes from outside."""
+        """Return a phi with a value on entry to the loop."""
         phi = Phi(value.type, hint, self._header.loc, {self._entry: value})
         self._header.phis.append(phi)
         return phi
 
     def start(self, given: Mapping[int, Param], seeds: Mapping[int, Param], used: Mapping[int, Param]) -> None:
-        """Begin with the adjoints of the state at the end, and with sums of zero for what else iterations `used`."""
+        """Initialize the adjoints of the final state, and zero sums for the other values that iterations `used`."""
         self.given = {number: self.carry(param, param.hint) for number, param in given.items()}
         self.seeds = {number: self.carry(param, param.hint) for number, param in seeds.items()}
         self.sums = {number: self.carry(zero(param.type), f"d{param.hint}") for number, param in used.items()}
 
     def go_on(self, b: Builder, shadows: Mapping[int, Operand], found: Mapping[int, Operand]) -> None:
-        """Set what an iteration makes of them, at the end of a block that leads back to the header."""
+        """Set the next values of the phis, at the end of a block that leads back to the header."""
         for number, phi in self.given.items():
             phi.incoming[b.block] = shadows[number]
         for number, phi in self.seeds.items():
@@ -128,19 +128,19 @@ class LoopState:
 
 
 def shadow_param(param: Param) -> Param:
-    """A parameter for the shadow of another."""
+    """Return a parameter for the shadow of a parameter."""
     return Param(writable(param.type), f"d{param.hint or 't'}", param.loc)
 
 
 def set_function(routine: Routine, primal: Routine, params: list[Param], blocks: Sequence[Block]) -> None:
-    """Make the function of a derivative, with the location and the options of the primal's."""
+    """Set the function of a derivative, with the location and the options of the primal's."""
     name_apart(params)
     function = primal.function
     routine.function = Function(routine.__name__, params, list(blocks), "joint", None, function.loc, function.options)
 
 
 def case_of_body(body: Routine, case: Case) -> Case:
-    """How one iteration is differentiated: what becomes active in one, is active in the next."""
+    """Return the case of one iteration: a value that becomes active in one is active in the next."""
     function = body.function
     active = set(case.active)
     written = [function.params[number] for number in sorted(body.writes)]
@@ -150,7 +150,7 @@ def case_of_body(body: Routine, case: Case) -> Case:
         items = items_of(end.args[0])
         found = {number for number, item in enumerate(items) if item in activity and can_have_adjoint(item.type)}
         if found <= active:
-            # The next iteration may leave out what one gives.
+            # The next iteration may leave out a result of this one.
             degree = max(case.left_out, *Summaries().of(body))
             return plain_case(Case(frozenset(active), case.unstable, False, degree))
         active |= found

@@ -1,12 +1,13 @@
-"""Guards: a product with an adjoint that is 0, as its value was left out, is 0 even if the other factor is not finite.
+"""Guards: a product with the zero adjoint of a value that was left out is 0 even if the other factor is not finite.
 
     %dl is the adjoint of %l = np.log(%x), which is left out where x is not positive
     %t = np.divide %dl, @x : f64
     %g = guarded %t, %dl : f64              0 where %dl is 0, else %t
 
-Of a chain of products each hangs by the adjoint that it began with, and only its end is guarded: where that adjoint is
-0 the products in between may be anything. `hangs_by` is kept for the block at work; `settled` puts the guard in, where
-an adjoint leaves the chain: it is added to another, selected from, stored, or used in another block.
+In a chain of products each depends on the adjoint that the chain starts from, and only its end is guarded: where that
+adjoint is 0 the intermediate products may have any value. `hangs_by` records this for the current block; `settled`
+emits the guard where an adjoint leaves the chain: where it is added to another, selected from, stored, or used in a
+different block.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Emit = Callable[[ops.Op, tuple[Operand, ...], Type], Instr]
 
 
 class Guards:
-    """The guards in one adjoint, whose instructions `emit` adds to the block at work."""
+    """The guards in one adjoint, whose instructions `emit` appends to the current block."""
 
     def __init__(self, left_out: Degrees, emit: Emit) -> None:
         self._left_out = left_out
@@ -37,12 +38,12 @@ class Guards:
         self._settled: dict[Operand, Operand] = {}
 
     def begin_block(self) -> None:
-        """Forget what was settled: that was in another block."""
+        """Discard the guards of the previous block."""
         self._hangs_by.clear()
         self._settled.clear()
 
     def settled(self, adjoint: Operand) -> Operand:
-        """An adjoint with its guard, if it needs one."""
+        """Return an adjoint with its guard, if it needs one."""
         factor = self._hangs_by.get(adjoint)
         if factor is None or not isinstance(adjoint, Instr):
             return adjoint
@@ -53,18 +54,18 @@ class Guards:
         return self._settled[adjoint]
 
     def is_settled(self, adjoint: Operand) -> bool:
-        """Whether an adjoint needs no guard."""
+        """Return whether an adjoint needs no guard."""
         return adjoint not in self._hangs_by
 
     def factor(self, instr: Instr, dy: Operand, rule: Rule, number: int) -> tuple[Operand, Operand | None]:
-        """The adjoint of an instruction for its contribution to an argument, and what that is to hang by."""
+        """Return the adjoint to use for a contribution to an argument, and the factor the contribution hangs by."""
         text = rule.adjoints[number]
         assert text is not None
         degree = self._left_out.get(instr, Degree.KEPT)
         if degree is Degree.KEPT or leaves_out(text):
             return self.settled(dy), None
         if vanishes(text) or _is_finite(instr, rule, number):
-            if sum(each is not None for each in rule.adjoints) > 1:  # one guard before the ways part
+            if sum(each is not None for each in rule.adjoints) > 1:  # one guard before the chain branches
                 return self.settled(dy), None
             return dy, self._hangs_by.get(dy)
         if degree is Degree.UNCERTAIN and not is_singular(text):
@@ -72,12 +73,12 @@ class Guards:
         return dy, self._hangs_by.get(dy, dy)
 
     def hang(self, contribution: Operand, dy: Operand, factor: Operand | None) -> None:
-        """Note what a contribution hangs by."""
+        """Record the factor a contribution hangs by."""
         if factor is not None and contribution is not dy and isinstance(contribution, Instr):
             self._hangs_by[contribution] = factor
 
     def sum(self, a: Operand, b: Operand, type: Type) -> Instr:
-        """The sum of two adjoints: what hangs by the same does so together."""
+        """Return the sum of two adjoints, which shares their guard if they hang by the same factor."""
         factor = self._hangs_by.get(a)
         if factor is None or self._hangs_by.get(b) is not factor:
             return self._emit(operator.add, (self.settled(a), self.settled(b)), type)
@@ -87,7 +88,7 @@ class Guards:
 
 
 def _is_finite(instr: Instr, rule: Rule, number: int) -> bool:
-    """Whether what an adjoint is multiplied by is finite, whatever the arguments are."""
+    """Return whether the factor of an adjoint is finite, whatever the arguments are."""
     text = rule.adjoints[number]
     assert text is not None
     names = uses(rule, number)
@@ -98,7 +99,7 @@ def _is_finite(instr: Instr, rule: Rule, number: int) -> bool:
 
 
 def _is_constant(factor: Operand) -> bool:
-    """Whether a factor is a finite constant other than 0, by which one may divide as well."""
+    """Return whether a factor is a finite constant other than 0, by which one may also divide."""
     match factor:
         case Instr(op=op, args=(operand,)) if _is_cast(op):
             return _is_constant(operand)
@@ -108,7 +109,7 @@ def _is_constant(factor: Operand) -> bool:
 
 
 def _is_bounded(factor: Operand) -> bool:
-    """Whether a factor is an integer, perhaps made a float, or a finite constant."""
+    """Return whether a factor is an integer, possibly cast to float, or a finite constant."""
     if isinstance(factor.type, types.Integer | types.Boolean):
         return True
     match factor:

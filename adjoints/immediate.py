@@ -1,4 +1,4 @@
-"""Loops each iteration of which is reversed at once, before the next one: those that only add up.
+"""Fused reversal: loops that only accumulate, of which each iteration is reversed immediately, before the next one.
 
     for i in range(n):                      for i in range(n):
         t = math.exp(x[i] * w)                  t = math.exp(x[i] * w)
@@ -7,17 +7,17 @@
     for i in range(n - 1, -1, -1):
         ...
 
-Nothing has to be recorded then: the reverse of an iteration finds everything where the iteration has left it. That is
-right if the order of the iterations does not matter to the reverse sweep, which is so if
+Nothing needs to be recorded then: the reverse of an iteration uses the values of the iteration directly. That is valid
+if the order of the iterations does not matter to the reverse sweep, which is the case if
 
-* the adjoints that enter the reversed loop are known before the loop: constants, seeds, and what can be computed from
+* the adjoints that enter the reversed loop are known before the loop: constants, seeds, and values computed from
   them and from earlier values; here `ds`;
-* the adjoints that its iterations pass on to each other are sums, to which each adds; here `dw`;
+* the adjoints that its iterations pass on to each other are sums that each adds to; here `dw`;
 * memory that the loop writes to is private to an iteration (see `adjoints.private`), and to the shadows of other memory
-  the reverse only adds; nothing is written to that memory later, so nobody takes from these shadows meanwhile.
+  the reverse only adds; nothing is written to that memory later, so nothing consumes these shadows meanwhile.
 
-An immediate loop may be inside another one. Which loops may be, `find_immediate` says; `reverse_at_once` changes the
-graph of the two sweeps.
+Immediate loops may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two
+sweeps.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from zygote_py.ir.walks import definitions, replace_uses, uses
 
 @dataclass(frozen=True, eq=False)
 class Immediate:
-    """A loop to be reversed at once. Of the reverse: `header`, `last` (of the latch), `first` and what is `outside`."""
+    """A loop to reverse immediately. Reverse blocks: `header`, `last` (of the latch), `first`, and the two outside."""
 
     loop: Loop
     header: Block
@@ -70,8 +70,8 @@ class Immediate:
 class ImmediateLoops:
     """Finds the immediate loops of a forward and a reverse sweep.
 
-    `mirrored` gives the forward block of each reverse block, `active` are the roots that have shadows, `values` gives
-    the primal's values as those of the forward sweep, and `lifted` instructions of the reverse that were moved there.
+    `mirrored` maps each reverse block to its forward block, `active` are the roots that have shadows, `values` maps the
+    primal's values to those of the forward sweep, and `lifted` contains the reverse instructions that were moved there.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ImmediateLoops:
         self._uses = uses(reverse)
 
     def find(self) -> list[Immediate]:
-        """The immediate loops, each after those around it."""
+        """Return the immediate loops, each after those around it."""
         found: dict[Loop, Immediate] = {}
         for loop in self._nest.loops:
             if loop.parent is None or loop.parent in found:
@@ -114,7 +114,7 @@ class ImmediateLoops:
         return any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
 
     def _shape(self, loop: Loop) -> Immediate | None:
-        """The reverse of a loop, if it has the usual form."""
+        """Return the reverse of a loop, if it has the usual form."""
         header = next(
             (
                 block
@@ -138,7 +138,7 @@ class ImmediateLoops:
         return Immediate(loop, header, branch.then, inside[0], outside[0], branch.orelse)
 
     def _only_adds(self, it: Immediate) -> bool:
-        """Whether what the reversed iterations pass on to each other are sums, and what enters is known before."""
+        """Return whether reversed iterations pass on only sums, and all inputs are known before the loop."""
         carried: set[Value] = set()
         for phi in it.header.phis:
             total = self._sum_from(phi, it)
@@ -154,14 +154,14 @@ class ImmediateLoops:
         )
 
     def _blocks(self, it: Immediate) -> list[Block]:
-        """The reverse blocks of an iteration."""
+        """Return the reverse blocks of an iteration."""
         return [block for block in self._reverse.blocks if block is not it.header and self._is_of(block, it)]
 
     def _is_of(self, block: Block, it: Immediate) -> bool:
         return block is not it.header and self._mirrored.get(block) in it.loop.blocks
 
     def _sum_from(self, phi: Phi, it: Immediate) -> set[Value] | None:
-        """The values in an iteration to which `phi` contributes, if each is `phi` and something added; else None."""
+        """Return the values of an iteration to which `phi` contributes; None unless all are sums with `phi`."""
         found: set[Value] = set()
         start: list[Phi | Instr | Terminator] = [phi]
         for each in reach(start, lambda node: self._users_in(node, it)):
@@ -177,12 +177,12 @@ class ImmediateLoops:
         return found if phi.incoming[it.first] in found else None
 
     def _users_in(self, node: Value | Terminator, it: Immediate) -> list[Phi | Instr | Terminator]:
-        """What uses a value in an iteration."""
+        """Return the users of a value in an iteration."""
         found = self._uses.get(node, ()) if isinstance(node, Value) else ()
         return [use.user for use in found if self._is_of(use.block, it)]
 
     def _is_known(self, operand: Operand, loop: Loop) -> bool:
-        """Whether an operand can be had before a loop of the forward sweep."""
+        """Return whether an operand can be available before a loop of the forward sweep."""
         (preheader,) = loop.entering
         match operand:
             case Const() | Undef() | Param():
@@ -203,7 +203,7 @@ class ImmediateLoops:
         return home is None or self._nest.tree.dominates(home, block)
 
     def _can_be_before(self, value: Operand, block: Block) -> bool:
-        """Whether a value of the forward sweep can be had at the end of a block, as a length asked for later."""
+        """Return whether a forward value can be available at the end of a block, such as a length queried later."""
         if self._is_before(value, block):
             return True
         if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.of(value.op).may_raise:
@@ -227,12 +227,12 @@ class ImmediateLoops:
         return not (read & self._active - private) & later
 
     def _blocks_after(self, loop: Loop, around: set[Loop]) -> list[Block]:
-        """The blocks that may run after a loop, in the same iteration of the immediate loops around it."""
+        """Return the blocks that may run after a loop, in the same iteration of the immediate loops around it."""
         stop = [each.header for each in around if loop.header in each]
         return list(reach((after for _, after in loop.exits), lambda block: block.successors, stop))
 
     def reverse_at_once(self, it: Immediate) -> list[Phi]:
-        """Put the reverse of an iteration behind it; give the sums, which are phis of the loop then."""
+        """Append the reverse of an iteration to it; return the sums, which become phis of the loop."""
         loop = it.loop
         (preheader,), (latch,) = loop.entering, loop.latches
         self._make_known(it, preheader)
@@ -262,7 +262,7 @@ class ImmediateLoops:
         return list(totals.values())
 
     def _replace_outside(self, phi: Phi, total: Value, it: Immediate) -> None:
-        """After the loop, a sum has what it started from."""
+        """Replace the uses of a phi outside of the iteration by its sum with the initial value."""
         for block in (*self._reverse.blocks, *self._forward.blocks):
             if block is it.header or self._is_of(block, it):
                 continue
@@ -275,7 +275,7 @@ class ImmediateLoops:
                     node.args = tuple(total if arg is phi else arg for arg in node.args)
 
     def _make_known(self, it: Immediate, preheader: Block) -> None:
-        """Compute before the loop what enters its reverse."""
+        """Compute the inputs of the reversed iterations before the loop."""
         copies: dict[Value, Operand] = {}
         blocks = self._blocks(it)
 
@@ -316,7 +316,7 @@ class ImmediateLoops:
 
 
 def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:
-    """The nest without some of its loops, as if their blocks belonged to what is around them."""
+    """Return the nest without some loops, whose blocks then belong to the surrounding loops."""
 
     def kept(loop: Loop | None) -> Loop | None:
         while loop is not None and loop in removed:

@@ -1,9 +1,9 @@
-"""Inverses of routines: what they take and return, and what routines may have one.
+"""Inverses of routines: their signatures, and the routines that may have one.
 
-    routine step (%x, %v, %w) -> (x, v)         the state, two numbers, and something else
+    routine step (%x, %v, %w) -> (x, v)         the state, two numbers, and a further argument
     routine unstep (%x, %v, %w) -> (x, v)       step.inverse = Inverse("step", loc, unstep, state=2, taken=(2,))
 
-What is made of them, `zygote_py.adjoints.reversible` says.
+`zygote_py.adjoints.reversible` uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zygote_py.ir.routines import routines_of
 
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """The inverse of a routine that returns as many values, a state, as it takes first.
+    """The inverse of a routine that returns a state of as many values as it takes in its first parameters.
 
     `routine` takes the state after the step and the parameters numbered in `taken`, and returns the state before it.
     """
@@ -32,7 +32,7 @@ class Inverse:
 
 
 def check_steps(routines: Collection[Routine]) -> None:
-    """Refuse steps, and inverses, that do more than to compute. Raises DifferentiationError."""
+    """Refuse steps, and inverses, that have side effects. Raises DifferentiationError."""
     for routine in routines:
         inverse = routine.inverse
         if not isinstance(inverse, Inverse):
@@ -42,13 +42,13 @@ def check_steps(routines: Collection[Routine]) -> None:
             loc = inverse.loc if each is inverse.routine else each.function.loc
             if each.writes:
                 param = each.function.params[min(each.writes)]
-                raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "let it return a new array", "def")
+                raise refuse(f"{what} writes to its argument `{param.hint}`", loc, "return a new array", "def")
             for function in (each.function, *(other.function for other in routines_of(each.function))):
                 if any(map(draws, function.instrs())):
-                    raise refuse(f"{what} draws random numbers", loc, "draw them before, and pass them", "def")
+                    raise refuse(f"{what} draws random numbers", loc, "draw them beforehand, and pass them", "def")
 
 
 def inverse_of(instr: Instr) -> Inverse | None:
-    """The inverse of the routine that an instruction calls."""
+    """Return the inverse of the routine that an instruction calls, or None."""
     found = instr.op.inverse if isinstance(instr.op, Routine) else None
     return found if isinstance(found, Inverse) else None

@@ -1,4 +1,4 @@
-"""The joint function: the forward sweep with its records, and behind it the reverse sweep.
+"""The joint function: the forward sweep with its records, followed by the reverse sweep.
 
     joint pow(%x: f64, %n: i64) -> f64
     b0:  %r_record = record %n
@@ -8,10 +8,10 @@
     b5:  %k = phi b4: %k0, b6: %k1
          %t = ge %k, 0
          branch %t, b6, b7
-    b6:  %r = getitem %r_record, %k             where the adjoint had @r1
+    b6:  %r = getitem %r_record, %k             in place of @r1 in the adjoint
 
-Loops whose iterations can be reversed as they come are (see `adjoints.immediate`): what they compute is at hand then.
-Of the two functions that it is made from, neither is changed. Not done here: simplification (`ir.passes.CLEAN_UP`).
+Loops whose iterations can be reversed immediately are fused (see `adjoints.immediate`): their values are available
+then. The two original functions are not changed. Not done here: simplification (`ir.passes.CLEAN_UP`).
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def join(
 ) -> Function:
     """Make the joint function of an adjoint and its primal.
 
-    It returns the gradients of the parameters numbered in `wrt`: one of them if `bare`, else a tuple; with the value
-    before it if `with_value`; and, as further values, what the primal returns behind its result. The adjoint of the
-    result is 1, or, if `seeded`, a further argument, as are those of the other results.
+    It returns the gradients of the parameters numbered in `wrt`: a single one if `bare`, else a tuple; preceded by the
+    value if `with_value`; and, as further values, the primal's aux outputs. The adjoint of the result is 1, or, if
+    `seeded`, a further argument, as are those of the other results.
     """
     made = _Join(adjoint, shadows)
     value, _ = made.build()
@@ -79,9 +79,9 @@ def join(
 
 
 def join_halves(adjoint: Function, shadows: Mapping[Value, Value], wrt: Collection[int]) -> tuple[Halves, Operand]:
-    """The two halves of the joint function of an adjoint and its primal, and what the primal returns.
+    """Return the two halves of the joint function of an adjoint and its primal, and the result of the primal.
 
-    The reverse half returns the adjoints of the parameters numbered in `wrt`, each a value.
+    The reverse half returns the adjoints of the parameters numbered in `wrt`, individually.
     """
     made = _Join(adjoint, shadows, together=False)
     value, last = made.build()
@@ -96,7 +96,7 @@ class _Join:
         if adjoint.primal is None:
             raise InternalError("joint: an adjoint without its primal")
         primal = adjoint.primal
-        self.together = together  # so that loops may be reversed while the forward sweep goes on
+        self.together = together  # so that loops may be reversed during the forward sweep
         self.shadows = shadows
         self.forward: Clone = clone(primal)
         self.reverse: Clone = clone(adjoint)
@@ -108,7 +108,7 @@ class _Join:
         self.joint = Function(primal.name, self.forward.function.params, [], "joint", None, primal.loc, primal.options)
 
     def build(self) -> tuple[Operand, Block]:
-        """Make the joint function, but for its return; give the primal's result and the last block of its sweep."""
+        """Make the joint function without its return; return the primal's result and the last block of its sweep."""
         forward, reverse = self.forward.function, self.reverse.function
         self._lift()
         self.nest = loop_nest(forward)
@@ -120,7 +120,7 @@ class _Join:
             for question in questions.values()
             if self._is_latch(question)
         }
-        # Inner loops first: what is added for them must be seen to be in the outer ones.
+        # Inner loops first: code added for them must be seen as part of the outer ones.
         self.trips = {loop: trip_of(loop, forward) for loop in reversed(self.nest.loops) if loop in asked_loops}
         answers = self._answers(questions)
         self.home = definitions(forward)
@@ -158,14 +158,15 @@ class _Join:
         return value, last
 
     def _lift(self) -> None:
-        """Move what the adjoint computes from the primal's values alone into the primal, behind its origin.
+        """Move computations of the adjoint from primal values alone into the primal, after their origins.
 
-        There it is like any value of the primal: the plan may store it, or compute it in the reverse sweep after all.
+        There they are like any value of the primal: the plan may store them, or recompute them in the reverse sweep
+        after all.
         """
         behind: dict[Value, list[Instr]] = {}
         for block in self.reverse.function.blocks:
             kept: list[Instr] = []
-            same: dict[object, Instr] = {}  # of this block, by what they compute
+            same: dict[object, Instr] = {}  # of this block, by computation
             for instr in block.instrs:
                 if isinstance(instr, CameFrom) or not self._needs_no_adjoint(instr):
                     kept.append(instr)
@@ -182,7 +183,7 @@ class _Join:
             block.instrs = [new for instr in block.instrs for new in (instr, *behind.get(instr, ()))]
 
     def _find_immediate(self) -> set[Loop]:
-        """Find the loops whose iterations can be reversed as they come; they do not belong to the nest any more."""
+        """Find the loops whose iterations can be reversed immediately, and remove them from the nest."""
         shadowed = (self.memory.root(self.forward.values[value]) for value in self.shadows)
         self.active = {root: None for root in shadowed if root is not None}
         self.finder = ImmediateLoops(
@@ -197,7 +198,7 @@ class _Join:
         )
         self.immediate = self.finder.find() if self.together else []
         for loop in self.nest.loops:
-            loop.forget_values()  # the trips will add some
+            loop.forget_values()  # the trip counts will add some
         loops = {each.loop for each in self.immediate}
         if loops:
             self.nest = without(self.nest, loops)
@@ -209,7 +210,7 @@ class _Join:
         return all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
 
     def _forward_operand(self, operand: Operand) -> Operand:
-        """An alpha, or what was lifted, as a value of the forward sweep."""
+        """Return an alpha, or a lifted instruction, as a value of the forward sweep."""
         if isinstance(operand, Alpha):
             return self.forward.values[operand.value]
         if isinstance(operand, Value) and operand in self.lifted:
@@ -217,7 +218,7 @@ class _Join:
         return operand
 
     def _questions(self) -> dict[Block, CameFrom]:
-        """What each reverse block that branches asks for."""
+        """Return the query of each reverse block that branches."""
         found = {}
         for block in self.reverse.function.blocks:
             for instr in block.instrs:
@@ -230,10 +231,10 @@ class _Join:
         return self.nest.tree.dominates(block, pred)
 
     def _answers(self, questions: Mapping[Block, CameFrom]) -> dict[Block, tuple[Operand, bool]]:
-        """For each reverse block that asks how a merge was reached: a value of the forward sweep, and if it is negated.
+        """Return the forward value, and whether it is negated, that answers the query of each reverse block.
 
-        That is the condition of the branch above the merge, if its two sides lead to the merge by one edge each; else
-        a phi that says it.
+        The value is the condition of the branch above the merge, if each of its two sides leads to the merge by one
+        edge; else a phi that records it.
         """
         preds = predecessors(self.forward.function)
         answers: dict[Block, tuple[Operand, bool]] = {}
@@ -259,7 +260,7 @@ class _Join:
         return answers
 
     def _start_slots(self, last: Block) -> None:
-        """Begin the SSA construction by which what the forward sweep leaves behind gets to the reverse sweep."""
+        """Start the SSA construction that passes final values of the forward sweep to the reverse sweep."""
         self.ssa = SSABuilder(self.joint)
         self.declared: set[object] = set()
         self.last = last
@@ -268,7 +269,7 @@ class _Join:
             self.ssa.seal(block, preds[block])
 
     def _read_slot(self, value: Value, block: Block) -> Operand:
-        """The last value that the forward sweep gave to `value`."""
+        """Return the last value of `value` in the forward sweep."""
         home = self.home.get(value)
         if home is None or self.nest.tree.dominates(home, self.last):
             return value
@@ -279,7 +280,7 @@ class _Join:
         return self.ssa.read(value, block)
 
     def _read_totals(self, totals: Mapping[Phi, Block]) -> None:
-        """Let the reverse sweep read the sums of loops that control may not have come to as it does other values."""
+        """Make the reverse sweep read the sums of loops that may not have run like other values."""
         if all(self.nest.tree.dominates(header, self.last) for header in totals.values()):
             return
         tree = dominator_tree(self.joint)
@@ -293,7 +294,7 @@ class _Join:
         map_operands(self.reverse.function.blocks, read)
 
     def _read_at_latch(self, value: Value, loop: Loop) -> Operand:
-        """What `value` is at the end of an iteration; zero, or an empty array, if the iteration did not come to it."""
+        """Return `value` at the end of an iteration; zero, or an empty array, if the iteration did not compute it."""
         trip = self.trips[loop]
         home = self.home[value]
         if self.nest.tree.dominates(home, trip.latch):
@@ -307,7 +308,7 @@ class _Join:
         return self.ssa.read(key, trip.latch)
 
     def _nothing(self, value: Value, trip: Trip) -> Operand:
-        """What stands in a record for a value that the iteration did not come to."""
+        """Return the placeholder in a record for a value that the iteration did not compute."""
         made = nothing(value.type, value.hint, trip.preheader)
         if isinstance(made, Value):
             self.home[made] = trip.preheader
@@ -318,7 +319,7 @@ class _Join:
         return {loop: mirrors[trip.latch] for loop, trip in self.trips.items()}
 
     def _count_down(self, questions: Mapping[Block, CameFrom]) -> dict[Loop, Operand]:
-        """Give the reverse of each loop its counter; the block before it sets it to the count less one later."""
+        """Add the counter of each reversed loop; the block before it will set it to the trip count less one."""
         self.starts: list[tuple[Phi, Block, Trip]] = []
         index: dict[Loop, Operand] = {}
         preds = predecessors(self.joint)
@@ -344,7 +345,7 @@ class _Join:
         return index
 
     def _demand(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
-        """Tell which values of the forward sweep the reverse sweep needs, and where."""
+        """Demand the values of the forward sweep in the blocks where the reverse sweep needs them."""
         for block in self.reverse.function.blocks:
             for instr in block.instrs:
                 self._demand_all(instr.args, block)
@@ -368,7 +369,7 @@ class _Join:
             self.alphas.demand(operand, block)
 
     def _keep_old(self, plan: Plan, roots: Collection[Value]) -> list[tuple[Write, Instr]]:
-        """Keep what is overwritten in memory that is to be rewound."""
+        """Save the values overwritten in memory that will be rewound."""
         olds: list[tuple[Write, Instr]] = []
         for write in (write for root in self.active if root in roots for write in self.rewinding.writes[root]):
             array, _, *index = write.instr.args
@@ -391,7 +392,7 @@ class _Join:
         return olds
 
     def _just_read(self, write: Write, args: tuple[Operand, ...]) -> Instr | None:
-        """What is overwritten, if it was read before in the same block."""
+        """Return the overwritten value, if it was already read in the same block."""
         for instr in reversed(write.block.instrs[: write.block.instrs.index(write.instr)]):
             if instr.op is ops.getitem and instr.args == args:
                 return instr
@@ -400,14 +401,14 @@ class _Join:
         return None
 
     def _put_back(self, olds: list[tuple[Write, Instr]]) -> None:
-        """Put back what was overwritten, last writes first, and in the end what the caller is to find."""
+        """Restore overwritten values, last writes first, and finally the contents that the caller must see."""
         by_block: dict[Block, list[tuple[Write, Instr]]] = {}
         for write, old in olds:
             by_block.setdefault(write.reverse, []).append((write, old))
         for block, group in by_block.items():
             self._put_back_in(block, group)
         if not self.together:
-            return  # the reverse half works on copies of what the caller has
+            return  # the reverse half works on copies of the caller's arrays
         returning, _ = self.reverse.function.exit()
         for root in (root for root in self.active if root in self.rewinding.chosen):
             for seen in self.memory.seen_outside(root):
@@ -418,9 +419,9 @@ class _Join:
                 returning.instrs.append(Instr(ops.setitem, (seen, final), types.none))
 
     def _put_back_in(self, block: Block, group: Sequence[tuple[Write, Instr]]) -> None:
-        """Put back what a block has overwritten, each where the reverse of what was done before the write begins.
+        """Restore the values that a block has overwritten, each before the reverse of the code preceding the write.
 
-        What was done after it is reversed with the memory that it saw, and what the block loads it loads first.
+        Code after the write is reversed with the memory that it saw, and the loads of the block precede the restores.
         """
         places: dict[Value, int] = {instr: place for place, instr in enumerate(group[0][0].block.instrs)}
         pending = sorted(group, key=lambda each: places[each[0].instr])
@@ -443,7 +444,7 @@ class _Join:
         block.instrs = instrs
 
     def _substitute(self, answers: Mapping[Block, tuple[Operand, bool]]) -> None:
-        """Put the values in the place of the alphas and of the questions."""
+        """Replace the alphas and the queries by values."""
         map_operands(self.reverse.function.blocks, self._operand)
         for block, (condition, negated) in answers.items():
             branch = block.terminator
@@ -469,7 +470,7 @@ class _Join:
         return operand
 
     def give(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
-        """Replace the seed by 1, or take it as a parameter, and return what was asked for."""
+        """Replace the seed by 1, or make it a parameter, and return the requested values."""
         reverse = self.reverse.function
         b, end = at_exit(reverse)
         gradients = [end.args[number] for number in wrt]

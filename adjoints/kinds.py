@@ -1,6 +1,6 @@
-"""Which types carry derivatives.
+"""Classification of types by differentiability.
 
-is_number(f64), is_number(c128)          can have an adjoint of its own
+is_number(f64), is_number(c128)          can have its own adjoint
 is_array(f64[:])                         has a shadow
 carries_adjoint((i64, f64[:]))           has a part that does
 """
@@ -16,43 +16,43 @@ from zygote_py.ir.types import components_of
 
 
 def is_float(type: Type) -> bool:
-    """Whether a value of this type is a real floating-point number."""
+    """Return whether this is the type of a real floating-point number."""
     return isinstance(type, types.Float)
 
 
 def is_number(type: Type) -> bool:
-    """Whether a value of this type is a real or complex floating-point number."""
+    """Return whether this is the type of a real or complex floating-point number."""
     return isinstance(type, types.Float | types.Complex)
 
 
 def is_array(type: Type) -> bool:
-    """Whether a value of this type is an array of real or complex floating-point numbers."""
+    """Return whether this is the type of an array of real or complex floating-point numbers."""
     return isinstance(type, types.Array) and is_number(type.dtype)
 
 
 def is_list(type: Type) -> bool:
-    """Whether a value of this type is a list of such numbers, arrays or lists."""
+    """Return whether this is the type of a list of such numbers, arrays or lists."""
     return isinstance(type, types.List) and (is_number(type.dtype) or has_shadow(type.dtype))
 
 
 def element_of(type: Any) -> Type:
-    """The type of the elements of an array or a list."""
+    """Return the type of the elements of an array or a list."""
     found: Type = type.dtype
     return found
 
 
 def rank_of(type: Any) -> int:
-    """The number of axes of an array."""
+    """Return the number of axes of an array."""
     found: int = type.ndim
     return found
 
 
 def has_shadow(type: Type) -> bool:
-    """Whether the adjoint of a value of this type is in a shadow of it."""
+    """Return whether the adjoint of a value of this type is stored in a shadow."""
     return is_array(type) or is_list(type)
 
 
-# What has no derivative by nature. A type that is not listed may carry one: a list of floats, say.
+# Types without derivatives. A type that is not listed may be differentiable, such as a list of floats.
 _DISCRETE = (
     types.Integer,
     types.Boolean,
@@ -70,7 +70,7 @@ _DISCRETE = (
 
 
 def carries_adjoint(type: Type) -> bool:
-    """Whether values of this type may have an adjoint: everything but integers, truth values, strings and the like."""
+    """Return whether values of this type may have adjoints: all but integers, booleans, strings and the like."""
     match type:
         case types.BaseTuple():
             return any(carries_adjoint(item) for item in components_of(type))
@@ -83,7 +83,7 @@ def carries_adjoint(type: Type) -> bool:
 
 
 def can_have_adjoint(type: Type) -> bool:
-    """Whether values of this type can be given an adjoint."""
+    """Return whether the compiler supports adjoints for values of this type."""
     if isinstance(type, types.BaseTuple):
         return all(can_have_adjoint(item) for item in components_of(type) if carries_adjoint(item))
     return is_number(type) or has_shadow(type)

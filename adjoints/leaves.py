@@ -1,12 +1,12 @@
-"""The leaves of tuples: one instruction for each number or array in a tuple, where the tuple is made.
+"""The leaves of tuples: one instruction for each number or array in a tuple, where the tuple is created.
 
     function f(%p: (f64, (f64[:], i64)))        %p_0 = getitem %p, 0 : f64
                                                 %p_1 = getitem %p, 1 : (f64[:], i64)
                                                 %p_1_0 = getitem %p_1, 0 : f64[:]   ...
 
-The front end reads tuple parameters this way already, where it reads them; here every leaf gets exactly one
-instruction, so that a leaf stands for its part of the parameter as a parameter of its own would. The same for the
-tuples that operations with opaque rules give: a rule may need an item that the function does not use.
+The front end already reads tuple parameters in this form, where it reads them; here every leaf gets exactly one
+instruction, so that a leaf represents its part of the parameter like a separate parameter. The results of operations
+with opaque rules are treated in the same way: a rule may need an item that the function does not use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from zygote_py.ir.walks import replace
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:
-    """Give each part of the tuple parameters in `wrt` one instruction, and the parts of each tuple."""
+    """Expose each part of the tuple parameters in `wrt` as one instruction; return the parts of each tuple."""
     parts: dict[Value, tuple[Instr, ...]] = {}
     made: list[Instr] = []
 
@@ -47,7 +47,7 @@ def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tup
 
 
 def expose_results(function: Function) -> None:
-    """Give each item of the tuples that opaque operations and routines give one instruction, behind the operation."""
+    """Expose each item of the tuples that opaque operations and routines return as one instruction after them."""
     parts: dict[Value, tuple[Instr, ...]] = {
         instr: tuple(
             Instr(ops.getitem, (instr, Const(index, types.int64)), type, f"{instr.hint}_{index}", instr.loc)
@@ -66,7 +66,7 @@ def _is_taken_apart(instr: Instr) -> bool:
 
 
 def reachable(values: Iterable[Value], parts: Mapping[Value, tuple[Instr, ...]]) -> Iterator[Value]:
-    """The values, and all parts of those that are tuples."""
+    """Yield the values, and all parts of those that are tuples."""
     for value in values:
         yield value
         yield from reachable(parts.get(value, ()), parts)

@@ -1,4 +1,4 @@
-"""Which values may be left out: those whose adjoint may be 0 because a selection has taken something else.
+"""Analysis of values that may be left out: their adjoint may be 0 because a selection chose a different value.
 
     l = np.log(x)                           %l is left out if x is not positive: its adjoint is 0 then, whatever the
     return l if x > 0 else 0.0              derivative of the logarithm, inf at x = 0
@@ -6,19 +6,20 @@
     for i in range(n):
         if not np.isnan(e[i]): ...
 
-A value is *kept* if on every way from where it is computed it is used by something that is kept, the result first of
-all. A selection (`np.where`, `max`, `np.clip`) keeps none of its operands. What is stored in memory is kept if on every
-way a read that is kept sees it before something else is stored in its place; a read sees it that goes over the same
-elements, not one by an index that was found in memory (`a[mask]`, `np.max`). A loop is no selection: what is used in
-its body counts as used, though it may run zero times. Everything before a value that may be left out is so too.
+A value is *kept* if on every path from its definition it is used by a kept value, starting from the result. A selection
+(`np.where`, `max`, `np.clip`) keeps none of its operands. A value stored in memory is kept if on every path a kept read
+sees it before it is overwritten; a read sees it if it covers the same elements, but not if its index was read from
+memory (`a[mask]`, `np.max`). A loop is not a selection: uses in its body count, though it may run zero times. The
+operands of a value that may be left out may be left out, too.
 
-Of the elements of memory one cannot always tell. Hence three degrees: `KEPT`; `UNCERTAIN`, where reads may not come to
-all elements (`for i in range(1, n)`); `LEFT_OUT`.
+For the elements of memory this cannot always be decided. Hence there are three degrees: `KEPT`; `UNCERTAIN`, where
+reads may not cover all elements (`for i in range(1, n)`); `LEFT_OUT`.
 
 It is a backward dataflow problem with two sets at each point: the definitions that are kept from there on, and those
-that are lost, as others are stored in their place first. What comes first on a way decides; where ways part, all have
-to keep; at the header of a loop the body decides, and the way out if the body does nothing. Each round of sweeps finds
-more that is kept, up to the least fixpoint. Routines are asked which of their parameters they keep (`Summaries`).
+that are lost, because they are overwritten first. The first event on a path decides; at a branch, all successors must
+keep the definition; at the header of a loop the body decides, or the exit if the body has no such event. Each round of
+sweeps finds more kept definitions, up to the least fixpoint. Routines have summaries of the parameters that they keep
+(`Summaries`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from numba import types
 
 from zygote_py.adjoints.activity import Activity, find_active
 from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints.flows import through
 from zygote_py.adjoints.kinds import can_have_adjoint, is_number
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.opaque import opaque_for
@@ -46,7 +48,7 @@ from zygote_py.ir.ops import Role
 
 
 class Degree(enum.IntEnum):
-    """How likely it is that a value is left out."""
+    """The possibility that a value is left out."""
 
     KEPT = 0
     UNCERTAIN = 1
@@ -57,13 +59,13 @@ Degrees = Mapping[Value, Degree]
 
 
 class Summaries:
-    """Which parameters of routines are kept if the results are, each found once."""
+    """The parameters of routines that are kept if the results are, cached."""
 
     def __init__(self) -> None:
         self._found: dict[Routine, tuple[Degree, ...]] = {}
 
     def of(self, routine: Routine) -> tuple[Degree, ...]:
-        """The degree of each parameter; of a routine that calls itself, the least that agrees with itself."""
+        """Return the degree of each parameter; for a recursive routine, the least fixpoint."""
         if routine not in self._found:
             self._found[routine] = (Degree.KEPT,) * len(routine.function.params)
             while not routine.is_custom:
@@ -79,7 +81,7 @@ class Summaries:
         written = [function.params[number] for number in sorted(routine.writes)]
         try:
             activity = find_active(function, wrt, results=written)
-        except DifferentiationError:  # of parameters that nobody may have asked for
+        except DifferentiationError:  # of parameters that may not have been requested
             return (Degree.UNCERTAIN,) * len(function.params)
         found = find_left_out(function, activity, self, written=written)
         return tuple(found.get(param, Degree.KEPT) for param in function.params)
@@ -92,9 +94,9 @@ def find_left_out(
     degree: Degree = Degree.KEPT,
     written: Collection[Param] = (),
 ) -> Degrees:
-    """The values of a function in canonical form that may be left out, given that its results are so to a degree.
+    """Return the values of a function in canonical form that may be left out, if its results are so to a degree.
 
-    `written` are parameters whose contents at the end are results.
+    `written` are parameters whose final contents are results.
     """
     problem = _Problem(function, activity, summaries, written)
     found = dict.fromkeys(problem.bits, Degree.LEFT_OUT)
@@ -108,10 +110,10 @@ def find_left_out(
 
 @dataclass(eq=False, slots=True)
 class _Event:
-    """What happens at one point: if one of the `results` is kept, then what it `uses` is.
+    """An event at one point: if one of the `results` is kept, so are the values it `uses`.
 
-    `defines` are the results that do not exist before it; a store leaves none. `replaces` are the definitions of memory
-    that it stores in the place of. What happens `elsewhere` counts here, though it may not in all iterations.
+    `defines` are the results that do not exist before it; a store has none. `replaces` are the definitions of memory
+    that it overwrites. An event `elsewhere` counts here, though it may not occur in all iterations.
     """
 
     results: int
@@ -122,7 +124,7 @@ class _Event:
 
 
 class _Problem:
-    """The dataflow problem of one function. A definition is a bit: a number, or what is put into memory."""
+    """The dataflow problem of one function. A definition is a bit: a number, or a value put into memory."""
 
     def __init__(
         self, function: Function, activity: Activity, summaries: Summaries, written: Collection[Param]
@@ -163,7 +165,7 @@ class _Problem:
     # ------------------------------------------------------------------------------------------------------ memory
 
     def _find_accesses(self) -> None:
-        """Note what is put into memory, and what is read from it."""
+        """Record the definitions and reads of memory."""
         function, entry = self._function, self._function.entry
         for param in function.params:
             if param in self.bits:
@@ -209,7 +211,7 @@ class _Problem:
     # ------------------------------------------------------------------------------------------------------ events
 
     def _events(self, below: Degree) -> dict[Block, list[_Event]]:
-        """The events of each block, the last first."""
+        """Return the events of each block, last event first."""
         lenient = below is Degree.LEFT_OUT
         seen = {reader: self._bits_of(values) for reader, values in self._visibility.seen(below, lenient).items()}
         found: dict[Block, list[_Event]] = {block: [] for block in self._order}
@@ -232,7 +234,7 @@ class _Problem:
                 for above, loops in self._deciding(block) if uses else ():
                     outside = uses & self._outside(loops)
                     if not lenient and self._selects(instr, block) & loops:
-                        outside &= ~seen.get(instr, 0)  # each iteration reads elements of its own
+                        outside &= ~seen.get(instr, 0)  # each iteration reads different elements
                     if outside:
                         elsewhere.setdefault(above, []).append(_Event(bit, outside, elsewhere=True))
         for block, events in elsewhere.items():
@@ -240,7 +242,7 @@ class _Problem:
         return found
 
     def _used(self, instr: Instr, below: Degree) -> Iterator[Value]:
-        """The numbers that an instruction passes its adjoint on to, whatever it gives."""
+        """Yield the numbers to which an instruction always propagates its adjoint."""
         op, args = instr.op, instr.args
         role = ops.of(op).role
         if role in ops.FILLS:
@@ -249,8 +251,7 @@ class _Problem:
             keeps = []
         elif isinstance(op, Routine):
             degrees = self._summaries.of(op)
-            passes = range(len(args)) if op.passes is None else op.passes
-            keeps = [args[number] for number in passes if degrees[number] < below]
+            keeps = [args[number] for number in through(instr) if degrees[number] < below]
         elif op is ops.getitem or opaque_for(instr) is not None or (rule := rule_for(instr)) is None:
             keeps = list(args)
         else:
@@ -261,7 +262,7 @@ class _Problem:
                 yield operand
 
     def _deciding(self, block: Block) -> list[tuple[Block, frozenset[Loop]]]:
-        """The branches that decide whether control comes to a block, by counters alone: with the loops that count."""
+        """Return the branches that decide by counters alone whether a block is reached, with the loops that count."""
         if block in self._branches:
             return self._branches[block]
         found: list[tuple[Block, frozenset[Loop]]] = []
@@ -281,7 +282,7 @@ class _Problem:
         return found
 
     def _selects(self, read: Instr, block: Block) -> frozenset[Loop]:
-        """The loops by whose counters a read chooses its elements, itself or by the views that it reads through."""
+        """Return the loops whose counters select the elements of a read, directly or through views."""
         found: frozenset[Loop] = frozenset()
         array: Operand = read
         while isinstance(array, Instr) and array.args and (array is read or is_view(array)):
@@ -292,7 +293,7 @@ class _Problem:
         return found
 
     def _outside(self, loops: Collection[Loop]) -> int:
-        """What is defined outside of one of these loops, so that more than one iteration may use it."""
+        """Return the values defined outside of one of these loops, which several iterations may use."""
         return self._bits_of(
             value for value in self.bits if any(self._home.get(value) not in loop.blocks for loop in loops)
         )
@@ -315,7 +316,7 @@ class _Problem:
     # ---------------------------------------------------------------------------------------------------- solution
 
     def kept(self, below: Degree) -> list[Value]:
-        """The definitions that are left out to a degree below the given one."""
+        """Return the definitions that are left out to a degree below `below`."""
         events, edges = self._events(below), self._edges()
         found, before = 0, -1
         while found != before:
@@ -326,7 +327,7 @@ class _Problem:
     def _round(
         self, events: Mapping[Block, list[_Event]], edges: Mapping[Block, list[tuple[int, int]]], found: int
     ) -> int:
-        """More of what is kept, given some of that. Each round begins anew, as less is lost the more is kept."""
+        """Extend the set of kept definitions. Each round starts afresh, since fewer are lost if more are kept."""
         kept_at: dict[Block, int] = {}
         lost_at: dict[Block, int] = {}
         changed = True
@@ -354,7 +355,7 @@ class _Problem:
         return found | (kept_at.get(self._function.entry, 0) & self._bits_of(self._function.params))
 
     def _edges(self) -> dict[Block, list[tuple[int, int]]]:
-        """The phis that get a value from a block, and that value."""
+        """Return the phis that have an operand from a block, with that operand."""
         found: dict[Block, list[tuple[int, int]]] = {}
         for block in self._order:
             for phi in block.phis:
@@ -364,7 +365,7 @@ class _Problem:
         return found
 
     def _at_end(self, block: Block, kept_at: Mapping[Block, int], lost_at: Mapping[Block, int]) -> tuple[int, int]:
-        """What is kept and what is lost after a block."""
+        """Return the kept and the lost definitions at the end of a block."""
         after = [(kept_at.get(b, 0), lost_at.get(b, 0), b) for b in block.successors if b in self._postdominators]
         if not after:
             return 0, 0
@@ -380,5 +381,5 @@ class _Problem:
 
 
 def _is_read(operand: Operand) -> bool:
-    """Whether a value stands for memory that is read: an array or a list, not a tuple of them."""
+    """Return whether a value represents memory that is read: an array or a list, not a tuple of them."""
     return has_memory(operand.type) and not isinstance(operand.type, types.BaseTuple)

@@ -1,11 +1,11 @@
-"""Whether what a routine returns is linear in some of its arguments: then it can be transposed.
+"""Linearity analysis: a routine whose results are linear in some of its arguments can be transposed.
 
-    back (%dy, %c):   %t = mul %c, %dy          linear: zero where %dy is zero, and its derivative does not know %dy
+    back (%dy, %c):   %t = mul %c, %dy          linear: zero where %dy is, and its derivative is free of %dy
     back (%dy):       %t = min %dy, 1.0         not linear
 
-A pullback has to be linear in the adjoint that it is given for there to be tangents (see `zygote_py.adjoints.given`).
-Each number, and all memory that may be the same, has one of four states, found by iteration to a fixed point. Where
-that cannot be told, the answer is no: where a branch depends on the argument, say.
+A pullback must be linear in its cotangent for tangents to exist (see `zygote_py.adjoints.given`). Each number, and all
+memory that may alias, has one of four states, computed by iteration to a fixpoint. The analysis is conservative: a
+routine with a branch that depends on the argument is not linear, for example.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from zygote_py.ir.routines import results_of
 
 
 class State(enum.IntEnum):
-    """How a value depends on the arguments that are looked at."""
+    """The dependence of a value on the arguments under analysis."""
 
-    ZERO = 0  # it is zero
-    FREE = 1  # not at all
+    ZERO = 0  # the value is zero
+    FREE = 1  # no dependence
     LINEAR = 2
     OTHER = 3
 
     def __or__(self, other: int) -> State:
-        """What one of the two is, and the sum of both."""
+        """Return the state of a merge or a sum of two values."""
         if State.ZERO in (self, other) or self == other:
             return State(max(self, other))
         return State.OTHER
@@ -44,31 +44,29 @@ class State(enum.IntEnum):
 
 ZERO, FREE, LINEAR, OTHER = State
 
-# What gives an array that holds nothing yet, or zeros; what is asked of an array that is not in its elements.
-
 
 @dataclass
 class _Summary:
-    """What is known of a call with arguments in given states: the results, and what memory of arguments holds then."""
+    """The effects of a call with arguments in given states: the results, and the final memory of arguments."""
 
     results: list[State] = field(default_factory=list)
     written: dict[int, State] = field(default_factory=dict)
-    loc: Loc | None = None  # where something that is not linear is done first
-    branches: bool = False  # on what depends on the arguments
+    loc: Loc | None = None  # of the first nonlinear operation
+    branches: bool = False  # on conditions that depend on the arguments
 
 
 _Known = Callable[[Routine, tuple[State, ...]], _Summary]
 
 
 class Linearity:
-    """Looks at routines, each once for states of its arguments."""
+    """Analyzes routines, once for each combination of argument states."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Routine, tuple[State, ...]], _Summary] = {}
         self._changed = False
 
     def culprit(self, routine: Routine, linear: Sequence[int], results: Sequence[int]) -> tuple[bool, Loc | None]:
-        """Whether results, by their numbers, are linear in the parameters numbered in `linear`; if not, where not."""
+        """Return whether results, by index, are linear in the parameters numbered in `linear`; if not, where not."""
         params = routine.function.params
         key = routine, tuple(LINEAR if number in linear else FREE for number in range(len(params)))
         self._summary(*key)
@@ -97,14 +95,14 @@ class Linearity:
 
 
 class _Look:
-    """Looks at one function."""
+    """The analysis of one function."""
 
     def __init__(self, summary: _Known, function: Function, states: Sequence[State]) -> None:
         self._summary = summary
         self._function = function
         self._memory = Memory(function)
         self._states: dict[Value, State] = {}
-        self._items: dict[Value, list[State]] = {}  # of what routines return together
+        self._items: dict[Value, list[State]] = {}  # of the tuples that routines return
         self._loc: Loc | None = None
         self._changed = False
         self._branches = False
@@ -112,7 +110,7 @@ class _Look:
             self._set(param, state)
 
     def run(self) -> _Summary:
-        """Go through all instructions until nothing changes."""
+        """Visit all instructions until nothing changes."""
         self._changed = True
         while self._changed:
             self._changed = False
@@ -142,11 +140,11 @@ class _Look:
             case Value():
                 held = self._states.get(self._memory.root(operand) or operand, ZERO)
                 return held | self._states.get(operand, ZERO)
-            case _:  # no number
+            case _:  # not a number
                 return ZERO
 
     def _set(self, value: Operand, state: State) -> None:
-        """Add what a value, or the memory that it reaches, may be too."""
+        """Add a possible state of a value, or of the memory that it reaches."""
         if isinstance(value, Value):
             node = value if isinstance(value.type, types.BaseTuple) else self._memory.root(value) or value
             before = self._states.get(node, ZERO)
@@ -173,7 +171,7 @@ class _Look:
             self._set(target, state)
 
     def _result(self, instr: Instr) -> State:
-        """The state of what an instruction gives, or puts into memory."""
+        """Return the state of the value that an instruction returns or stores."""
         op, args = instr.op, instr.args
         match instr:
             case Instr(args=(Value() as whole, Const(value=int(number)))) if op is ops.getitem and whole in self._items:
@@ -202,7 +200,7 @@ class _Look:
         return self._joined(args) if op is ops.const else self._of_operation(instr)
 
     def _moved(self, instr: Instr, carried: Sequence[Operand], others: Sequence[Operand]) -> State:
-        """The state of operands that an instruction passes on unchanged, where the others tell which and where to."""
+        """Return the state of operands that an instruction moves unchanged; the others select which and where to."""
         if any(self._of(other) in (LINEAR, OTHER) for other in others if not has_memory(other.type)):
             return OTHER
         found = self._joined(carried)
@@ -210,7 +208,7 @@ class _Look:
         return OTHER if bytes_only and found in (LINEAR, OTHER) else found
 
     def _of_operation(self, instr: Instr) -> State:
-        """As other states of the arguments than ZERO are found, that of the result only goes up."""
+        """Return the state of the result, which grows monotonically as arguments leave the state ZERO."""
         states = [self._of(arg) for arg in instr.args]
         linear = [number for number, state in enumerate(states) if state is LINEAR]
         if OTHER in states:
@@ -223,7 +221,7 @@ class _Look:
         return ZERO if any(self._is_linear(instr, [number], states) for number in zeros) else FREE
 
     def _is_linear(self, instr: Instr, linear: Sequence[int], states: Sequence[State]) -> bool:
-        """Whether an operation is linear in some of its arguments, together."""
+        """Return whether an operation is jointly linear in some of its arguments."""
         if draws(instr):
             return False
         opaque = opaque_for(instr)

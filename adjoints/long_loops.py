@@ -1,16 +1,16 @@
-"""Divides the loops that `checkpointed` marks, so that a derivative keeps little of them.
+"""Division of the loops that `checkpointed` marks into segments, to reduce the residuals of the derivative.
 
     for i in checkpointed(range(n)):            stride = segment_length(n, 0)
         x = step(x)                             i = 0
                                       ->        while i < n:
                                                     x, i = f_steps(x, i, segment_end(i, stride, n))
 
-`f_steps` runs the loop on from `i`. It is a routine with a checkpoint: its derivative keeps its arguments, and runs it
-again (`adjoints/checkpoints.py`). With a number of snapshots the whole loop is one such routine, and its derivative
+`f_steps` continues the loop from `i`. It is a routine with a checkpoint: its derivative saves its arguments, and runs
+it again (`adjoints/checkpoints.py`). With a number of snapshots the whole loop is one such routine, and its derivative
 divides it further (`adjoints/binomial.py`).
 
-A segment gives new arrays, so that none of its results is one of its arguments: that is seen by nobody if nobody writes
-to them afterwards, and refused otherwise.
+A segment returns new arrays, so that none of its results is one of its arguments: this is unobservable if none of them
+is written to afterwards, and refused otherwise.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def segment_end(start: int, stride: int, stop: int) -> int:
 
 
 def divide_loops(function: Function) -> list[Routine]:
-    """Divide the marked loops of a function in canonical form, inner ones first. Gives the routines that this makes.
+    """Divide the marked loops of a function in canonical form, inner ones first; return the resulting routines.
 
     Raises DifferentiationError for loops that cannot be divided.
     """
@@ -90,7 +90,7 @@ def divide_loops(function: Function) -> list[Routine]:
 
 
 def check_returned(functions: Sequence[Function], routines: Collection[Routine]) -> None:
-    """Refuse writes to what routines return, where that is an argument if a loop over `checkpointed` never runs.
+    """Refuse writes to results of routines that are arguments if a loop over `checkpointed` never runs.
 
     Raises DifferentiationError.
     """
@@ -100,7 +100,7 @@ def check_returned(functions: Sequence[Function], routines: Collection[Routine])
             f"`{call.op.__name__}` may return one of its arguments through a loop over `checkpointed`, and something is"
             " written to it afterwards",
             call.loc,
-            "let it return a copy",
+            "return a copy",
         )
 
 
@@ -109,7 +109,7 @@ def _is_mark(value: object) -> bool:
 
 
 def _marked(function: Function) -> tuple[Loop, Instr] | None:
-    """An innermost loop that is marked, and its mark; the loop counts to the mark."""
+    """Return an innermost marked loop, and its mark, which is the bound of the loop."""
     for loop in reversed(loop_nest(function).loops):
         for instr in loop.header.instrs:
             for arg in instr.args:
@@ -130,7 +130,7 @@ class _Division:
         self._counter, self._step = self._counting()
 
     def divide(self) -> list[Routine]:
-        """Put routines in the place of the loop."""
+        """Replace the loop by calls of routines."""
         stop, segments, snapshots = self._mark.args
         with_snapshots = snapshots != Const(0, INT)
         if with_snapshots:
@@ -178,10 +178,10 @@ class _Division:
             )
         return made
 
-    # ------------------------------------------------------------------------------------------------- what it is
+    # ------------------------------------------------------------------------------------------------- analysis
 
     def _counting(self) -> tuple[Phi, int]:
-        """The phi that counts, and by what."""
+        """Return the phi that counts, and its step."""
         (latch,) = self._loop.latches
         for instr in self._loop.header.instrs:
             if self._mark in instr.args:
@@ -193,7 +193,7 @@ class _Division:
         raise self._refused("does not count by a constant step", "loop over a range of int64 with a constant step")
 
     def _inputs(self, memory: Memory) -> list[Value]:
-        """What the loop uses from outside; views of other arrays that it uses are made inside of it."""
+        """Return the outside values that the loop uses; views that may alias other inputs are recreated inside it."""
         found = inputs_of(self._loop)
         if self._mark not in found:
             found.append(self._mark)
@@ -207,13 +207,13 @@ class _Division:
         for value in (*found, *self._loop.header.phis):
             if has_memory(value.type) and not isinstance(value.type, types.Array):
                 raise self._refused(
-                    f"uses {_named(value)}, which is no number or array",
+                    f"uses {_named(value)}, which is neither a number nor an array",
                     "use an array, or make the list inside the loop",
                 )
         return found
 
     def _origins(self, view: Value) -> Iterator[Value]:
-        """What a view is made of: values that are no views."""
+        """Yield the operands that a view is built from and that are not views themselves."""
         assert isinstance(view, Instr)
         for arg in view.args:
             if isinstance(arg, Instr) and is_view(arg):
@@ -222,7 +222,7 @@ class _Division:
                 yield arg
 
     def _check(self, memory: Memory) -> None:
-        """Refuse what writes to arrays that the loop takes over from one iteration to the next."""
+        """Refuse writes to arrays that the loop carries from one iteration to the next."""
         for phi in self._loop.header.phis:
             if not isinstance(phi.type, types.Array):
                 continue
@@ -239,10 +239,10 @@ class _Division:
     def _refused(self, what: str, hint: str) -> Exception:
         return refuse(f"the loop over `checkpointed` {what}", self._loc, hint, "checkpointed")
 
-    # -------------------------------------------------------------------------------------------- what it becomes
+    # -------------------------------------------------------------------------------------------- transformation
 
     def _call_in_turn(self, steps: Routine, rest: list[Value], stop: Operand, segments: Operand) -> Instr:
-        """An outer loop that runs one segment in each iteration."""
+        """Build an outer loop that runs one segment per iteration; return the call."""
         old, (_, behind) = self._loop.header, self._loop.exits[0]
         header, body = Block(self._loc), Block(self._loc)
         start = self._counter.incoming[self._before]
@@ -277,7 +277,7 @@ class _Division:
 
 
 def _step_of(following: Operand, phi: Phi) -> int:
-    """What is added to a phi, by one addition or on some ways to the latch; 0 if it is not one constant."""
+    """Return the constant added to a phi, by one addition or on some paths to the latch; 0 if there is no such one."""
     steps: set[int] = set()
     for value in reach([following], lambda each: each.args if isinstance(each, Phi) else (), [phi]):
         match value:
@@ -291,7 +291,7 @@ def _step_of(following: Operand, phi: Phi) -> int:
 
 
 def _remake_views(function: Function) -> None:
-    """Make the views that a function uses, and that were made outside of it, at its start."""
+    """Recreate the views that a function uses and that were created outside of it, at its start."""
     own = set(function.values())
     made: dict[Value, Operand] = {}
 

@@ -1,4 +1,4 @@
-"""What stands for a value that was not computed, where something of its type has to be kept all the same."""
+"""Placeholders for values that were not computed, where a value of their type must be saved in any case."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from zygote_py.ir.types import components_of
 
 
 def nothing(type: Type, hint: str, block: Block) -> Operand:
-    """Zero, or an empty array or list, or a tuple of these, made at the end of a block."""
+    """Return zero, or an empty array or list, or a tuple of these, created at the end of a block."""
     if isinstance(type, types.Number | types.Boolean):
         return zero(type)
     made: list[Instr] = []
     match type:
-        case types.List(dtype=element):  # something was in it, so that Numba knows of what it is a list
+        case types.List(dtype=element):  # pushed and popped, so that Numba infers the type of the list
             made.append(Instr(ops.stack, (), type, f"no_{hint or 'list'}"))
             made.append(Instr(ops.push, (made[0], nothing(element, "", block)), types.none))
             made.append(Instr(ops.pop, (made[0],), element))
@@ -37,7 +37,7 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
 
 
 def define(values: Iterable[Operand], block: Block) -> None:
-    """Let values be nothing on the ways on which they are undefined; what that takes is made at the end of `block`."""
+    """Replace undefined operands by placeholders, which are created at the end of `block`."""
     made: dict[Type, Operand] = {}
     for phi in reach(values, lambda each: each.args if isinstance(each, Phi) else ()):
         if not isinstance(phi, Phi):

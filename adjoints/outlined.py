@@ -1,11 +1,10 @@
-"""A loop that has become a routine: the call in its place, and what makes the routine stand by itself.
+"""Loops as routines: the call that replaces the loop, and the copies that make the routine self-contained.
 
     while i < n:                            x, i = f_loop(x, 0, n)
         x, i = g(x, i), i + 1       ->
 
-The routine gives new arrays, so that none of its results is one of its arguments, and each has a shadow of its own.
-Nobody can tell if nobody writes to them afterwards, nor to what they would have shared their memory with
-(`is_harmless`).
+The routine returns new arrays, so that none of its results is one of its arguments, and each has its own shadow. This
+is unobservable if neither they nor the arrays that they would have aliased are written to afterwards (`is_harmless`).
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from zygote_py.ir.routines import routines_of
 
 
 def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:
-    """Whether a write to what a loop may carry is to an array that was made since.
+    """Return whether a write to memory that a loop may carry is to an array created since.
 
-    It was, in the same iteration, or outside and then not seen behind the loop.
+    The array was created in the same iteration, or outside and is then not visible after the loop.
     """
     if writer in loop.values:
         found = bases(target, loop.header.phis)
         return all(isinstance(base, Instr) and is_fresh(base) and base in loop.values for base in found)
     while isinstance(target, Instr) and is_view(target):
         target = target.args[0]
-    # A phi may stand for an array that was made before the loop, though another is made behind it.
+    # A phi may represent an array created before the loop, though a different one is created after it.
     made = target if isinstance(target, Instr) and is_fresh(target) else None
     return not _comes_behind(loop, writer, made)
 
 
 def _comes_behind(loop: Loop, writer: Instr, made: Instr | None) -> bool:
-    """Whether control may come from the end of a loop to an instruction, and not by one that is `made` first."""
+    """Return whether control may reach an instruction from the end of a loop without passing `made` first."""
     pending, seen = [loop.exits[0][1]], set()
     while pending:
         block = pending.pop()
@@ -58,10 +57,9 @@ def _comes_behind(loop: Loop, writer: Instr, made: Instr | None) -> bool:
 
 
 def written_after_return(functions: Sequence[Function], looping: Collection[Routine]) -> Instr | None:
-    """A call in one of the functions that may return one of its arguments, to which something is written afterwards.
+    """Return a call that may return one of its arguments, which is written to afterwards; None if there is none.
 
-    That is, of those that come to one of the `looping` routines: they return copies once their loops are routines. None
-    if there is none.
+    Only calls that reach one of the `looping` routines count: these return copies once their loops are routines.
     """
     for function in functions:
         memory = Memory(function)
@@ -74,7 +72,7 @@ def written_after_return(functions: Sequence[Function], looping: Collection[Rout
 
 
 def return_copies(function: Function) -> None:
-    """Let a function that was outlined return new arrays."""
+    """Make an outlined function return new arrays."""
     block, end = function.exit()
     (result,) = end.args
     whole = result if isinstance(result, Instr) and result.op is ops.pack else None
@@ -93,7 +91,7 @@ def return_copies(function: Function) -> None:
 
 
 def call_in_place(function: Function, loop: Loop, routine: Routine, rest: Sequence[Operand]) -> Instr:
-    """Put the call of a routine in the place of the loop that it runs; the `rest` are the inputs."""
+    """Replace a loop by the call of the routine that runs it; the `rest` are the inputs."""
     header = loop.header
     block = Block(header.loc)
     (before,) = loop.entering
@@ -110,7 +108,7 @@ def call_in_place(function: Function, loop: Loop, routine: Routine, rest: Sequen
 
 
 def call_outlined(block: Block, routine: Routine, args: Sequence[Operand], loop: Loop) -> tuple[Instr, list[Operand]]:
-    """A call, at the end of a block, of a routine that returns what a loop carries; and what it returns, one by one."""
+    """Append the call of a routine that returns the values a loop carries; return the call and its results."""
     phis = loop.header.phis
     kinds = [phi.type for phi in phis]
     kind = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
@@ -126,7 +124,7 @@ def call_outlined(block: Block, routine: Routine, args: Sequence[Operand], loop:
 
 
 def copied_instrs(block: Block, given: dict[Value, Operand]) -> dict[Value, Instr]:
-    """Copies of the instructions of a block, of which some operands are others."""
+    """Return copies of the instructions of a block with some operands replaced."""
     found: dict[Value, Instr] = {}
     for instr in block.instrs:
         args = tuple(found.get(arg, given.get(arg, arg)) if isinstance(arg, Value) else arg for arg in instr.args)

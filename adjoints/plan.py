@@ -1,20 +1,20 @@
-"""What to store and what to recompute: the cheapest cut between what the reverse sweep has and what it needs.
+"""Store or recompute: the minimum cut between the values available to the reverse sweep and those it needs.
 
 An alpha is a `Node`: a value of the forward sweep, as seen from inside a certain loop (or from outside of all). In the
-reverse of an iteration, each node is had in one of four ways:
+reverse of an iteration, each node is obtained in one of four ways:
 
     SLOT        not in a loop, or not changed by it: a local variable of the joint function (but slices are recomputed)
-    INDEX       a counter of the loop: from the number of the iteration
-    RECOMPUTE   from other nodes, by the instruction that the forward sweep used
+    INDEX       a counter of the loop: from the iteration number
+    RECOMPUTE   from other nodes, by the instruction of the forward sweep
     STORE       from the record of the iteration
 
-A node that has to be stored or recomputed is split in two, with the cost of storing it in between; an instruction's
-operands lead to it, so that it can be recomputed only if they are at hand; what nothing can recompute is joined to the
-source, what is needed to the sink. The minimum cut then is the cheapest choice. For a step of Runge and Kutta's method
-it keeps the state, not the thirty intermediate values.
+A node that must be stored or recomputed is split in two, connected by an edge with the cost of storing it; an
+instruction's operands lead to it, so that it can be recomputed only if they are available; nodes that cannot be
+recomputed are connected to the source, demanded nodes to the sink. The minimum cut is then the cheapest choice. For a
+step of the Runge-Kutta method it stores the state, not the thirty intermediate values.
 
-Memory that is overwritten can be read again if it is rewound (see `adjoints.rewinding`): then the old values of all
-writes have to be stored, which in the network is one more node, at hand for all those reads or for none.
+Overwritten memory can be read again if it is rewound (see `adjoints.rewinding`): then the old values of all writes must
+be stored, which in the network is one more node, available to all those reads or to none.
 
 W. Moses et al., "Reverse-mode automatic differentiation and optimization of GPU kernels via Enzyme", SC 2021.
 """
@@ -40,7 +40,7 @@ from zygote_py.ir.ops import Cost
 
 
 class Way(enum.Enum):
-    """How a node is had in the reverse sweep."""
+    """The way a node is obtained in the reverse sweep."""
 
     SLOT = "slot"
     INDEX = "index"
@@ -64,7 +64,7 @@ _LARGEST = 2**24
 
 
 class Plan:
-    """The way of every node that is needed, directly or to recompute another."""
+    """The way of every node that is demanded, directly or to recompute another."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Plan:
         immediate: Collection[Loop],
         rewinding: Rewinding,
     ) -> None:
-        """`home` gives the block of each value; `free` are values that are computed once anyway, in either sweep.
+        """Prepare the plan; `home` is the block of each value; `free` are values computed once anyway, in either sweep.
 
         `memory` is that of the forward sweep. The iterations of the `immediate` loops, which are not in the nest, are
         reversed before the next one begins.
@@ -86,21 +86,21 @@ class Plan:
         self._memory = memory
         self._immediate = immediate
         self._rewinding = rewinding
-        self._decided = False  # what is rewound
-        self.olds: set[Value] = set()  # what writes overwrite: to be stored
+        self._decided = False  # whether the choice of what to rewind is final
+        self.olds: set[Value] = set()  # values overwritten by writes, which must be stored
         self._repeatable: dict[Instr, bool] = {}
         self._anew: set[Value] = set()
         self.ways: dict[Node, Way] = {}
 
     def node(self, value: Value, block: Block) -> Node:
-        """The node of a value as it is seen from `block`."""
+        """Return the node of a value as seen from `block`."""
         loop = self._nest.innermost(self._home[value]) if value in self._home else None
         while loop is not None and block not in loop:
             loop = loop.parent
         return Node(value, loop)
 
     def inputs(self, node: Node) -> list[Operand | Node]:
-        """What a node is recomputed from: nodes, and operands that are the same everywhere."""
+        """Return the inputs from which a node is recomputed: nodes, and operands that are the same everywhere."""
         value = node.value
         if isinstance(value, Phi):
             start, _ = self._counter(value)
@@ -109,11 +109,11 @@ class Plan:
         return [self._input(arg, self._home[value]) for arg in value.args]
 
     def step(self, phi: Phi) -> int:
-        """What a phi that is a counter is increased by in each iteration."""
+        """Return the increment of a counter phi in each iteration."""
         return self._counter(phi)[1]
 
     def decide_what_to_rewind(self, needed: Iterable[Node]) -> set[Value]:
-        """Choose the roots to be rewound; give them."""
+        """Choose the roots to rewind and return them."""
         if self._rewinding.writes:
             self.decide(needed)
             self.ways.clear()
@@ -121,7 +121,7 @@ class Plan:
         return self._rewinding.chosen
 
     def decide(self, needed: Iterable[Node]) -> None:
-        """Choose the way of each needed node and of those that they are recomputed from."""
+        """Choose the way of each demanded node and of those that they are recomputed from."""
         wanted = list(dict.fromkeys(needed))
         self._anew = self._made_anew(wanted)
         graph = _Graph()
@@ -162,10 +162,10 @@ class Plan:
                     self.ways[node] = Way.RECOMPUTE
 
     def _made_anew(self, wanted: Iterable[Node]) -> set[Value]:
-        """The arrays of zeros that the reverse sweep can make itself: shadows of what no iteration leaves behind.
+        """Return the arrays of zeros the reverse sweep can create itself: shadows that do not outlive an iteration.
 
-        Nothing in the forward sweep touches such an array, but for taking views of it, and the reverse needs it in the
-        reverse of the iteration that makes it only.
+        The forward sweep does not access such an array, except for views of it, and the reverse sweep needs it only in
+        the reverse of the iteration that creates it.
         """
         users: dict[Value, list[Value | None]] = {}
         for block in self._nest.tree.order:
@@ -197,7 +197,7 @@ class Plan:
         return self.node(operand, block) if isinstance(operand, Value) and operand in self._home else operand
 
     def _counter(self, phi: Phi) -> tuple[Operand, int]:
-        """Where a header's phi starts and what each iteration adds to it; nothing is added if it is no counter."""
+        """Return the start and the increment of a header's phi; the increment is 0 if it is not a counter."""
         loop = self._nest.innermost(self._home[phi])
         if loop is None or self._home[phi] is not loop.header or not isinstance(phi.type, types.Integer):
             return phi, 0
@@ -207,7 +207,7 @@ class Plan:
     def _can_recompute(self, node: Node) -> bool:
         value = node.value
         if node.loop is not self._nest.innermost(self._home[value]):
-            return False  # what an inner loop left behind
+            return False  # the result of an inner loop
         if value in self._anew:
             return True
         if isinstance(value, Phi):
@@ -217,7 +217,7 @@ class Plan:
         return self._is_repeatable(value) or self._rewound_for(node) is not None
 
     def _rewound_for(self, node: Node) -> Value | None:
-        """The root that is, or may be, rewound for a node to be read again."""
+        """Return the root that is, or may be, rewound so that a node can be read again."""
         if not isinstance(node.value, Instr) or node.value in self.olds or self._is_repeatable(node.value):
             return None
         root = self._rewinding.root_of(node.value, self._home[node.value])
@@ -228,7 +228,7 @@ class Plan:
         return int(min(sum(_STORE * _PER_DEPTH ** min(depth - 1, 4) for depth in depths if depth > 0), _LARGEST))
 
     def _is_repeatable(self, instr: Instr) -> bool:
-        """Whether an instruction gives the same in the reverse sweep: what it reads is not overwritten by then."""
+        """Return whether an instruction has the same result in the reverse sweep: its inputs are not overwritten."""
         if instr not in self._repeatable:
             what = effect(instr)
             before = [loop.header for loop in self._immediate if self._home[instr] in loop]
@@ -252,13 +252,13 @@ class Plan:
         assert isinstance(value, Instr)
         if value in self._free:
             return 0
-        # What does not change in the loop, the back end moves out of it.
+        # The back end hoists loop invariants out of the loop.
         changes = any(isinstance(arg, Node) and arg.loop is node.loop for arg in self.inputs(node))
         return _weighed(_cost_of(value) if changes else Cost.CHEAP, node)
 
 
 def _is_slice(value: Value) -> bool:
-    """Whether a value is a slice that was made of numbers, which is never kept: there is no slice of nothing."""
+    """Return whether a value is a slice built from numbers, which is never stored: slices have no placeholder."""
     return isinstance(value, Instr) and value.op is slice
 
 
@@ -267,7 +267,7 @@ def _makes_zeros(value: Value) -> bool:
 
 
 def _weighed(cost: int, node: Node) -> int:
-    """A cost in the units of the outermost loop: inner loops run more often."""
+    """Return a cost in the units of the outermost loop: inner loops run more often."""
     depth = 1 if node.loop is None else node.loop.depth
     return int(min(cost * _PER_DEPTH ** min(depth - 1, 4), _LARGEST))
 
@@ -295,18 +295,18 @@ class _Graph:
         self._dependencies: list[tuple[Node, Node | Value]] = []
 
     def add(self, node: Node | Value, store: int, recompute: int) -> None:
-        """A node, or a root to be rewound, with what it costs to store and to recompute it."""
+        """Add a node, or a root to rewind, with the costs of storing and of recomputing it."""
         number = self._numbers[node] = 2 + 2 * len(self._numbers)
         self._edges[number, number + 1] = store
         if recompute:
             self._edges[self._SOURCE, number] = recompute
 
     def depend(self, node: Node, arg: Node | Value) -> None:
-        """`node` can be recomputed only where `arg` is at hand."""
+        """Add the dependency that `node` can be recomputed only where `arg` is available."""
         self._dependencies.append((node, arg))
 
     def cut(self, needed: list[Node]) -> set[Node | Value]:
-        """The nodes to store."""
+        """Return the nodes to store."""
         if not needed:
             return set()
         for node, arg in self._dependencies:

@@ -1,13 +1,13 @@
-"""Which memory a loop uses for one iteration at a time: what an iteration reads of it, it has written itself.
+"""Privatization: memory that a loop uses for one iteration at a time, in which an iteration reads only its own writes.
 
-    for i in range(n):                      `w` is private to the loop over i, though it is made before it:
+    for i in range(n):                      `w` is private to the loop over i, though it is allocated before it:
         for j in range(len(w)):             each iteration first writes to all of its elements
             w[j] = x[i, j] * x[i, j]
         for j in range(len(w)):
             s += math.sin(w[j])
 
-Private too is what an iteration allocates and leaves nothing of behind. Nothing is concluded from the values of
-indices: the writes that come first have to be those of loops that count over the whole array.
+Memory that an iteration allocates and that does not outlive it is private, too. The values of indices are not analyzed:
+the first writes must be those of loops that count over the whole array.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zygote_py.ir.walks import definitions, uses
 
 
 class Private:
-    """Answers for the loops of one function."""
+    """Privatization queries on the loops of one function."""
 
     def __init__(self, function: Function, nest: LoopNest, memory: Memory) -> None:
         self._nest = nest
@@ -38,7 +38,7 @@ class Private:
                 self._members.setdefault(root, []).append(value)
 
     def is_private(self, root: Value, loop: Loop) -> bool:
-        """Whether no iteration of the loop reads what another one has written to a root, and nothing after the loop."""
+        """Return whether no iteration reads writes of other iterations to a root, and nothing after the loop does."""
         if root in self._memory.outside:
             return False
         members = self._members.get(root, [])
@@ -57,7 +57,7 @@ class Private:
         return True
 
     def _is_written_first(self, array: Instr, loop: Loop) -> bool:
-        """Whether each iteration writes to all elements of an array made before the loop, before it reads any."""
+        """Return whether each iteration writes all elements of an array from before the loop, before it reads any."""
         reading: list[tuple[Block, Instr]] = []
         stores: list[tuple[Block, Instr]] = []
         for user, block, _ in self._uses.get(array, ()):
@@ -79,11 +79,11 @@ class Private:
         )
 
     def _comes_before(self, block: Block, loop: Loop) -> bool:
-        """Whether a block outside of the loop is not reached after it."""
+        """Return whether a block outside of the loop is not reached after it."""
         return block not in set(reach((after for _, after in loop.exits), lambda each: each.successors))
 
     def _covering(self, store: Instr, at: Block, array: Instr, loop: Loop) -> Loop | None:
-        """The outermost loop of the nest in which a store writes to each element of the array, if there is one."""
+        """Return the outermost loop of the nest in which a store writes to each element of the array, if any."""
         _, _, *index = store.args
         if len(index) != len(array.args) or not index:
             return None
@@ -106,7 +106,7 @@ class Private:
         return outermost
 
     def _precedes(self, store: Instr, at: Block, nest: Loop, user: Instr, block: Block) -> bool:
-        """Whether what `user` reads is written by then: it comes after the nest, or reads the element just stored."""
+        """Return whether `user` reads written elements only: it follows the nest, or reads the one just stored."""
         tree = self._nest.tree
         ((_, behind),) = nest.exits
         if block not in nest and tree.dominates(behind, block):
@@ -127,7 +127,7 @@ class Private:
 
 
 def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
-    """Whether an index takes all values from 0 to the length of an axis."""
+    """Return whether an index takes all values from 0 to the length of an axis."""
     if (
         index is not how.phi
         or how.step != 1
@@ -139,12 +139,12 @@ def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
 
 
 def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
-    """The roots of what the blocks allocate."""
+    """Return the roots of the memory that the blocks allocate."""
     made = (memory.root(i) for block in blocks for i in block.instrs if effect(i) is Effect.ALLOCATE)
     return {root for root in made if root is not None}
 
 
 def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
-    """The roots of what the blocks write to."""
+    """Return the roots of the memory that the blocks write to."""
     found = (memory.root(target) for block in blocks for instr in block.instrs for target in writes(instr))
     return {root for root in found if root is not None}

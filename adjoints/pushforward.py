@@ -1,4 +1,4 @@
-"""The pushforward of a primal: beside every value its tangent, how it changes when the arguments change.
+"""The pushforward of a primal, which computes with every active value its tangent: the directional derivative.
 
     %y = mul %x, %w : f64                       %y = mul %x, %w : f64
                                       ->        %ty = mul %tx, %w : f64
@@ -6,10 +6,10 @@
                                                 setitem %ta, %ty, %i
 
 The rows of rules are those of the reverse sweep: a row is linear in `dy`, which here is the tangent of the argument. An
-array has a shadow, as in reverse mode, with the tangents of its elements. Several directions are carried at once: each
-value has as many tangents as there are directions. How tangents go with the values says `adjoints.companions`.
+array has a shadow, as in reverse mode, with the tangents of its elements. Several directions are computed at once: each
+value has one tangent per direction. `adjoints.companions` adds the tangents to the values.
 
-Nothing is recorded and nothing reversed: control flow is that of the primal.
+Nothing is recorded or reversed: control flow is that of the primal.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from zygote_py.ir.types import components_of, with_components, writable
 
 @dataclass(frozen=True, eq=False)
 class Pushed:
-    """A pushforward; `tangents` are its parameters behind those of the primal, for each of `wrt` as many as directions.
+    """A pushforward; its parameters `tangents` follow those of the primal, for each of `wrt` one per direction.
 
-    The function returns the primal's result and then the tangents of the result, one for each direction.
+    The function returns the primal's result, followed by the tangents of the result, one per direction.
     """
 
     function: Function
@@ -55,7 +55,7 @@ class Pushforwards:
     """The pushforwards of a function and of the routines that it calls."""
 
     def __init__(self, routines: Collection[Routine], width: int, transposed: Transposed) -> None:
-        """The functions of the routines are in canonical form; `width` is the number of directions."""
+        """Collect routines whose functions are in canonical form; `width` is the number of directions."""
         self._companions = Companions(routines, Tangents(width, transposed))
 
     def push(self, primal: Function, wrt: Sequence[Param], written: Collection[Param] = ()) -> Pushed:
@@ -85,7 +85,7 @@ class Tangents(Domain):
         self._custom = CustomPushforwards()
 
     def type_of(self, kind: Type) -> Type:
-        """That of the value, but that it may be written to."""
+        """Return the writable variant of the type of the value."""
         if isinstance(kind, types.BaseTuple):
             parts = components_of(kind)
             return with_components(
@@ -94,59 +94,59 @@ class Tangents(Domain):
         return writable(kind)
 
     def hint(self, name: str) -> str:
-        """The name with a `t` before it."""
+        """Return the name with the prefix `t`."""
         return f"t{name}"
 
     def hint_of_param(self, name: str, number: int) -> str:
-        """The same, with the number of the direction if there are several."""
+        """Return the name with the prefix `t`, and the index of the direction if there are several."""
         return self.hint(name) if self.width == 1 else f"{self.hint(name)}_{number}"
 
     def zero(self, kind: Type) -> Operand:
-        """Zero, of the same type."""
+        """Return zero, of the same type."""
         return zero(kind) if is_number(kind) else NONE
 
     def zeros(self, b: Builder, array: Operand, hint: str = "") -> Operand:
-        """An array of zeros."""
+        """Return an array of zeros."""
         return b.zeros_like(array, hint)
 
     def missing(self, walk: Walk, operand: Operand) -> Operand:
-        """Raise InternalError: what is active has a tangent."""
+        """Raise InternalError: every active value has a tangent."""
         raise InternalError(f"pushforward: a value of type {operand.type} without a tangent")
 
     def allocated(self, walk: Walk, instr: Instr) -> Operand:
-        """An array of zeros, made as the array is."""
+        """Return an array of zeros, allocated like the array itself."""
         return walk.emit(np.zeros_like if instr.op is np.zeros_like else ops.zeros, instr.args, instr)
 
     def returns(self, kind: Type) -> bool:
-        """Whether it has a tangent."""
+        """Return whether values of the type have tangents."""
         return has_companion(kind)
 
     def case(self, routine: Routine, case: Case) -> Case:
-        """What is unstable matters to rules only, which may keep what is written to later."""
+        """Return the case; unstable parameters matter only to rules, which may save values overwritten later."""
         if not any(each.is_custom for each in (routine, *routines_of(routine.function))):
             return Case(case.active, frozenset(), False)
         return case
 
     def custom(self, routine: Routine, case: Case, name: str) -> Function | None:
-        """The function whose tangents are those that the rule's pullback belongs to."""
+        """Return the function with the tangents that the transposed pullback of the rule computes."""
         return self._custom.push(routine, case, self.width, name)
 
     def store(self, walk: Walk, instr: Instr, number: int) -> None:
-        """Store the tangent of what is stored."""
+        """Store the tangent of the stored value."""
         whole, value, *rest = instr.args
         changes = has_shadow(value.type) or (is_number(value.type) and value in walk.activity)
         tangent = walk.of(value, number) if changes else zero(element_of(whole.type))
         walk.make(instr.op, (walk.of(whole, number), tangent, *rest), types.none)
 
     def view(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The same view of the tangents."""
+        """Return the same view of the tangents."""
         args = [walk.of(arg, number) if has_shadow(arg.type) else arg for arg in instr.args]
-        if instr.op is np.broadcast_to:  # what NumPy gives must not be written to
+        if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
             return walk.emit(ops.spread, args, instr)
         return walk.emit(instr.op, args, instr, instr.keywords)
 
     def scalar(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The tangent of a number, by the rule of its operation."""
+        """Return the tangent of a number, by the rule of its operation."""
         if ops.of(instr.op).role is ops.Role.CHOOSE:
             return walk.emit(instr.op, [instr.args[0], *(walk.of(arg, number) for arg in instr.args[1:])], instr)
         if instr.op is ops.guarded:
@@ -168,21 +168,21 @@ class Tangents(Domain):
         return zero(instr.type) if total is None else total
 
     def _guarded(self, walk: Walk, term: Operand, tangent: Operand, rule: str | None) -> Operand:
-        """Nothing, where the argument does not change: the derivative may be infinite there."""
+        """Return a term with a guard for a zero tangent, where the derivative may be infinite."""
         assert rule is not None
         if isinstance(term, Const) or isinstance(tangent, Const) or vanishes(rule) or not is_singular(rule):
             return term
         return walk.make(ops.guarded, (term, tangent), term.type)
 
     def _of_guarded(self, walk: Walk, instr: Instr, number: int) -> Operand:
-        """The tangent of a product: nothing, where neither its factors nor their tangents are anything."""
+        """Return the tangent of a guarded product: 0 where its factors and their tangents are all 0."""
         product, *factors = instr.args
         tangent = walk.of(product, number)
         changes = [each for each in (walk.of(factor, number) for factor in factors) if isinstance(each, Value)]
         return tangent if isinstance(tangent, Const) else walk.emit(instr.op, [tangent, *factors, *changes], instr)
 
     def whole(self, walk: Walk, instr: Instr, items: Mapping[int, Instr]) -> None:
-        """The tangents of the results of an operation on whole arrays."""
+        """Compute the tangents of the results of an operation on whole arrays."""
         rule = opaque_for(instr)
         if rule is None:
             raise InternalError(f"pushforward: {ops.name_of(instr.op)} has no rule")

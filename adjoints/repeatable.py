@@ -1,4 +1,4 @@
-"""Lets the reverse half of a split function be called several times, and after its arguments have changed.
+"""Repeatable halves: the reverse half of a split function may run several times, and after its arguments have changed.
 
     def f_forward(x):                           def f_forward(x):
         ...                                         ...
@@ -7,9 +7,9 @@
     def f_reverse(x, record, dy):               def f_reverse(x, record, dy):
                                                     record = record[:]      # it is popped from
 
-What the caller has, arguments and results, is kept as a copy; what the reverse half writes to, it copies first. Where
-one array that is kept may be a part of another, or a list holds arrays that are written to, copies would tear them
-apart: such a function cannot be made repeatable.
+Values visible to the caller, arguments and results, are saved as copies; the reverse half copies the memory it writes
+to first. If a saved array may alias another, or a list holds arrays that are written to, copies would break the
+aliasing: such a function cannot be made repeatable.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from zygote_py.ir.walks import replace_uses
 
 
 def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None:
-    """The halves with the copies that it takes; None if it cannot be done. The halves are changed all the same.
+    """Return the halves with the copies required; None if that is impossible. The halves are changed in any case.
 
-    What crosses has the parameters of the forward half, and the `results`, replaced by copies.
+    Parameters of the forward half and `results` that cross are replaced by copies.
     """
     forward, reverse = halves.forward, halves.reverse
     if any(_calls_with_memory(half) for half in (forward, reverse)):
@@ -68,7 +68,7 @@ def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None
 
 
 def _calls_with_memory(half: Function) -> bool:
-    """Whether anything is kept elsewhere, in the records of routines."""
+    """Return whether residuals are stored elsewhere, in the records of routines."""
     return any(
         isinstance(instr.op, Routine) and (instr.op.mixes or has_memory(instr.type))
         for block in half.blocks
@@ -77,7 +77,7 @@ def _calls_with_memory(half: Function) -> bool:
 
 
 def _written_by(reverse: Function, count: int) -> set[Param] | None:
-    """The parameters that the reverse half writes to, or pops from; None if it writes to what is in a list."""
+    """Return the parameters that the reverse half writes to, or pops from; None if it writes to items of a list."""
     memory = Memory(reverse)
     found: set[Param] = set()
     for param in reverse.params[:count]:
@@ -95,7 +95,7 @@ def _written_by(reverse: Function, count: int) -> set[Param] | None:
 
 
 def _copy_first(reverse: Function, param: Param) -> None:
-    """Let the reverse half work on a copy of a parameter."""
+    """Make the reverse half work on a copy of a parameter."""
     op: ops.Op = np.copy if isinstance(param.type, types.Array) else ops.copied
     copy = Instr(op, (param,), _copied(param.type), param.hint, param.loc)
     replace_uses(reverse, {param: copy})
@@ -103,7 +103,7 @@ def _copy_first(reverse: Function, param: Param) -> None:
 
 
 def _copied(type: Type) -> Type:
-    """The type of a copy of an array, or of a list."""
+    """Return the type of a copy of an array, or of a list."""
     if isinstance(type, types.Array):
         return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
     return type

@@ -1,4 +1,4 @@
-"""Finds the loops whose reverse sweep can walk back, as their state goes through steps that have inverses.
+"""Reversible loops, whose reverse sweep recomputes the state backwards through steps that have inverses.
 
     for i in range(n):                      x, i, count = f_loop(x, 0, 0, w, n)
         x = step(x, w[i])           ->
@@ -6,15 +6,15 @@
                                             unbody(x, i, count, w, n):  i = i - 1
                                                                         unstep(x, w[i]), i, count - 1
 
-The loop becomes a routine, whose derivative (`adjoints/walking_back.py`) keeps the state at the end, and what the loop
-uses from outside. `unbody` solves the body backwards: known are what an iteration leaves, and what does not depend on
-the state. A call of a step makes its state known where its results and its other arguments are; a counter is known from
-the next; what is computed from known values is known. A value that is only added to need not be known: its old value
-has no part in any derivative.
+The loop becomes a routine, whose derivative (`adjoints/walking_back.py`) saves the final state and the values the loop
+uses from outside. `unbody` solves the body backwards, starting from the results of an iteration and values independent
+of the state. The state before a step is known if its results and its other arguments are; a counter is known from its
+next value; results of computations on known values are known. A value that is only added to need not be known: its old
+value does not enter any derivative.
 
-What is computed in branches and inner loops that the state decides is not known, and need not be where it is only
-added up. Loops that cannot be solved so are left as they are: those where an iteration leaves other values to the next,
-or writes to arrays that were there before it, draws or prints.
+Values computed in branches and inner loops that depend on the state are not known, and need not be where they are only
+summed. Loops that cannot be solved in this way are unchanged: those where an iteration passes other values to the next,
+writes to existing arrays, draws or prints.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ INT = types.int64
 
 
 def outline_reversible_loops(function: Function, unless_called: Collection[Routine] = ()) -> list[Routine]:
-    """Make routines of the loops of a canonical function that can walk back, inner ones first; gives the routines.
+    """Outline the reversible loops of a canonical function, inner ones first; return the routines.
 
-    Loops in which one of the routines `unless_called` is called, by whatever ways, are left.
+    Loops that call one of the routines `unless_called`, directly or indirectly, are unchanged.
     """
     made: list[Routine] = []
     tried: set[Block] = set()
@@ -74,12 +74,12 @@ def outline_reversible_loops(function: Function, unless_called: Collection[Routi
 
 
 def has_reversible_steps(function: Function) -> bool:
-    """Whether steps that have inverses are called in a loop; the function need not be canonical."""
+    """Return whether a loop calls steps that have inverses; the function need not be canonical."""
     return _next(function, ()) is not None
 
 
 def _next(function: Function, tried: Collection[Block]) -> Loop | None:
-    """An innermost loop that was not tried yet, in which there are steps that have inverses."""
+    """Return an innermost loop not in `tried` that calls steps with inverses, or None."""
     nest = loop_nest(function)
     for loop in reversed(nest.loops):
         if loop.header not in tried:
@@ -121,7 +121,7 @@ def _outlined(function: Function, loop: Loop, unless_called: Collection[Routine]
 
 
 def _can_be_passed(function: Function, loop: Loop, inputs: Sequence[Value]) -> bool:
-    """Whether what a loop uses and carries can be passed to a routine, and copies returned, so that nobody can tell."""
+    """Return whether a loop's inputs and state can be passed to a routine, and copies returned, unobservably."""
     for value in (*inputs, *loop.header.phis):
         if has_memory(value.type) and not isinstance(value.type, types.Array):
             return False
@@ -141,7 +141,7 @@ def _can_be_passed(function: Function, loop: Loop, inputs: Sequence[Value]) -> b
 
 
 def _solved(body: Function, count: int) -> Function | None:
-    """The function that takes back what `body` does to its first `count` parameters; None if it cannot be found."""
+    """Return the function that undoes what `body` does to its first `count` parameters; None if there is none."""
     stale: set[int] = set()
     while True:
         made = clone(body).function
@@ -150,29 +150,29 @@ def _solved(body: Function, count: int) -> Function | None:
             return None
         if solution.left <= stale:
             return made
-        # The next iteration back would take what is left as it is for what it was: nothing may be known from it.
+        # The next iteration back would mistake an unchanged unknown for its old value: nothing may be derived from it.
         stale |= solution.left
 
 
 class _Solution:
-    """Makes a function that runs one iteration the one that takes it back."""
+    """Turns a function that runs one iteration into the one that undoes it."""
 
     def __init__(self, function: Function, count: int, stale: Collection[int]) -> None:
         self._function = function
-        self._stale = stale  # the numbers of the parameters of which nothing is known after an iteration
-        self.left: set[int] = set()  # the numbers of those of which it is not known what they were before it
+        self._stale = stale  # indices of the parameters that are unknown after an iteration
+        self.left: set[int] = set()  # indices of those whose value before it is unknown
         self._old, self._inputs = function.params[:count], function.params[count:]
         self._new = [Param(each.type, each.hint, each.loc) for each in self._old]
         self._end, end = function.exit()
         (self._whole,) = end.args
         self._following = list(items_of(self._whole))
         self._known: dict[Value, Operand] = {}
-        self._undone = 0  # how many steps are
-        self._lost: set[Value] = set()  # the roots of arrays whose contents are not to be had
-        self._skipping: dict[Block, Block] = {}  # where the state decides, and where control comes together again
+        self._undone = 0  # the number of inverted steps
+        self._lost: set[Value] = set()  # the roots of arrays whose contents are unavailable
+        self._skipping: dict[Block, Block] = {}  # the branches on the state, with the blocks where their paths merge
 
     def find(self) -> bool:
-        """Make it; whether that was possible. The function is of no use otherwise."""
+        """Build the function and return whether that was possible. The function is unusable otherwise."""
         end, function = self._end, self._function
         results = self._counted()
         if not self._only_computes():
@@ -213,7 +213,7 @@ class _Solution:
         return True
 
     def _counted(self) -> list[Operand | None]:
-        """What the counters were, and what no iteration changes; None for all others."""
+        """Return the previous values of the counters, and the values that no iteration changes; None for all others."""
         replacement: dict[Value, Operand] = {}
         made: list[Instr] = []
         found: list[Operand | None] = []
@@ -235,10 +235,10 @@ class _Solution:
         return found
 
     def _depending(self) -> set[Value] | None:
-        """The values that depend on what was carried into the iteration, but for the counters.
+        """Return the values that depend on the loop-carried state, except through counters.
 
-        So do those that are computed where the state decides whether they are, and arrays to which such values are
-        written: these are `lost`, as nothing is written again.
+        These include values computed in branches on the state, and arrays to which such values are written: these are
+        `lost`, since no write is repeated.
         """
         after = postdominator_tree(self._function)
         found: set[Value] = set(self._old)
@@ -265,7 +265,7 @@ class _Solution:
         return found
 
     def _only_computes(self) -> bool:
-        """Whether an iteration does nothing but to compute, and to write to arrays of its own."""
+        """Return whether an iteration only computes, and writes only to its own arrays."""
         for block in self._function.blocks:
             for instr in block.instrs:
                 if effect(instr) is not Effect.WRITE or inverse_of(instr) is not None:
@@ -278,9 +278,9 @@ class _Solution:
         return True
 
     def _solve(self, tail: Block) -> None:
-        """Find what can be known at the end; what that takes is computed in the block `tail`."""
+        """Find the values that can be known at the end; their computation is appended to the block `tail`."""
         spine = [instr for block in self._spine() for instr in block.instrs if instr in self._spoilt]
-        items: dict[tuple[Value, int], list[Value]] = {}  # what is taken out of the results of calls
+        items: dict[tuple[Value, int], list[Value]] = {}  # the items extracted from the results of calls
         for instr in spine:
             match instr:
                 case Instr(op=ops.getitem, args=(Instr() as whole, Const(value=int(number)))):
@@ -295,12 +295,12 @@ class _Solution:
                 found |= self._compute(instr, tail)
 
     def _spine(self) -> list[Block]:
-        """The blocks that run exactly once."""
+        """Return the blocks that run exactly once."""
         nest, tree = loop_nest(self._function), dominator_tree(self._function)
         return [block for block in tree.order if tree.dominates(block, self._end) and nest.innermost(block) is None]
 
     def _undo(self, call: Instr, items: Mapping[tuple[Value, int], Sequence[Value]], tail: Block) -> bool:
-        """Know the state before a step, if the one after it is known, and the other arguments are."""
+        """Compute the state before a step from the state after it and the other arguments, if they are known."""
         inverse = inverse_of(call)
         assert inverse is not None
         state = call.args[: inverse.state]
@@ -324,7 +324,7 @@ class _Solution:
         return True
 
     def _compute(self, instr: Instr, tail: Block) -> bool:
-        """Know a value that is computed from known ones."""
+        """Recompute a value from known operands."""
         if instr in self._known or effect(instr) is Effect.WRITE or self._memory.root(instr) in self._lost:
             return False
         args = [self._operand(arg) for arg in instr.args]
@@ -337,18 +337,18 @@ class _Solution:
         return True
 
     def _operand(self, operand: Operand) -> Operand | None:
-        """What an operand is at the end; None if it is not known."""
+        """Return an operand as available at the end; None if it is not known."""
         if isinstance(operand, Value) and operand in self._spoilt:
             return self._known.get(operand)
         return operand
 
     def _may_have_changed(self, instr: Instr, targets: Sequence[Operand | None]) -> bool:
-        """Whether arrays that were read may hold something else at the end."""
+        """Return whether arrays that were read may have different contents at the end."""
         own = tuple(arg for arg in instr.args if has_memory(arg.type))
         return bool(targets) and self._memory.may_be_written_after(instr, own)
 
     def _is_needed(self, old: Param) -> bool:
-        """Whether anything but a sum is made of a number, so that derivatives depend on it. Arrays always are."""
+        """Return whether a value is used other than in sums, so that derivatives depend on it. Arrays always are."""
         if has_memory(old.type):
             return True
         used = uses(self._function)
@@ -369,12 +369,12 @@ class _Solution:
 
 
 def _between(block: Block, end: Block) -> set[Block]:
-    """The blocks on the ways from one block to another, which lies on all of them."""
+    """Return the blocks on the paths from one block to another, which postdominates it."""
     return set(reach(block.successors, lambda each: each.successors, [end]))
 
 
 def _needed(block: Block, results: Collection[Operand]) -> list[Instr]:
-    """The instructions of a block that results are made of."""
+    """Return the instructions of a block that results depend on."""
     needed = set(results)
     found: list[Instr] = []
     for instr in reversed(list(block.instrs)):
@@ -385,7 +385,7 @@ def _needed(block: Block, results: Collection[Operand]) -> list[Instr]:
 
 
 def _added(following: Instr, old: Param) -> tuple[ops.Op, Operand] | None:
-    """How to come back from the sum of a parameter and something else, and what that is."""
+    """Return the operation that inverts an addition to a parameter, and the other operand, or None."""
     match following:
         case Instr(op=operator.add, args=(base, other)) | Instr(op=operator.add, args=(other, base)) if base is old:
             return operator.sub, other

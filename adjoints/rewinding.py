@@ -1,4 +1,4 @@
-"""Memory that the reverse sweep rewinds: what a write overwrites is kept, and put back in the reverse.
+"""Memory that the reverse sweep rewinds: each overwritten value is saved, and restored in the reverse sweep.
 
     for k in range(steps):                          for k in range(steps - 1, -1, -1):
         for i in range(n):                              for i in range(n - 1, -1, -1):      (reads q as it was)
@@ -7,13 +7,13 @@
         for i in range(n):                                  q[i] = q_record[k, i]           (and is rewound)
             q[i] += dt * v[i]
 
-The alternative is to keep what is read, here n * n numbers a step. Which is cheaper, the minimum cut decides (see
+The alternative is to save the values read, here n * n numbers per step. The minimum cut decides which is cheaper (see
 `adjoints.plan`), for all writes to a root together. A read may profit if the innermost loop around it does not write to
-the same memory: while the reverse of that loop runs, memory holds what it held while the loop ran.
+the same memory: while the reverse of that loop runs, memory has the contents it had while the loop ran.
 
-Only memory with a shadow is rewound: of its writes, each has a place in the reverse sweep. What a caller sees is put
-back once more at the end, as the function left it. Between the iterations of an immediate loop (`adjoints.immediate`)
-nobody sees: what such a loop writes to is private to an iteration.
+Only memory with a shadow is rewound: each of its writes has a counterpart in the reverse sweep. Memory visible to the
+caller is finally set to the contents at the end of the function again. Rewinding is not needed in an immediate loop
+(`adjoints.immediate`): memory that it writes to is private to an iteration.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from zygote_py.ir.memory import Memory
 
 @dataclass(frozen=True, eq=False)
 class Write:
-    """A write to an element, its block, and the block of the reverse sweep that takes it back."""
+    """A write to an element, its block, and the block of the reverse sweep that undoes it."""
 
     instr: Instr
     block: Block
@@ -39,7 +39,7 @@ class Write:
 
 
 class Rewinding:
-    """What could be rewound in a forward sweep, and in the end (`chosen`) is."""
+    """The roots of a forward sweep that could be rewound, and those `chosen`."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Rewinding:
                 if found is None or block not in mirrors or not _is_of_element(writer):
                     found = None
                     break
-                if writer.op is not ops.initialize:  # of that nothing was read before
+                if writer.op is not ops.initialize:  # no earlier value was read
                     found.append(Write(writer, block, mirrors[block]))
             if found:
                 self.writes[root] = found
 
     def root_of(self, read: Instr, home: Block) -> Value | None:
-        """The root that has to be rewound for an element to be read again in the reverse sweep, if that is a way."""
+        """Return the root to rewind so that an element can be read again in the reverse sweep, if that is possible."""
         if read.op is not ops.getitem or not isinstance(read.args[0].type, types.Array):
             return None
         root = self._memory.root(read.args[0])
@@ -77,7 +77,7 @@ class Rewinding:
         return None if any(write.block in loop for write in self.writes[root]) else root
 
     def depths(self, root: Value) -> list[int]:
-        """For each value that has to be kept to rewind, how many loops it is in."""
+        """Return the loop depth of each value that must be saved to rewind a root."""
         return [self._nest.depth(write.block) for write in self.writes[root]]
 
 

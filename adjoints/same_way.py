@@ -1,11 +1,11 @@
-"""Whether a function goes the same way for all numbers: then what depends on what needs to be found out only once.
+"""Data independence: if a function takes the same path for all numbers, its dependence sets are computed only once.
 
-    for i in range(len(x)):         goes the same way for all `x` of the same length
+    for i in range(len(x)):         takes the same path for all `x` of the same length
         if x[i] > 0.0: ...          does not
         y[int(x[i])] = ...          nor this
 
-What is not known to be decided by the shapes of arrays and by integers that are parameters is taken to be decided by
-numbers. A function that calls routines, or has lists of floats, is not looked at.
+Anything not known to be determined by array shapes and integer parameters is assumed to depend on numbers. A function
+that calls routines, or has lists of floats, is assumed to be data dependent.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from zygote_py.ir.ops import Effect, Role
 
 
 def goes_the_same_way(function: Function) -> bool:
-    """Whether numbers decide nothing of where a function in canonical form goes, and of what it reads and writes."""
+    """Return whether the path of a canonical function and its accesses are independent of the values of numbers."""
     values = [value for value in function.values() if not isinstance(value, Param)]
     if any(isinstance(value, Instr) and _is_beyond(value) for value in values):
         return False
-    varied: set[Value] = set()  # integers that numbers may decide, arrays of whose shape they may
+    varied: set[Value] = set()  # integers, and arrays whose shapes, may depend on numbers
     changed = True
     while changed:
         found = {value for value in values if value not in varied and _varies(value, varied)}
@@ -42,7 +42,7 @@ def _is_beyond(instr: Instr) -> bool:
 
 
 def _varies(value: Value, varied: Collection[Value]) -> bool:
-    """Whether numbers may decide an integer, or the shape of an array."""
+    """Return whether an integer, or the shape of an array, may depend on numbers."""
     if is_number(value.type):
         return False
     if isinstance(value, Phi):
@@ -68,7 +68,7 @@ def _is_plain(operand: Operand) -> bool:
 
 
 def _decides(block: Block, varied: Collection[Value]) -> bool:
-    """Whether in a block something that varies decides what is read and written, or which block is next."""
+    """Return whether a varying value determines a block's memory accesses or successor."""
     match block.terminator:
         case Branch(condition, then, orelse) if _is_varied(condition, varied):
             if not any(isinstance(target.terminator, Raise) for target in (then, orelse)):

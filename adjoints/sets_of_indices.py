@@ -1,10 +1,10 @@
-"""Helpers that make unions of sets of indices, as `adjoints.dependence` numbers them.
+"""Helpers that build unions of sets of indices, identified by numbers as in `adjoints.dependence`.
 
 sets = no_sets()
 joined(sets, -1, -2)            1: the set of the elements 1 and 2; `sets` is [-1, -2] now
 joined(sets, 1, -2)             1
 
-Arrays of numbers of sets stand beside arrays of floats.
+Each array of floats is accompanied by an array of set numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zygote_py.ir.helpers import helper
 from zygote_py.ir.ops import Effect
 
 Sets = list[int]
-Ids = Any  # arrays of them
+Ids = Any  # arrays of set numbers
 F = TypeVar("F", bound=Callable[..., object])
 
 

@@ -1,8 +1,8 @@
-"""Shadows: to each array that has an adjoint, an array of the same shape in which its adjoint adds up.
+"""Shadows: for each array that has an adjoint, an array of the same shape in which the adjoint accumulates.
 
-A shadow is computed along with the array that it belongs to, in the primal, and never changes afterwards; what it
-holds does, in the reverse sweep. The shadow of a view is the same view of the shadow, so that the same memory always
-has the same shadow:
+A shadow is created together with its array, in the primal, and its identity never changes afterwards; its contents
+change in the reverse sweep. The shadow of a view is the same view of the shadow, so that the same memory always has the
+same shadow:
 
     %row = getitem %x, %i : f64[:]              %row = getitem %x, %i : f64[:]
                                         ->      %drow = getitem %dx, %i : f64[:]
@@ -28,10 +28,10 @@ from zygote_py.ir.memory import is_view
 def add_shadows(
     function: Function, activity: Activity, calls: Mapping[Instr, Call] = MappingProxyType({}), given: bool = False
 ) -> dict[Value, Value]:
-    """Add the shadows of the arrays that need one to a primal; give the shadow of each.
+    """Add the shadows of the arrays that need one to a primal; return the shadow of each.
 
-    The shadows of parameters are made, or, if they are `given`, parameters themselves, behind the others. To the
-    `calls` of forward functions those of the arguments are passed.
+    The shadows of parameters are allocated, or, if they are `given`, further parameters, after the others. Those of the
+    arguments are passed to the `calls` of forward functions.
     """
     shadows: dict[Value, Value] = {}
     made: list[Instr] = []
@@ -53,7 +53,7 @@ def add_shadows(
         for instr in block.instrs:
             if instr in calls:
                 args = [instr.args[number] for number in calls[instr].derivative.shadowed]
-                # One that carries no derivative here may do so in another call of a recursive routine.
+                # An inactive argument here may be active in a different call of a recursive routine.
                 others = {arg: _zeros_like(arg) for arg in args if isinstance(arg, Value) and arg not in shadows}
                 instrs += others.values()
                 instr.args = (*instr.args, *(_mapped(arg, {**shadows, **others}) for arg in args))
@@ -83,9 +83,9 @@ def add_shadows(
 
 
 def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
-    """The shadow of what an instruction gives: the same selection of the arguments' shadows, or zeros."""
+    """Return the shadow of an instruction: the same selection from the arguments' shadows, or zeros."""
     role = ops.of(instr.op).role
-    if role is ops.Role.ALLOCATE:  # their shape is known without a look at them
+    if role is ops.Role.ALLOCATE:  # the shape is known without reading their elements
         return Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)
     if instr.op is ops.stack:
         return Instr(ops.stack, (), instr.type, _hint(instr), instr.loc)
@@ -93,9 +93,9 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
         shadow = _mapped(instr.args[0], shadows)
         return Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)
     if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
-        return _zeros_like(instr)  # a new array, or one out of a tuple
+        return _zeros_like(instr)  # a new array, or an item of a tuple
     args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
-    if instr.op is np.broadcast_to:  # what NumPy gives must not be written to
+    if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
         assert isinstance(instr.type, types.Array)
         type_ = types.Array(instr.type.dtype, instr.type.ndim, instr.type.layout)
         return Instr(ops.spread, args, type_, _hint(instr), instr.loc)
@@ -103,14 +103,14 @@ def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
 
 
 def _followed(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
-    """What is done to the shadow of a list when something is done to the list, so that it is as long and as deep."""
+    """Return the operations that keep the shadow of a list equal to the list in length and nesting."""
     values, *rest = instr.args
     shadow = _mapped(values, shadows)
     assert isinstance(values.type, types.List)
     if instr.op is ops.push:
         item = zero(values.type.dtype) if is_number(values.type.dtype) else _mapped(rest[0], shadows)
         return [Instr(ops.push, (shadow, item), types.none, "", instr.loc)]
-    if instr.op is ops.pop:  # of a number: what else is popped has a shadow, which is popped
+    if instr.op is ops.pop:  # a number: other items have shadows, which are popped
         return [Instr(ops.pop, (shadow,), instr.type, "", instr.loc)]
     if instr.op is ops.setitem and has_shadow(values.type.dtype):
         item, *index = rest
@@ -133,7 +133,7 @@ def _zeros_like(array: Value) -> Instr:
 
 
 def _writable(type: Type) -> Type:
-    """The type of the shadow of an array that may be one that must not be written to."""
+    """Return the type of the shadow of an array that may be read-only."""
     return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
 
 

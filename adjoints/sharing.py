@@ -1,4 +1,4 @@
-"""A check that arguments do not share memory, nor elements of one argument, where one of them is written to.
+"""Run-time checks that arguments, and the elements of one argument, share no memory where one is written to.
 
     def f(x, out):                  memory_x = memory_of(x)
         out[0] = x[0] * x[0]        memory_out = memory_of(out)
@@ -7,11 +7,11 @@
                                     out[0] = x[0] * x[0]
                                     return out[0] + x[1]
 
-The adjoint takes the memory of two parameters to be apart, and with it their shadows. Where nothing is written to that
-is no assumption: the same array for both is two arguments of the same value.
+The adjoint assumes that the memory of two parameters is disjoint, and with it their shadows. Without writes that does
+not matter: the same array for both is two arguments of equal value.
 
-What Numba compiles for it is one function for each type of an array, and one for all pairs: a text that is an argument
-would be a type of its own, so that the messages stand where they are raised.
+Numba compiles one function per array type, and one for all pairs: a string argument would have a different literal type
+for each message, so the messages are placed where they are raised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zygote_py.ir.types import item_texts
 
 
 def memory_of(x: Any) -> Any:
-    """Give where the memory of an array lies: from where to where, its step, and the bytes of an element.
+    """Return where the memory of an array lies: from where to where, its step, and the bytes of an element.
 
     Where all strides are multiples of one step, two arrays may lie in the gaps of each other.
     """
@@ -52,7 +52,7 @@ def memory_of(x: Any) -> Any:
 
 
 def share_memory(x: Any, y: Any) -> Any:
-    """Give whether two arrays may have a byte in common, from where they lie."""
+    """Return whether two arrays may have a byte in common, from where they lie."""
     low_x, high_x, step, size_x = x
     low_y, high_y, other, size_y = y
     while other != 0:
@@ -62,7 +62,7 @@ def share_memory(x: Any, y: Any) -> Any:
 
 
 def shares_memory(x: Any, arrays: Any) -> Any:
-    """Give whether one of several arrays may have a byte in common with another, which the array itself is not."""
+    """Return whether one of several arrays may have a byte in common with another, which the array itself is not."""
     count = 0
     for other in arrays:
         if share_memory(x, other):
@@ -71,7 +71,7 @@ def shares_memory(x: Any, arrays: Any) -> Any:
 
 
 def is_folded(x: Any) -> Any:
-    """Give whether two elements of an array may have a byte in common: a step is within what it steps over."""
+    """Return whether two elements of an array may have a byte in common: a step is within what it steps over."""
     folded = False
     for axis in range(x.ndim):
         step = abs(x.strides[axis])
@@ -89,7 +89,7 @@ for each in (memory_of, share_memory, shares_memory, is_folded):
     helper(each)
 
 _MEMORY = types.UniTuple(types.int64, 4)
-_MOST_PAIRS = 45  # that have a message of their own: those of ten arrays
+_MOST_PAIRS = 45  # with a separate message: those of ten arrays
 
 
 def refuse_if_shared(b: Builder, x: Operand, y: Operand, message: str) -> None:
@@ -102,7 +102,7 @@ def _refuse_if(b: Builder, condition: ops.Op, args: Iterable[Operand], message: 
 
 
 def refuse_shared_arguments(function: Function) -> list[Instr]:
-    """Add the checks that are needed to the start of a primal; gives their instructions."""
+    """Add the required checks to the start of a primal; return their instructions."""
     memory = Memory(function)
     arrays = list(_array_arguments(function, memory))
     defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(arrays)), default=0)
@@ -125,7 +125,7 @@ _Named = tuple[Value, str]
 
 
 def _refuse_pairs(b: Builder, pairs: Iterable[tuple[_Named, _Named]], lies: Mapping[Value, Instr]) -> None:
-    """Refuse each of the pairs by the names of the two."""
+    """Refuse each pair that shares memory, with both names in the message."""
     for (x, x_name), (y, y_name) in pairs:
         message = f"the arguments `{x_name}` and `{y_name}` share memory, and one is written to: pass a copy of one"
         _refuse_if(b, share_memory, [lies[x], lies[y]], message)
@@ -141,7 +141,7 @@ def _refuse_each(b: Builder, written: Iterable[_Named], lies: Mapping[Value, Ins
 
 
 def _array_arguments(function: Function, memory: Memory) -> list[_Named]:
-    """The arrays among the parameters and the items of those that are tuples, with their names."""
+    """Yield the arrays among the parameters and the items of tuple parameters, with their names."""
     found: list[tuple[Value, str]] = []
     names: dict[Value, str] = {param: param.hint for param in function.params}
     for param in function.params:

@@ -1,4 +1,4 @@
-"""A joint function in two: the forward half, and the reverse half with what it needs of the first as parameters.
+"""Splitting of a joint function: the forward half, and the reverse half with the residuals as parameters.
 
     joint pow(%x, %n, %dy)                      forward pow(%x, %n)             reverse pow(%n, %r_record, %x, %dy)
     b0:  %r_record = record %n                  b0:  %r_record = record %n      b4:  ...
@@ -6,8 +6,8 @@
     b3:  jump b4                                b3:  (%r3, and what crosses)
     b4:  ...
 
-What crosses and is cheap to compute from the parameters and from what crosses anyway, is computed again; views, and
-shadows that nothing but the reverse half touches, always are.
+A crossing value that is cheap to compute from the parameters and from other crossing values is recomputed; views, and
+shadows that only the reverse half accesses, always are.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from zygote_py.ir.walks import replace_uses, uses
 
 @dataclass(eq=False)
 class Halves:
-    """The functions, without their returns: `last` is the block that the forward half ends with.
+    """The two functions, without their returns: `last` is the final block of the forward half.
 
-    `crossing` are values of the forward half; the parameters of the reverse half that stand for them come first, in the
-    same order. The reverse half returns what the joint function did.
+    `crossing` are values of the forward half; the first parameters of the reverse half represent them, in the same
+    order. The reverse half returns what the joint function did.
     """
 
     forward: Function
@@ -50,7 +50,7 @@ class Halves:
 
 
 def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) -> Halves:
-    """Take a joint function apart between `last`, which jumps to `entry`, and `entry`."""
+    """Split a joint function between `last`, which jumps to `entry`, and `entry`."""
     last.terminator = Return(())
     forward_blocks = reverse_postorder(joint)
     inside = set(forward_blocks)
@@ -73,15 +73,15 @@ class _Crossing:
         self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
         self._seeds = seeds
         self._uses = uses(forward)
-        self._kept: set[Value] = set()  # arrays of which something crosses, so that they must not be made again
+        self._kept: set[Value] = set()  # arrays of which a view crosses, so that they must not be recreated
 
     def choose(self) -> list[Value]:
-        """The values that cross; what is computed again instead is added to the reverse half."""
+        """Return the crossing values; the recomputation of the others is added to the reverse half."""
         needed = self._used(self._reverse.nodes())
-        # Users before what they are computed from, so that what they need is known when it is looked at.
+        # Users before their operands, so that the needs of users are known when an operand is visited.
         wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
         again, crossing = self._divide(wanted)
-        while apart := {_viewed(value) for value in crossing} & again.keys():  # a view would be one of another array
+        while apart := {_viewed(value) for value in crossing} & again.keys():  # else views of another array
             self._kept |= apart
             again, crossing = self._divide(wanted)
         self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
@@ -90,7 +90,7 @@ class _Crossing:
         return sorted(crossing, key=self._order.__getitem__)
 
     def _divide(self, wanted: Collection[Value]) -> tuple[dict[Value, Instr], list[Value]]:
-        """The copies of what is computed again, and what crosses."""
+        """Return the copies of recomputed instructions, and the crossing values."""
         again: dict[Value, Instr] = {}
         crossing: list[Value] = []
         for value in wanted:
@@ -107,7 +107,7 @@ class _Crossing:
         return [arg for node in nodes for arg in node.args if isinstance(arg, Value) and arg in self._order]
 
     def _make(self, value: Value, wanted: Collection[Value], again: dict[Value, Instr]) -> None:
-        """Add a copy of an instruction, and of those that it needs and that are not had otherwise."""
+        """Add a copy of an instruction, and of the operands that are not available otherwise."""
         if value in again:
             return
         assert isinstance(value, Instr)
@@ -120,7 +120,7 @@ class _Crossing:
         return not isinstance(operand, Value) or isinstance(operand, Param) or operand in wanted
 
     def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
-        """Whether a value is computed again in the reverse half."""
+        """Return whether a value is recomputed in the reverse half."""
         if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
         if ops.of(value.op).contents == "zero" and self._is_untouched(value):
@@ -141,7 +141,7 @@ class _Crossing:
         )
 
     def _is_untouched(self, value: Value) -> bool:
-        """Whether an array of zeros, and its views, go nowhere in the forward half."""
+        """Return whether the forward half does not access an array of zeros except by views."""
         return all(
             isinstance(user, Instr) and is_view(user) and user.args[0] is value and self._is_untouched(user)
             for user, _, _ in self._uses.get(value, ())
@@ -149,7 +149,7 @@ class _Crossing:
 
 
 def _viewed(value: Value) -> Value:
-    """The array that a view, or a view of it, shows."""
+    """Return the array underlying a view, or a view of it."""
     while isinstance(value, Instr) and is_view(value) and isinstance(base := value.args[0], Value):
         value = base
     return value

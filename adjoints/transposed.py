@@ -4,10 +4,10 @@ The helper that computes an adjoint, `da = inv_a(y, dy)`, is linear in `dy`: it 
 derivative. Its own adjoint with respect to `dy`, at the tangent of `a`, applies the transpose of that: the derivative.
 
     %y = np.linalg.inv %a : f64[:, :]           %y = np.linalg.inv %a : f64[:, :]
-                                                the reverse of inv_a in dy, with %ta for the adjoint of its result
+                                                the reverse of inv_a in dy, with %ta as the adjoint of its result
 
-So the rules are written once. What `dy` itself is does not matter, but that it must not be zero, or special: some
-helpers refuse what has no derivative only where it matters, and return early where nothing does.
+So the rules are written once. The value of `dy` does not matter, except that it must not be zero or special: some
+helpers refuse a missing derivative only where it matters, and return early for zeros.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def any_adjoint(y: np.ndarray) -> np.ndarray:
 
 
 class Transposed:
-    """The tangents of operations with opaque rules, each derivative made once."""
+    """The tangents of operations with opaque rules; each derivative is made once."""
 
     def __init__(self, lower: Lower, simplify: Callable[[Function], None]) -> None:
-        """`lower` makes a routine of a helper for the types of its arguments; `simplify` brings a function in form."""
+        """`lower` makes a routine of a helper for argument types; `simplify` brings a function into canonical form."""
         self._lower = lower
         self._simplify = simplify
         self._made: dict[tuple[object, ...], Derivative] = {}
@@ -65,9 +65,9 @@ class Transposed:
         items: Mapping[int, Instr],
         changes: Mapping[int, Operand],
     ) -> dict[int, Operand]:
-        """How the results (`items`, or the one result as number 0) change when arguments change, by their numbers.
+        """Return the tangents of the results (`items`, or the only one as 0) for tangents of arguments, by index.
 
-        What computes that is added to the end of a block. There are results for floats and arrays of floats.
+        Their computation is appended to a block. Results that are floats or arrays of floats have tangents.
         """
         found: dict[int, Operand] = {}
         several = isinstance(instr.type, types.BaseTuple)
@@ -99,7 +99,7 @@ class Transposed:
     def _given(
         self, b: Builder, instr: Instr, rule: OpaqueRule, items: Mapping[int, Instr], several: bool
     ) -> dict[str, Operand]:
-        """What the helpers may ask for, by name; no adjoint matters but the one that is looked at."""
+        """Return the possible inputs of the helpers, by name; no adjoint except the one under consideration matters."""
         given: dict[str, Operand] = dict(zip(rule.names, instr.args, strict=False))
         for place, item in items.items():
             name = f"y{place}" if several else "y"
@@ -117,7 +117,7 @@ class Transposed:
         return Const(1.0, item.type) if isinstance(item.type, types.Float) else Const(1.0 + 0.0j, item.type)
 
     def _names(self, rule: OpaqueRule, number: int) -> list[str]:
-        """What the contribution to an argument is computed from, contributions to others taken apart."""
+        """Return the names of the inputs of a contribution, with contributions to other arguments expanded."""
         found: dict[str, None] = {}
         pending = [number]
         while pending:
@@ -132,7 +132,7 @@ class Transposed:
     def _derivative(
         self, rule: OpaqueRule, number: int, names: list[str], kinds: tuple[Type, ...], own: str
     ) -> Derivative:
-        """The derivative of the contribution to an argument with respect to one of the adjoints of the results."""
+        """Return the derivative of the contribution to an argument with respect to the adjoint of one result."""
         key = (tuple((n, each.function) for n, each in rule.adjoints.items()), number, kinds, own)
         if key not in self._made:
             params = [Param(kind, name) for name, kind in zip(names, kinds, strict=True)]

@@ -1,10 +1,10 @@
-"""How often loops run, and which iteration they are in, as values of the forward sweep.
+"""Trip counts and iteration numbers of loops, as values of the forward sweep.
 
     for i in range(a, b):               the count is b - a, the index of an iteration i - a
     while err > tol:                    a counter is added: %k = phi .. : 0, .. : %k2;  %k2 = add %k, 1
 
-The reverse of every loop then counts down from the count less one to zero. The functions here add to the function
-that they are given; they assume its canonical form.
+The reverse of every loop then counts down from the count less one to zero. The functions here add instructions to their
+argument, which must be in canonical form.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Trip:
 
     @property
     def preheader(self) -> Block:
-        """The one block that enters the loop."""
+        """Return the one block that enters the loop."""
         (block,) = self.loop.entering
         return block
 
     @property
     def latch(self) -> Block:
-        """The one block that goes back to the header."""
+        """Return the one block that jumps back to the header."""
         (block,) = self.loop.latches
         return block
 
     @property
     def first(self) -> Block:
-        """The first block of the body, where control goes from the header while the loop goes on."""
+        """Return the first block of the body, the header's successor inside the loop."""
         branch = self.loop.header.terminator
         if not isinstance(branch, Branch):
             raise InternalError("trips: a loop's header has no exit")
@@ -55,14 +55,14 @@ class Trip:
 
     @property
     def index_hint(self) -> str:
-        """The name of the number of the iteration: that of the loop's counter, if it counts from 0 by 1."""
+        """Return the name of the iteration number: that of the loop's counter, if it counts from 0 by 1."""
         how = self.counted
         if how is None:
             return self.count.hint if isinstance(self.count, Phi) and self.count.hint else "k"
         return how.phi.hint if how.phi.hint and how.step == 1 and is_zero(how.start) else "k"
 
     def index(self) -> Operand:
-        """The number of the iteration, from 0, in the blocks of the body."""
+        """Return the iteration number, from 0, in the blocks of the body."""
         if self._index is None:
             self._index = self._make_index()
         return self._index
@@ -81,7 +81,7 @@ class Trip:
 
 
 def trip_of(loop: Loop, function: Function) -> Trip:
-    """The trip of a loop, its count added to the function."""
+    """Return the trip of a loop; its count is added to the function."""
     how = counted(loop, function)
     if how is not None and how.phi.type == INDEX and how.bound.type == INDEX and how.start.type == INDEX:
         (preheader,) = loop.entering
@@ -90,7 +90,7 @@ def trip_of(loop: Loop, function: Function) -> Trip:
 
 
 def _counter(loop: Loop) -> Phi | None:
-    """A phi of the header that counts the iterations from 0, if there is one."""
+    """Return a phi of the header that counts the iterations from 0, if there is one."""
     (preheader,), (latch,) = loop.entering, loop.latches
     for phi in loop.header.phis:
         match phi.incoming[latch]:
@@ -101,7 +101,7 @@ def _counter(loop: Loop) -> Phi | None:
 
 
 def _count(how: CountedLoop, preheader: Block) -> Operand:
-    """How often a counted loop runs; a loop that does not run may have a negative count."""
+    """Return the trip count of a counted loop; that of a loop that does not run may be negative."""
     start, stop, step = how.start, how.bound, how.step
     if how.comparison.past:
         stop = _append(preheader, operator.add, stop, Const(how.comparison.past, INDEX))
@@ -121,9 +121,9 @@ def _append(block: Block, op: ops.Op, *args: Operand) -> Operand:
 
 
 def hoist(operand: Operand, loop: Loop) -> Operand | None:
-    """The same integer, computed before `loop`; None if it may differ between the loop's iterations.
+    """Return the same integer, computed before `loop`; None if it may differ between the loop's iterations.
 
-    It is the same if the loop comes to compute it: what checks lengths, and may raise, does so in the loop only.
+    It is the same if the loop computes it at all: checks of lengths, which may raise, remain in the loop.
     """
     if invariant(operand, loop):
         return operand
@@ -149,7 +149,7 @@ def hoist(operand: Operand, loop: Loop) -> Operand | None:
 
 
 def _common_length(lengths: Sequence[Operand], block: Block) -> Operand:
-    """What axes of these lengths broadcast to, if they do."""
+    """Return the length that axes of these lengths broadcast to, if they do."""
     common = lengths[0]
     for length in lengths[1:]:
         is_one = Instr(operator.eq, (common, Const(1, INDEX)), types.boolean, "c")
@@ -159,12 +159,12 @@ def _common_length(lengths: Sequence[Operand], block: Block) -> Operand:
 
 
 def is_zero(operand: Operand) -> bool:
-    """Whether an operand is the constant 0."""
+    """Return whether an operand is the constant 0."""
     return isinstance(operand, Const) and operand.value == 0
 
 
 def cannot_be_negative(operand: Operand) -> bool:
-    """Whether a count is certainly not negative."""
+    """Return whether a count is certainly nonnegative."""
     if isinstance(operand, Const):
         return isinstance(operand.value, int) and operand.value >= 0
     if isinstance(operand, Instr) and ops.of(operand.op).role is ops.Role.CHECK:

@@ -1,10 +1,10 @@
-"""Which reads of memory see which definitions, and which stores take the place of what was stored before.
+"""Visibility of definitions in memory: which reads see them, and which stores overwrite them.
 
     for i in range(n):
-        y[i] = x[i] * x[i]          seen by s += y[i] in a loop over the same range; not for certain by y[i + 1]
-    y[0] = 0.0                      takes the place of one element, which is not taken for a selection
+        y[i] = x[i] * x[i]          seen by s += y[i] in a loop over the same range; possibly not by y[i + 1]
+    y[0] = 0.0                      overwrites one element, which is not treated as a selection
 
-It goes by the indices alone (`ir/accesses.py`), not by when what happens: that is the matter of `left_out`.
+The analysis considers only the indices (`ir/accesses.py`), not the order of execution, which `left_out` analyzes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PICKED = (Kind.CONSTANT, Kind.FIXED, Kind.FOUND)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Definition:
-    """What is put into memory: by a store (at `indices`), by an operation on whole arrays, by a call, or before all."""
+    """A definition of memory: by a store (at `indices`), an operation on whole arrays, a call, or at the entry."""
 
     value: Value
     array: Operand
@@ -34,7 +34,7 @@ class Definition:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Read:
-    """What reads an array; `degree` is that of what becomes of it there; `whole`: it is read from end to end."""
+    """A read of an array; `degree` is that of the value read; `whole`: all elements are read."""
 
     reader: Instr | Return
     array: Operand
@@ -44,7 +44,7 @@ class Read:
 
 
 class Visibility:
-    """The definitions and the reads of one function, by the roots of what they reach."""
+    """The definitions and the reads of one function, by the roots of their memory."""
 
     def __init__(self, memory: Memory, accesses: Accesses, nest: LoopNest) -> None:
         self._memory = memory
@@ -55,7 +55,7 @@ class Visibility:
         self._stores: dict[Value, Definition] = {}
 
     def defines(self, definition: Definition) -> None:
-        """Take note of a definition."""
+        """Record a definition."""
         root = self._memory.root(definition.array)
         if root is not None:
             self._definitions.setdefault(root, []).append(definition)
@@ -63,13 +63,13 @@ class Visibility:
                 self._stores[definition.value] = definition
 
     def reads(self, read: Read) -> None:
-        """Take note of a read."""
+        """Record a read."""
         root = self._memory.root(read.array)
         if root is not None:
             self._reads.setdefault(root, []).append(read)
 
     def seen(self, below: int, lenient: bool) -> dict[Instr | Return, set[Value]]:
-        """The definitions that each reader sees whose degree is below the given one; `lenient`: may well see."""
+        """Return the definitions each reader with a degree below `below` sees; `lenient`: those it probably sees."""
         found: dict[Instr | Return, set[Value]] = {}
         for root, reads in self._reads.items():
             definitions = self._definitions.get(root, ())
@@ -81,7 +81,7 @@ class Visibility:
         return found
 
     def replaced(self, store: Instr, lenient: bool) -> Iterator[Value]:
-        """The definitions in whose place a store may put something else; `lenient`: does so, as far as one can see."""
+        """Yield the definitions that a store may overwrite; `lenient`: those that it probably overwrites."""
         definition = self._stores.get(store)
         root = None if definition is None else self._memory.root(definition.array)
         if definition is not None and root is not None:
@@ -127,7 +127,7 @@ class Visibility:
 
 
 def _picked_axes(reads: Collection[Read]) -> set[int]:
-    """The axes of which the reads leave out something for certain: read in one place, or in places with gaps."""
+    """Return the axes that the reads certainly cover incompletely: at one index, or at indices with gaps."""
     accesses = [read.access for read in reads if not read.whole]
     if len(accesses) < len(reads) or any(access is None for access in accesses):
         return set()
@@ -152,7 +152,7 @@ def _leaves_gaps(indices: set[Index]) -> bool:
 
 
 def _are_apart(a: Index, b: Index) -> bool:
-    """Whether two indices are never the same: constants, or a range that begins after one."""
+    """Return whether two indices are never equal: constants, or a range that begins after one."""
     if b.kind is not Kind.CONSTANT:
         return False
     if a.kind is Kind.CONSTANT:

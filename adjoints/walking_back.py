@@ -1,13 +1,13 @@
-"""The derivative of a loop that stores nothing: its reverse sweep walks back, one iteration at a time.
+"""The derivative of a reversible loop, which stores nothing: its reverse sweep undoes one iteration at a time.
 
-    f_forward (%x, %w, %n):             f_reverse (%w, %n, %x, %dx):         # of the end
+    f_forward (%x, %w, %n):             f_reverse (%w, %n, %x, %dx):         # final values
         %x = f %x, %w, %n                   while %count > 0:
         return %x                               %x = unbody %x, %w
                                                 %dx = body_reverse(body_forward(%x, %w), %dx)
                                             return %dx
 
-What the loop uses from outside is copied where it may be overwritten, and so is the state at the end. The gradient is
-that at the states as they are walked back, which are those of the first sweep up to rounding.
+Outside values that the loop uses are copied where they may be overwritten, and so is the final state. The gradient is
+evaluated at the reconstructed states, which equal those of the forward sweep up to rounding.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ZERO = Const(0, types.int64)
 
 @dataclass(frozen=True, eq=False)
 class Reversible(Derivation):
-    """A routine that is a loop, whose reverse sweep walks back.
+    """A routine that is a loop, whose reverse sweep reconstructs the states backwards.
 
-    `body` and `unbody` have the parameters of the routine, and return what it returns: the first parameters, as they
-    are after one iteration, and before it. The result numbered `count` is how many iterations there have been.
+    `body` and `unbody` have the parameters of the routine, and return the same results: the first parameters, after one
+    iteration, and before it. The result numbered `count` is the number of completed iterations.
     """
 
     body: Routine
@@ -41,7 +41,7 @@ class Reversible(Derivation):
 
     @property
     def calls(self) -> tuple[Routine, ...]:
-        """The routines that run one iteration, and take it back."""
+        """Return the routines that run one iteration, and undo it."""
         return self.body, self.unbody
 
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
@@ -50,7 +50,7 @@ class Reversible(Derivation):
         return ()
 
     def _reverse(self, made: Derivative, plain: Derivative, taken: list[Param]) -> None:
-        """Make the reverse function, whose parameters for the state at the end, and what else is used, are `taken`."""
+        """Make the reverse function; `taken` are its parameters for the final state and the other values used."""
         loc, results = made.routine.function.loc, made.results
         inputs = taken[len(results) :]
         frame = ReverseFrame(made, taken, lambda number: f"d{taken[number].hint}")
@@ -79,7 +79,7 @@ class Reversible(Derivation):
 
 
 def _make_forward(derivative: Derivative) -> list[Param]:
-    """Make the forward function; gives parameters for what the reverse function needs of it."""
+    """Make the forward function; return parameters for the values the reverse function takes from it."""
     frame, count, case = ForwardFrame(derivative), len(derivative.results), derivative.case
     sources = [Source("result" if number < count else "argument", number) for number in range(len(frame.params))]
     for number, param in enumerate(frame.params):

@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks` in a checkout; needs the extra `dev`."""
+"""Benchmarks: run `python -m benchmarks` in a checkout; requires the extra `dev`."""

@@ -1,11 +1,11 @@
-"""Runs the benchmarks.
+"""Run the benchmarks.
 
 python -m benchmarks                          everything, with fastmath off and on
-python -m benchmarks loop rk4 --json out.json these two, and a file for pyperf
-python -m benchmarks first                    the wait for the first call in a fresh process
+python -m benchmarks loop rk4 --json out.json these two cases, and a file for pyperf
+python -m benchmarks first                    the time to the first call in a fresh process
 python -m benchmarks compile code             compile time and code size only
-python -m benchmarks split                    what `pullback` costs, beside a gradient
-python -m benchmarks second                   Hessians, their products with vectors, a Jacobian
+python -m benchmarks split                    the cost of `pullback` compared with a gradient
+python -m benchmarks second                   Hessians, Hessian-vector products, a Jacobian
 python -m benchmarks --quick                  a rough answer within two minutes, without "first"
 """
 
@@ -31,14 +31,14 @@ from benchmarks.split import split_times
 
 
 def main() -> None:
-    """Run what the command line names and print the tables."""
+    """Run the benchmarks named on the command line and print the tables."""
     names = [*CASES, "split", "second", "first", "compile", "code"]
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Time gradients against gradients by hand."
+        prog="python -m benchmarks", description="Compare the run time of gradients with that of hand-written ones."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names)} (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write samples and ratios, in pyperf's format")
-    parser.add_argument("--quick", action="store_true", help="one process and few samples a case")
+    parser.add_argument("--quick", action="store_true", help="one process and few samples per case")
     parser.add_argument("--fastmath", choices=("off", "on", "both"), default="both")
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(names)):

@@ -1,8 +1,8 @@
-"""The cases on arrays: as in `benchmarks.cases`, which lists them with the others.
+"""The cases on arrays, which `benchmarks.cases` includes with the others.
 
     case = ARRAY_CASES["mixture"](fastmath=True)
 
-Of these the memory is measured too (`benchmarks.memory`), so a gradient by hand allocates what it needs by itself.
+Their memory is measured too (`benchmarks.memory`), so a hand-written gradient allocates its own buffers.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from zygote_py import gradient
 def _case(
     name: str, function: Callable[..., float], by_hand: Callable[..., object], arguments: tuple[object, ...], wrt: int
 ) -> Case:
-    """A case whose first `wrt` arguments get a gradient."""
+    """Return a case whose first `wrt` arguments get a gradient."""
     names = function.py_func.__code__.co_varnames[:wrt]  # type: ignore[attr-defined]
-    gradients = {"gradient": gradient(function, wrt=names if wrt > 1 else names[0]), "by hand": by_hand}
+    gradients = {"gradient": gradient(function, wrt=names if wrt > 1 else names[0]), "hand-written": by_hand}
     runs = {variant: partial(f, *arguments) for variant, f in (("primal", function), *gradients.items())}
     return Case(name, function, arguments, tuple(range(wrt)), gradients, runs)
 
 
 def logsumexp_numpy(fastmath: bool) -> Case:
-    """LogSumExp by NumPy calls over 10,000 elements."""
+    """LogSumExp of 10,000 elements by NumPy calls."""
     jit = numba.njit(fastmath=fastmath)
     x = np.random.default_rng(0).normal(size=10_000)
     return _case("logsumexp_numpy", jit(array_programs.logsumexp), jit(programs.logsumexp_by_hand), (x,), 1)
 
 
 def logistic(fastmath: bool) -> Case:
-    """The loss of a logistic regression of 1000 samples of 100 features, for the weights."""
+    """The loss of a logistic regression with 1000 samples of 100 features, with respect to the weights."""
     jit = numba.njit(fastmath=fastmath)
     rng = np.random.default_rng(1)
     x, w = rng.normal(size=(1000, 100)), rng.normal(size=100)
@@ -45,7 +45,7 @@ def logistic(fastmath: bool) -> Case:
 
 
 def perceptron(fastmath: bool) -> Case:
-    """The cross entropy of a perceptron with 784, 32 and 10 units for a batch of 128, for its weights."""
+    """The cross-entropy of a perceptron with 784, 32 and 10 units for a batch of 128, with respect to its weights."""
     jit = numba.njit(fastmath=fastmath)
     rng = np.random.default_rng(2)
     w1, b1 = rng.normal(size=(784, 32)) / 28.0, 0.1 * rng.normal(size=32)
@@ -55,7 +55,7 @@ def perceptron(fastmath: bool) -> Case:
 
 
 def nbody(fastmath: bool) -> Case:
-    """100 leapfrog steps of 8 bodies that attract each other, for their places, velocities and masses."""
+    """100 leapfrog steps of 8 bodies attracting each other, with respect to their positions, velocities and masses."""
     jit = numba.njit(fastmath=fastmath)
     accelerate, accelerate_back = jit(array_programs.accelerate), jit(array_programs.accelerate_back)
     function = jit(array_programs.nbody_with(accelerate))
@@ -66,7 +66,7 @@ def nbody(fastmath: bool) -> Case:
 
 
 def mixture(fastmath: bool) -> Case:
-    """ADBench's mixture of 25 Gaussians over 1000 points of 10 dimensions, for all its parameters."""
+    """ADBench's mixture of 25 Gaussians over 1000 points in 10 dimensions, with respect to all its parameters."""
     jit = numba.njit(fastmath=fastmath)
     rng = np.random.default_rng(4)
     d, components, n = 10, 25, 1000

@@ -1,17 +1,17 @@
-"""The functions of arrays that are timed, and their gradients written by hand, side by side.
+"""The timed functions of arrays, and their hand-written gradients, side by side.
 
     logistic, logistic_by_hand        the functions and gradients of `benchmarks.array_cases`
 
-The functions are as users write them: NumPy calls, loops, arrays that are written to. The gradients by hand do no work
-that is not needed: products go through BLAS, what a sweep needs is kept once, buffers are used again, and a loop whose
-rounds do not depend on each other is differentiated round by round, so that nothing is kept from one to the next.
-Nothing here imports zygote_py, and nothing is compiled here.
+The functions are typical user code: NumPy calls, loops, arrays that are written to. The hand-written gradients do no
+unnecessary work: products go through BLAS, values needed by a sweep are saved once, buffers are reused, and a loop with
+independent iterations is differentiated iteration by iteration, so that nothing is saved from one to the next. This
+module does not import zygote_py or compile anything.
 
 The mixture model is the objective of ADBench (Srajer, Kukelova and Fitzgibbon, "A benchmark of selected algorithmic
-differentiation tools on some problems in computer vision and machine learning", 2018): the log likelihood of points
+differentiation tools on some problems in computer vision and machine learning", 2018): the log-likelihood of points
 under a mixture of Gaussians with the weights `softmax(alphas)`, the means, and inverse covariances `Q.T @ Q`, with a
-Wishart prior on these. A row of `factors` has the logarithms of the diagonal of a lower triangular Q, then the entries
-below the diagonal, column by column.
+Wishart prior on these. A row of `factors` contains the logarithms of the diagonal of a lower triangular Q, then the
+entries below the diagonal, column by column.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 
 
 def logsumexp(x):
-    """By NumPy calls; by hand it is `benchmarks.programs.logsumexp_by_hand`."""
+    """Compute LogSumExp by NumPy calls; its hand-written gradient is `benchmarks.programs.logsumexp_by_hand`."""
     largest = np.max(x)
     return largest + np.log(np.sum(np.exp(x - largest)))
 
 
 def logistic(w, x, y):
-    """The mean loss of a logistic regression without intercept; the classes `y` are -1 and 1."""
+    """Return the mean loss of a logistic regression without intercept; the classes `y` are -1 and 1."""
     return np.mean(np.log1p(np.exp(-y * (x @ w))))
 
 
@@ -41,7 +41,7 @@ def logistic_by_hand(w, x, y):
 
 
 def perceptron(w1, b1, w2, b2, x, labels):
-    """The mean cross entropy of a perceptron with one hidden layer."""
+    """Return the mean cross-entropy of a perceptron with one hidden layer."""
     hidden = np.tanh(x @ w1 + b1)
     scores = hidden @ w2 + b2
     loss = 0.0
@@ -53,7 +53,7 @@ def perceptron(w1, b1, w2, b2, x, labels):
 
 
 def perceptron_by_hand(w1, b1, w2, b2, x, labels):
-    """Scores become their adjoints in place, and so do the hidden units."""
+    """Differentiate `perceptron`; scores and hidden units are overwritten by their adjoints."""
     n, classes = len(labels), len(b2)
     hidden = np.dot(x, w1)
     for i in range(n):
@@ -90,7 +90,7 @@ DT, SOFTENING = 0.01, 0.05
 
 
 def accelerate(q, mass, a):
-    """The accelerations of bodies that attract each other, into `a`."""
+    """Store the accelerations of bodies that attract each other in `a`."""
     a[:] = 0.0
     for i in range(len(mass)):
         for j in range(i + 1, len(mass)):
@@ -106,10 +106,10 @@ def accelerate(q, mass, a):
 
 
 def nbody_with(accelerate):
-    """The leapfrog method with a compiled `accelerate`."""
+    """Return the leapfrog method with a compiled `accelerate`."""
 
     def nbody(q, v, mass, steps):
-        """The sum of the squares of all places and velocities after some steps."""
+        """Return the sum of the squares of all positions and velocities after some steps."""
         q, v = q.copy(), v.copy()
         a = np.empty_like(q)
         accelerate(q, mass, a)
@@ -124,7 +124,7 @@ def nbody_with(accelerate):
 
 
 def accelerate_back(q, mass, da, dq, dmass):
-    """Add to `dq` and `dmass` what the accelerations' adjoints `da` give; the pulls are worked out anew."""
+    """Add the contributions of the accelerations' adjoints `da` to `dq` and `dmass`; the forces are recomputed."""
     for i in range(len(mass)):
         for j in range(i + 1, len(mass)):
             x, y, z = q[j, 0] - q[i, 0], q[j, 1] - q[i, 1], q[j, 2] - q[i, 2]
@@ -148,7 +148,7 @@ def accelerate_back(q, mass, da, dq, dmass):
 
 
 def nbody_by_hand_with(accelerate, accelerate_back):
-    """Keeps the places of each step: the accelerations depend on nothing else."""
+    """Return the gradient of `nbody`. It saves the positions of each step, on which alone the accelerations depend."""
 
     def nbody_by_hand(q, v, mass, steps):
         n = len(mass)
@@ -174,7 +174,7 @@ def nbody_by_hand_with(accelerate, accelerate_back):
                 da[i, c] = 0.5 * DT * dv[i, c]
         for k in range(steps, 0, -1):
             accelerate_back(places[k], mass, da, dq, dmass)
-            half = 0.5 * DT if k == 1 else DT  # the acceleration between two steps counts in both
+            half = 0.5 * DT if k == 1 else DT  # the acceleration between two steps contributes to both
             for i in range(n):
                 for c in range(3):
                     dv[i, c] += DT * dq[i, c]
@@ -220,7 +220,9 @@ def mixture(alphas, means, factors, x, gamma, m):
 
 
 def mixture_by_hand(alphas, means, factors, x, gamma, m):
-    """Point by point; of a point the centred and scaled differences to each mean are kept."""
+    """Differentiate the mixture point by point; for a point, the centered and scaled differences to the means are
+    saved.
+    """
     n, d = x.shape
     components = len(alphas)
     diagonals, log_determinants = np.empty((components, d)), np.zeros(components)

@@ -1,8 +1,8 @@
-"""What a case is.
+"""The description of a benchmark.
 
-    Case("sincos", f, (0.7,), (0,), {"gradient": df, "by hand": by_hand}, runs)
+    Case("sincos", f, (0.7,), (0,), {"gradient": df, "hand-written": by_hand}, runs)
 
-A case does not check or time itself: `benchmarks.measure` does.
+`benchmarks.measure` checks and times it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,24 @@ from dataclasses import dataclass
 class Case:
     """One benchmark.
 
-    `function(*arguments)` is the primal, `gradients` give its gradient for the arguments numbered `wrt` in the same
-    form each; `runs` are what is timed, `calls` calls at a time; `step` is that of the differences it is checked by.
+    Attributes
+    ----------
+    name : str
+        The name of the case.
+    function : callable
+        The primal.
+    arguments : tuple
+        The arguments of the primal.
+    wrt : tuple of int
+        The indices of the arguments with a gradient.
+    gradients : mapping of str to callable
+        Functions that return the gradient for `arguments`, all in the same form.
+    runs : mapping of str to callable
+        The functions that are timed.
+    calls : int
+        The number of calls in a run.
+    step : float
+        The step of the finite differences with which the gradients are checked.
     """
 
     name: str

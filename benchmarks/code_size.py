@@ -1,8 +1,9 @@
-"""How the emitted source grows with the source of the function: it must grow by the same for each line added.
+"""The growth of the emitted source with the source of the function: it must grow by the same amount for each line
+added.
 
     code_sizes()["loops"]       # {1: (5, 17), 2: (9, 30), ...}: lines of the function and of its gradient, by size
 
-Each family is a program of which one piece is repeated; `growth` says how evenly the lines follow its size.
+Each family is a program in which one piece is repeated; `growth` measures how uniformly the number of lines grows.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ FAMILIES: dict[str, tuple[Callable[[int], list[str]], tuple[int, ...]]] = {
 
 
 def program(family: str, size: int) -> tuple[Callable[..., float], int]:
-    """A program of a family, and the number of its lines."""
+    """Return a program of a family, and the number of its lines."""
     pieces, _ = FAMILIES[family]
     lines = ["def f(x, n):", "    r = x", *pieces(size), "    return r"]
     source = "import math\n" + "\n".join(lines) + "\n"
@@ -78,7 +79,7 @@ def program(family: str, size: int) -> tuple[Callable[..., float], int]:
 
 
 def code_sizes(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Sizes]:
-    """For each family and size, the lines of the program and of the emitted gradient, blank lines left out."""
+    """Return, for each family and size, the non-blank lines of the program and of the emitted gradient."""
     found: dict[str, Sizes] = {}
     for family in families:
         found[family] = {}
@@ -90,7 +91,7 @@ def code_sizes(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Sizes]:
 
 
 def growth(sizes: Sizes) -> float:
-    """The steepest growth, in emitted lines for a line added, over the growth at the smallest sizes: 1 if linear."""
+    """Return the largest growth, in emitted lines per added line, relative to the smallest sizes: 1 if linear."""
     points = list(sizes.values())
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(points)]
     return max(slopes) / slopes[0]

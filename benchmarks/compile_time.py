@@ -1,10 +1,10 @@
-"""The time to the first gradient of a function of ten lines, against Numba's own compilation of the function.
+"""The time to the first gradient of a function of ten lines, compared with Numba's compilation of the function.
 
     for name, samples in compile_times(rounds=7).items():
         print(name, min(samples["gradient"]) / min(samples["numba"]))
 
-Both are timed in a warm process: Numba and the compiler have compiled other functions before. Every sample compiles a
-function never seen before (it has a constant of its own), so that no cache, in memory or on disk, can answer.
+Both are timed in a warm process, in which Numba and the compiler have compiled other functions before. Every sample
+compiles a new function, with a unique constant, so that no cache applies, in memory or on disk.
 """
 
 from __future__ import annotations
@@ -62,14 +62,16 @@ PROGRAMS = {
 
 
 def fresh(source: str) -> Callable[..., float]:
-    """The function in `source`, unlike any before it."""
+    """Return the function in `source`, with a unique constant."""
     namespace: dict[str, object] = {}
     exec("import math" + source.replace("UNIQUE", f"1.{time.time_ns()}"), namespace)
     return namespace["f"]  # type: ignore[return-value]
 
 
 def compile_times(rounds: int) -> dict[str, Times]:
-    """For each program, seconds for the first call of the function (`numba`) and of its gradient, turn about."""
+    """Return, for each program, the seconds for the first call of the function (`numba`) and of its gradient,
+    alternating.
+    """
     compilers = {"numba": numba.njit, "gradient": gradient}
     found: dict[str, Times] = {name: {how: [] for how in compilers} for name in PROGRAMS}
     for warming in (True, *[False] * rounds):

@@ -1,10 +1,11 @@
-"""The wait for the first call in a fresh process: of a function that Numba compiles, and of its gradient.
+"""The time to the first call in a fresh process, of a function that Numba compiles and of its gradient.
 
     for name, seconds in first_calls().items():
         print(name, seconds["numba"], seconds["gradient"])
 
-In seconds of one core, after everything has been imported and without what is kept on disk. What a fresh process does
-only once is part of it: Numba reads its tables of types, and compiles NumPy's functions that it has written in Python.
+Times are in seconds on one core, after everything has been imported, without the cache on disk. They include the work
+that a process does only once: Numba reads its type tables, and compiles the NumPy functions that it implements in
+Python.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def ode_step(x, v, k, c, h):
 
 
 def network(w, u, x, labels):
-    """The cross entropy of a network with one hidden layer."""
+    """The cross-entropy of a network with one hidden layer."""
     hidden = np.tanh(x @ w)
     scores = hidden @ u
     e = np.exp(scores - np.max(scores))
@@ -48,13 +49,13 @@ def network(w, u, x, labels):
 
 
 def statistics(x):
-    """Of the order and of the spread."""
+    """Order statistics and variance."""
     y = np.sort(x)
     return np.sum(np.cumsum(y) * y) + np.median(x) * np.var(x)
 
 
 def kalman(a, q, h, r, ys):
-    """The log likelihood of observations in a linear Gaussian model."""
+    """The log-likelihood of observations in a linear Gaussian model."""
     n = a.shape[0]
     m = np.zeros(n)
     p = np.eye(n)
@@ -73,7 +74,7 @@ def kalman(a, q, h, r, ys):
 
 
 def eight_arrays(a, b, c, d, e, f, g, h):
-    """All are read and written in one loop."""
+    """A loop that reads and writes eight arrays."""
     s = 0.0
     for i in range(len(a)):
         a[i] = b[i] * c[i]
@@ -107,7 +108,7 @@ def _programs() -> dict[str, Program]:
 
 
 def first_calls() -> dict[str, dict[str, float]]:
-    """For each program the seconds of the first call of the function (`numba`) and of its gradient."""
+    """Return, for each program, the seconds of the first call of the function (`numba`) and of its gradient."""
     return {name: {how: _in_a_process(name, how) for how in ("numba", "gradient")} for name in _programs()}
 
 
@@ -119,7 +120,7 @@ def _in_a_process(name: str, how: str) -> float:
 
 
 def seconds(name: str, how: str) -> float:
-    """Of this process, for the first call."""
+    """Return the seconds that the first call takes in this process."""
     function, arguments = _programs()[name]
     compiler: Any = {"numba": numba.njit, "gradient": gradient}[how]
     began = time.process_time()

@@ -1,12 +1,12 @@
-"""Checks a case, then times its variants turn about.
+"""Check a case, then time its variants in alternation.
 
     case = CASES["loop"](False)
     check(case)
     times = interleaved(case.runs, rounds=15, seconds=0.02)     # {"primal": [...], "gradient": [...], ...}
 
-pyperf times each benchmark in processes of its own, minutes apart; a ratio is spoilt by a machine whose speed drifts.
-So the variants of a case take turns here within one process, several processes one after another give
-independent samples, and pyperf's file format holds the result (`benchmarks.report`).
+pyperf times each benchmark in separate processes, minutes apart; on a machine whose speed drifts this spoils a ratio.
+Here the variants of a case alternate within one process, and several consecutive processes provide independent samples.
+The result is stored in pyperf's file format (`benchmarks.report`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Times = dict[str, list[float]]
 
 
 def check(case: Case, directions: int = 3) -> None:
-    """Hold the gradients of a case against central differences and against each other. Raises AssertionError."""
+    """Compare the gradients of a case with finite differences and with each other. Raises AssertionError."""
     found = {name: _flat(gradient(*case.arguments)) for name, gradient in case.gradients.items()}
-    reference = found["by hand"]
+    reference = found["hand-written"]
     scale = np.abs(reference).max()
     for name, values in found.items():
         error = np.abs(values - reference).max() / scale
-        assert error < 1e-8, f"{case.name}: {name} differs from the gradient by hand by {error:.1e}"
+        assert error < 1e-8, f"{case.name}: {name} differs from the hand-written gradient by {error:.1e}"
 
     rng = np.random.default_rng(2)
     for _ in range(directions):
@@ -39,7 +39,7 @@ def check(case: Case, directions: int = 3) -> None:
         expected = reference @ direction
         tolerance = 1e-6 * np.linalg.norm(reference) * np.linalg.norm(direction)
         error = abs(_slope(case, direction) - expected)
-        assert error < tolerance, f"{case.name}: differences give {expected + error}, by hand {expected}"
+        assert error < tolerance, f"{case.name}: finite differences give {expected + error}, expected {expected}"
 
 
 def _flat(values: object) -> np.ndarray:
@@ -47,7 +47,7 @@ def _flat(values: object) -> np.ndarray:
 
 
 def _slope(case: Case, direction: np.ndarray) -> float:
-    """The derivative of the function along `direction`, by differences of fourth order."""
+    """Return the derivative of the function along `direction`, by finite differences of fourth order."""
 
     def along(t: float) -> float:
         arguments, used = list(case.arguments), 0
@@ -63,7 +63,7 @@ def _slope(case: Case, direction: np.ndarray) -> float:
 
 
 def interleaved(runs: Mapping[str, Callable[[], object]], rounds: int, seconds: float) -> Times:
-    """Time each run `rounds` times, turn about, for about `seconds` each time. Gives seconds a run."""
+    """Time each run `rounds` times, alternating, for about `seconds` each time; return the seconds per run."""
     timers = {name: timeit.Timer(run) for name, run in runs.items()}
     numbers = {}
     for name, timer in timers.items():
@@ -77,14 +77,16 @@ def interleaved(runs: Mapping[str, Callable[[], object]], rounds: int, seconds: 
 
 
 def time_case(name: str, fastmath: bool, rounds: int, seconds: float) -> tuple[Times, int]:
-    """Build, check and time one case in this process: seconds a run, and the calls in a run."""
+    """Build, check and time one case in this process; return the seconds per run, and the calls in a run."""
     case = CASES[name](fastmath)
     check(case)
     return interleaved(case.runs, rounds, seconds), case.calls
 
 
 def time_in_processes(name: str, fastmath: bool, processes: int, rounds: int, seconds: float) -> Times:
-    """As `time_case` in fresh processes, one after another. Gives seconds a call, the processes' samples in a row."""
+    """Time a case in fresh processes, one after another; return the seconds per call, with the samples of all
+    processes.
+    """
     pooled: Times = {}
     for _ in range(processes):
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
@@ -95,5 +97,5 @@ def time_in_processes(name: str, fastmath: bool, processes: int, rounds: int, se
 
 
 def ratio(times: Times, over: str, under: str, how: Callable[[Sequence[float]], float] = min) -> float:
-    """How many times longer one variant takes than another, by their fastest samples unless `how` says otherwise."""
+    """Return the ratio of the times of two variants: of the fastest samples, unless `how` selects another statistic."""
     return how(times[over]) / how(times[under])

@@ -1,11 +1,10 @@
-"""The most memory that a call takes at any time: arrays, lists and what else the run time of Numba allocates.
+"""The peak memory of a call: arrays, lists and everything else that Numba's runtime allocates.
 
-    peak_in_process("mixture")      # {"gradient": 2_115_480, "by hand": 21_904}, bytes
+    peak_in_process("mixture")      # {"gradient": 2_115_480, "hand-written": 21_904}, bytes
 
-Numba's run time can allocate by CPython's allocator, and then `tracemalloc` follows it: what is reported is the highest
-sum of what lives, beyond what lived before the call, so the arguments do not count and the result does. What BLAS and
-LAPACK allocate for themselves does not count. As this changes the allocator for good, it happens in a process of its
-own.
+Numba's runtime can use CPython's allocator, which `tracemalloc` can trace: the reported number is the maximum of the
+memory that is alive, in excess of that before the call. It excludes the arguments and includes the result, and excludes
+memory that BLAS and LAPACK allocate. Since this changes the allocator permanently, it runs in a separate process.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from benchmarks.cases import CASES
 
 
 def peak(run: Callable[[], object]) -> int:
-    """Bytes that a call has allocated at its most; a process that called this goes on with CPython's allocator."""
+    """Return the peak of the bytes allocated by a call; afterwards the process continues to use CPython's allocator."""
     run()  # compile
     _nrt_python.memsys_use_cpython_allocator()
     gc.collect()
@@ -44,6 +43,6 @@ def _peaks(name: str) -> dict[str, int]:
 
 
 def peak_in_process(name: str) -> dict[str, int]:
-    """The peaks of the gradients of a case."""
+    """Return the peaks of the gradients of a case."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         return executor.submit(_peaks, name).result()

@@ -1,10 +1,10 @@
-"""The functions that are timed, and their gradients written by hand, side by side.
+"""The timed functions and their hand-written gradients, side by side.
 
     sincos, sincos_by_hand        the functions and gradients of `benchmarks.cases`
 
-Nothing here imports zygote_py, and nothing is compiled here: `benchmarks.cases` does that, with and without `fastmath`.
-The gradients by hand are reverse sweeps as an expert would write them: no work that is not needed, buffers that the
-caller may keep are passed in, and what is cheap is recomputed instead of kept.
+This module does not import zygote_py or compile anything: `benchmarks.cases` does that, with and without `fastmath`.
+The hand-written gradients are reverse sweeps as an expert would write them: they do no unnecessary work, buffers that
+the caller may reuse are passed in, and cheap values are recomputed instead of saved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def sincos_by_hand(x):
 
 
 def power(x, n):
-    """The paper's `pow`."""
+    """Compute the paper's `pow`."""
     r = 1.0
     while n > 0:
         n -= 1
@@ -55,7 +55,7 @@ def logsumexp(x):
 
 
 def logsumexp_by_hand(x):
-    """The softmax: what flows through the maximum cancels, so it is left out."""
+    """Return the softmax; the contributions through the maximum cancel and are omitted."""
     dx = np.empty_like(x)
     m = x[0]
     for i in range(1, len(x)):
@@ -71,7 +71,7 @@ def logsumexp_by_hand(x):
 
 
 def rk4(alpha, beta, gamma, delta, u, v, steps):
-    """Lotka-Volterra equations by the classical Runge-Kutta method, and a loss of the final state."""
+    """Integrate the Lotka-Volterra equations by the classical Runge-Kutta method; return a loss of the final state."""
     h = 0.001
     for _ in range(steps):
         du1, dv1 = (alpha - beta * v) * u, (delta * u - gamma) * v
@@ -87,7 +87,9 @@ def rk4(alpha, beta, gamma, delta, u, v, steps):
 
 
 def rk4_by_hand(alpha, beta, gamma, delta, u, v, steps, us, vs):
-    """Keeps the state of each step in `us` and `vs` and recomputes the stages; `f` and `g` are the growth rates."""
+    """Differentiate `rk4`; `us` and `vs` store the state of each step, the stages are recomputed; `f`, `g`: growth
+    rates.
+    """
     h = 0.001
     half, third, sixth = 0.5 * h, h / 3.0, h / 6.0
     for i in range(steps):
@@ -135,7 +137,7 @@ def rk4_by_hand(alpha, beta, gamma, delta, u, v, steps, us, vs):
 
 
 def evalpoly(x, c):
-    """Horner's rule; `c` starts with the constant term."""
+    """Evaluate a polynomial by Horner's rule; `c` starts with the constant term."""
     r = c[len(c) - 1]
     for i in range(len(c) - 2, -1, -1):
         r = r * x + c[i]
@@ -143,7 +145,7 @@ def evalpoly(x, c):
 
 
 def evalpoly_by_hand(x, c):
-    """The reverse sweep; the result's own array holds the record."""
+    """Differentiate `evalpoly` by a reverse sweep; the array of the result holds the record."""
     last = len(c) - 1
     dc = np.empty_like(c)
     r = c[last]
@@ -161,7 +163,7 @@ def evalpoly_by_hand(x, c):
 
 
 def evalpoly_in_one_pass(x, c):
-    """Not a reverse sweep: x has a forward derivative and the coefficients have powers of x, all in one loop."""
+    """Differentiate `evalpoly` in one loop: a forward derivative for x, and powers of x for the coefficients."""
     last = len(c) - 1
     dc = np.empty_like(c)
     r = c[last]
@@ -177,7 +179,7 @@ def evalpoly_in_one_pass(x, c):
 
 
 def grow(x, limit):
-    """A loop whose trip count only the data know: `r` needs a record that can grow."""
+    """Run a loop whose trip count depends on the data: `r` needs a growing record."""
     r = 1.0
     while r < limit:
         r *= x
@@ -185,7 +187,7 @@ def grow(x, limit):
 
 
 def grow_by_hand(x, limit):
-    """With a plain list as the record."""
+    """Differentiate `grow` with a plain list as the record."""
     r = 1.0
     record = [0.0 for _ in range(0)]
     while r < limit:
@@ -200,7 +202,7 @@ def grow_by_hand(x, limit):
 
 
 def grow_without_record(x, limit):
-    """The two loops of the gradient with nothing recorded (and so a wrong result): what a gradient costs without it."""
+    """Run the two loops of the gradient without a record, with a wrong result: its cost without recording."""
     r = 1.0
     n = 0
     while r < limit:

@@ -1,9 +1,9 @@
-"""The tables that are printed, in Markdown, and the JSON file.
+"""The printed tables, in Markdown, and the JSON file.
 
     print(speed_table(results))
     write_json("out.json", results, compile_times, sizes, peaks)
 
-The file is one of pyperf (`python -m pyperf show out.json`) with one more key, `zygote_py`, for the ratios.
+The file is a pyperf file (`python -m pyperf show out.json`) with an additional key, `zygote_py`, for the ratios.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`1.23 ms`, with three digits."""
+    """Format a duration with three digits, `1.23 ms`."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -45,13 +45,13 @@ def duration(seconds: float) -> str:
 
 
 def speed_table(results: Results) -> str:
-    """One line a case: the fastest times of a call and their ratios; the last column has the ratio of the medians."""
+    """Return one line per case: the fastest times of a call, their ratios, and the ratio of the medians."""
     head = (
         "case",
         "fastmath",
         "primal",
         "gradient",
-        "by hand",
+        "hand-written",
         "/ primal",
         "hand / primal",
         "/ hand",
@@ -63,55 +63,55 @@ def speed_table(results: Results) -> str:
             (
                 name,
                 "on" if fastmath else "off",
-                *(duration(min(times[variant])) for variant in ("primal", "gradient", "by hand")),
+                *(duration(min(times[variant])) for variant in ("primal", "gradient", "hand-written")),
                 f"{ratio(times, 'gradient', 'primal'):.2f}",
-                f"{ratio(times, 'by hand', 'primal'):.2f}",
-                f"{ratio(times, 'gradient', 'by hand'):.2f}",
-                f"{ratio(times, 'gradient', 'by hand', median):.2f}",
+                f"{ratio(times, 'hand-written', 'primal'):.2f}",
+                f"{ratio(times, 'gradient', 'hand-written'):.2f}",
+                f"{ratio(times, 'gradient', 'hand-written', median):.2f}",
             )
         )
     return _table(head, rows)
 
 
 def notes(results: Results) -> list[str]:
-    """What the table has no column for."""
+    """Return the results for which the table has no column."""
     lines = []
     for (name, fastmath), times in results.items():
         mode = f"fastmath {'on' if fastmath else 'off'}"
         if name == "stack":
-            ours, listed = (per_value(times, variant) for variant in ("gradient", "by hand"))
-            lines.append(f"stack, {mode}: push + pop cost {ours:.2f} ns a value; a list by hand {listed:.2f} ns")
+            generated, listed = (per_value(times, variant) for variant in ("gradient", "hand-written"))
+            lines.append(f"stack, {mode}: push + pop cost {generated:.2f} ns per value; hand-written: {listed:.2f} ns")
         if "one pass" in times:
             over = ratio(times, "gradient", "one pass")
-            lines.append(f"{name}, {mode}: gradient / a gradient that is no reverse sweep but one pass: {over:.2f}")
+            lines.append(f"{name}, {mode}: gradient / a gradient in one pass, without a reverse sweep: {over:.2f}")
     return lines
 
 
 def per_value(times: Times, variant: str) -> float:
-    """Nanoseconds of push and pop for each recorded value: the time beyond that of the same loops with no record."""
+    """Return the nanoseconds of push and pop per recorded value: the excess over the same loops without a record."""
     return (min(times[variant]) - min(times["no record"])) / STACK_VALUES * 1e9
 
 
 def second_table(rows: Mapping[str, Times]) -> str:
-    """One line a case: the fastest times of a call, and their ratios."""
-    head = ("second derivatives", "primal", "gradient", "ours", "by hand", "/ gradient", "/ by hand")
+    """Return one line per case: the fastest times of a call, and their ratios."""
+    head = ("second derivatives", "primal", "gradient", "second", "hand-written", "/ gradient", "/ hand-written")
     lines = []
     for name, times in rows.items():
-        hand = "by hand" in times
+        hand = "hand-written" in times
         lines.append(
             (
                 name,
-                *(duration(min(times[variant])) for variant in ("primal", "gradient", "ours")),
-                duration(min(times["by hand"])) if hand else "",
-                f"{ratio(times, 'ours', 'gradient'):.2f}",
-                f"{ratio(times, 'ours', 'by hand'):.2f}" if hand else "",
+                *(duration(min(times[variant])) for variant in ("primal", "gradient", "second")),
+                duration(min(times["hand-written"])) if hand else "",
+                f"{ratio(times, 'second', 'gradient'):.2f}",
+                f"{ratio(times, 'second', 'hand-written'):.2f}" if hand else "",
             )
         )
     return _table(head, lines)
 
 
 def compile_second_table(rows: Mapping[str, Times]) -> str:
-    """One line a program: the time to the first gradient, and of second derivatives as its multiples."""
+    """Return one line per program: the time to the first gradient, and that of second derivatives as a multiple."""
     head = ("time to compile", "gradient", "hvp", "hessian")
     lines = [
         (
@@ -125,7 +125,7 @@ def compile_second_table(rows: Mapping[str, Times]) -> str:
 
 
 def split_table(rows: Mapping[str, Times]) -> str:
-    """A gradient with its value in one call, against `pullback` and a call of what it gives, all from Python."""
+    """Compare a gradient with its value in one call with `pullback` and a call of the pullback, all from Python."""
     return _table(
         ("split", "value and gradient", "pullback, back", "ratio", "more"),
         (
@@ -141,16 +141,16 @@ def split_table(rows: Mapping[str, Times]) -> str:
 
 
 def memory_table(peaks: Mapping[str, Mapping[str, int]]) -> str:
-    """The most bytes that a gradient takes at any time, its result included."""
+    """Return the peak memory of gradients, including their results."""
     rows = (
-        (name, size(found["gradient"]), size(found["by hand"]), f"{found['gradient'] / found['by hand']:.2f}")
+        (name, size(found["gradient"]), size(found["hand-written"]), f"{found['gradient'] / found['hand-written']:.2f}")
         for name, found in peaks.items()
     )
-    return _table(("peak of memory", "gradient", "by hand", "/ hand"), rows)
+    return _table(("peak of memory", "gradient", "hand-written", "/ hand"), rows)
 
 
 def size(count: int) -> str:
-    """`1.23 MB`, with three digits."""
+    """Format a number of bytes with three digits, `1.23 MB`."""
     for unit, number in (("MB", 1e6), ("kB", 1e3)):
         if count >= number:
             return f"{count / number:.3g} {unit}"
@@ -158,7 +158,7 @@ def size(count: int) -> str:
 
 
 def compile_table(compile_times: Mapping[str, Times]) -> str:
-    """First gradient against Numba's compilation of the function."""
+    """Compare the first gradient with Numba's compilation of the function."""
     rows = (
         (
             name,
@@ -173,13 +173,13 @@ def compile_table(compile_times: Mapping[str, Times]) -> str:
 
 
 def first_call_table(found: Mapping[str, Mapping[str, float]]) -> str:
-    """Seconds of one core until a fresh process has the first result."""
+    """Return the seconds on one core until a fresh process has the first result."""
     rows = ((name, f"{seconds['numba']:.1f}", f"{seconds['gradient']:.1f}") for name, seconds in found.items())
     return _table(("function", "Numba, the function", "gradient"), rows)
 
 
 def size_table(sizes: Mapping[str, Sizes]) -> str:
-    """Lines of the function and of its gradient."""
+    """Return the numbers of lines of functions and of their gradients."""
     rows = (
         (family, ", ".join(f"{a} -> {b}" for a, b in points.values()), f"{growth(points):.2f}")
         for family, points in sizes.items()
@@ -194,7 +194,7 @@ def write_json(
     sizes: Mapping[str, Sizes] | None,
     peaks: Mapping[str, Mapping[str, int]],
 ) -> None:
-    """All samples as pyperf benchmarks, and the ratios."""
+    """Write all samples as pyperf benchmarks, and the ratios."""
     samples = {
         (f"{name}{' fastmath' if fastmath else ''}", v): t
         for (name, fastmath), r in results.items()
@@ -218,8 +218,8 @@ def write_json(
                 "fastmath": fastmath,
                 "seconds": {variant: {"min": min(t), "median": median(t)} for variant, t in times.items()},
                 "gradient_over_primal": ratio(times, "gradient", "primal"),
-                "gradient_over_hand": ratio(times, "gradient", "by hand"),
-                "gradient_over_hand_of_medians": ratio(times, "gradient", "by hand", median),
+                "gradient_over_hand": ratio(times, "gradient", "hand-written"),
+                "gradient_over_hand_of_medians": ratio(times, "gradient", "hand-written", median),
                 **({"stack_ns_a_value": per_value(times, "gradient")} if name == "stack" else {}),
             }
             for (name, fastmath), times in results.items()

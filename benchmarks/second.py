@@ -1,10 +1,10 @@
-"""Second derivatives and Jacobians, against these by hand where somebody would write them, and against a gradient.
+"""Second derivatives and Jacobians, compared with hand-written ones, where these are practical, and with a gradient.
 
-    case = SECOND["hvp"]()
+    case = SECOND["rosenbrock_hvp"]()
     check_second(case)
-    interleaved(case.runs, rounds=15, seconds=0.02)     # {"primal": ..., "gradient": ..., "ours": ..., "by hand": ...}
+    interleaved(case.runs, rounds=15, seconds=0.02)     # {"primal": ..., "gradient": ..., "second": ..., ...}
 
-The time to compile is measured too: of the second derivative against the first, in fresh processes of functions.
+Compile time is measured too: that of the second derivative relative to the first, for fresh functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zygote_py import gradient, hessian, hvp, jacobian
 
 @dataclass(frozen=True)
 class Second:
-    """One benchmark: what is timed, and what "ours" has to give, by hand or by differences of the gradient."""
+    """One benchmark: the timed functions, and the expected result of the function "second" among them."""
 
     name: str
     runs: Mapping[str, Callable[[], object]]
@@ -39,26 +39,26 @@ def rosenbrock_hessian() -> Second:
     jit = numba.njit
     f, by_hand = jit(second_programs.rosenbrock), jit(second_programs.rosenbrock_hessian_by_hand)
     x = np.linspace(-1.0, 1.5, 20)
-    runs = {"primal": f, "gradient": gradient(f), "ours": hessian(f), "by hand": by_hand}
+    runs = {"primal": f, "gradient": gradient(f), "second": hessian(f), "hand-written": by_hand}
     return Second("rosenbrock_hessian", {name: partial(run, x) for name, run in runs.items()}, partial(by_hand, x))
 
 
 def rosenbrock_hvp() -> Second:
-    """The product of the Hessian of a Rosenbrock function of 1000 variables and a vector."""
+    """The product of the Hessian of a Rosenbrock function of 1000 variables with a vector."""
     jit = numba.njit
     f, by_hand = jit(second_programs.rosenbrock), jit(second_programs.rosenbrock_hvp_by_hand)
     x, v = np.linspace(-1.0, 1.5, 1000), np.cos(np.arange(1000.0))
     runs = {
         "primal": partial(f, x),
         "gradient": partial(gradient(f), x),
-        "ours": partial(hvp(f), x, v),
-        "by hand": partial(by_hand, x, v),
+        "second": partial(hvp(f), x, v),
+        "hand-written": partial(by_hand, x, v),
     }
     return Second("rosenbrock_hvp", runs, partial(by_hand, x, v))
 
 
 def mixture_hessian() -> Second:
-    """The Hessian of the log likelihood of a mixture of Gaussians in its means: 5 of them in 4 dimensions."""
+    """The Hessian of the log-likelihood of a mixture of 5 Gaussians in 4 dimensions with respect to the means."""
     case = ARRAY_CASES["mixture"](False)
     f = case.function
     alphas, means, factors, x, gamma, m = case.arguments
@@ -66,7 +66,7 @@ def mixture_hessian() -> Second:
     factors = np.ascontiguousarray(factors[:5, :10])  # type: ignore[index]
     args = (alphas[:5].copy(), means, factors, x[:200, :4].copy(), gamma, m)  # type: ignore[index]
     slope = gradient(f, wrt="means")
-    runs = {"primal": f, "gradient": slope, "ours": hessian(f, wrt="means")}
+    runs = {"primal": f, "gradient": slope, "second": hessian(f, wrt="means")}
 
     def expected() -> object:
         found = np.empty(means.shape * 2)
@@ -81,15 +81,15 @@ def mixture_hessian() -> Second:
 
 
 def rk4_jacobian() -> Second:
-    """The Jacobian of the final state of a Runge-Kutta method in the four rates of its equations."""
+    """The Jacobian of the final state of a Runge-Kutta method with respect to the four rates of its equations."""
     jit = numba.njit
     f, by_hand = jit(second_programs.final_state), jit(second_programs.final_state_by_hand)
     args = (1.5, 1.0, 3.0, 1.0, 1.0, 1.0, 1000)
     runs = {
         "primal": f,
         "gradient": gradient(jit(programs.rk4), wrt=(0, 1, 2, 3)),
-        "ours": jacobian(f, wrt=(0, 1, 2, 3)),
-        "by hand": by_hand,
+        "second": jacobian(f, wrt=(0, 1, 2, 3)),
+        "hand-written": by_hand,
     }
     return Second("rk4_jacobian", {name: partial(run, *args) for name, run in runs.items()}, partial(by_hand, *args))
 
@@ -100,8 +100,8 @@ SECOND: dict[str, Callable[[], Second]] = {
 
 
 def check_second(case: Second) -> None:
-    """Compare what we compute with what is expected. Raises AssertionError."""
-    found, expected = (np.asarray(run()) for run in (case.runs["ours"], case.expected))
+    """Compare the generated second derivative with the expected one. Raises AssertionError."""
+    found, expected = (np.asarray(run()) for run in (case.runs["second"], case.expected))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * np.max(np.abs(expected)))
 
 
@@ -125,9 +125,9 @@ COMPILED: dict[str, tuple[Callable[..., float], tuple[object, ...], Mapping[str,
 
 
 def compile_second(rounds: int) -> dict[str, Times]:
-    """For each program, seconds to the first result of the gradient and of second derivatives, turn about.
+    """Return, for each program, the seconds to the first result of the gradient and of second derivatives, alternating.
 
-    Every sample compiles a copy of the function, which nothing knows.
+    Every sample compiles a copy of the function that no cache contains.
     """
     found: dict[str, Times] = {name: {how: [] for how in makers} for name, (_, _, makers) in COMPILED.items()}
     for warming in (True, *[False] * rounds):
@@ -135,7 +135,7 @@ def compile_second(rounds: int) -> dict[str, Times]:
             for how, make in makers.items():
                 given = (*args, args[0]) if how == "hvp" else args
                 derivative = make(_copy(function))
-                gc.collect()  # no sample pays for what others leave behind
+                gc.collect()  # so that no sample pays for the garbage of others
                 began = time.perf_counter()
                 derivative(*given)  # type: ignore[operator]
                 if not warming:
@@ -144,7 +144,7 @@ def compile_second(rounds: int) -> dict[str, Times]:
 
 
 def _copy(function: Callable[..., float]) -> FunctionType:
-    """A function like another, whose code has a constant of its own, so that no cache knows it."""
+    """Return a copy of a function whose code has a unique constant, so that no cache contains it."""
     assert isinstance(function, FunctionType)
     code = function.__code__
     unique = code.replace(co_consts=(*code.co_consts, time.time_ns()))

@@ -1,9 +1,9 @@
-"""The functions whose second derivatives and Jacobians are timed, and these written by hand, side by side.
+"""The functions whose second derivatives and Jacobians are timed, and hand-written versions of these, side by side.
 
     rosenbrock, rosenbrock_hessian_by_hand        of `benchmarks.second`
 
-Nothing here imports zygote_py, and nothing is compiled here. By hand a Hessian has its few entries written where they
-are; the Jacobian of an integrator carries the sensitivities of its state along.
+This module does not import zygote_py or compile anything. A hand-written Hessian only stores its nonzero entries; the
+Jacobian of an integrator propagates the sensitivities of its state.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def rosenbrock_hvp_by_hand(x, v):
 
 
 def final_state(alpha, beta, gamma, delta, u, v, steps):
-    """Lotka-Volterra equations by the classical Runge-Kutta method."""
+    """The Lotka-Volterra equations by the classical Runge-Kutta method."""
     h = 0.001
     for _ in range(steps):
         du1, dv1 = (alpha - beta * v) * u, (delta * u - gamma) * v
@@ -54,10 +54,12 @@ def final_state(alpha, beta, gamma, delta, u, v, steps):
 
 
 def final_state_by_hand(alpha, beta, gamma, delta, u, v, steps):
-    """The Jacobian in the four rates: a row for `u`, a row for `v`. Of each rate one term of the equations changes."""
+    """The Jacobian with respect to the four rates: a row for `u` and a row for `v`. Each rate changes one term of the
+    equations.
+    """
     h = 0.001
     half, sixth = 0.5 * h, h / 6.0
-    a_u = b_u = g_u = d_u = 0.0  # how `u` changes with each rate
+    a_u = b_u = g_u = d_u = 0.0  # the derivatives of `u` with respect to the rates
     a_v = b_v = g_v = d_v = 0.0
     for _ in range(steps):
         f1, g1 = alpha - beta * v, delta * u - gamma

@@ -1,9 +1,9 @@
-"""What it costs to keep what the reverse sweep needs, and to run that later.
+"""The cost of saving residuals for a reverse sweep that runs later.
 
     times = split_times("rk4", rounds=15, seconds=0.02)         # {"joint": [...], "split": [...]}
 
-"joint" is one call of the gradient with the value; "split" is `pullback` and one call of what it gives. Both are called
-from Python, so that for a small function the difference is what `pullback` adds to a call.
+"joint" is one call of the gradient with its value; "split" is `pullback` and one call of the pullback. Both are called
+from Python, so for a small function the difference is the overhead that `pullback` adds to a call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from zygote_py import pullback, value_and_gradient
 
 
 def split_times(name: str, rounds: int, seconds: float) -> Times:
-    """Seconds a call of both forms for one case, timed turn about. Raises AssertionError if their gradients differ."""
+    """Return the seconds per call of both forms for one case, alternating. Raises AssertionError if their gradients
+    differ.
+    """
     case = CASES[name](False)
     function = getattr(case.gradients["gradient"], "primal")  # noqa: B009 (a GradientFunction, seen as a callable)
     args = case.arguments

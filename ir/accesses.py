@@ -1,13 +1,13 @@
-"""Which elements an instruction means when it reads or writes an array: what is known of each index.
+"""Access analysis: which elements of an array an instruction reads or writes, by a classification of each index.
 
     for i in range(n):
         y[i] = x[i] * x[i]              y: RANGE (from 0 to n)
     for k in range(count):
-        s += y[places[k]]               y: FOUND (from what memory holds)
+        s += y[places[k]]               y: FOUND (read from memory)
     return s + y[0] + y[n - 1]          y: CONSTANT, FIXED
 
-An access names the axes of the array that the memory belongs to, however many views lie between. It says nothing of
-which elements two accesses have in common, but where both count over the same range, or where one takes the whole axis.
+An access names the axes of the array that the memory belongs to, however many views lie between. It does not determine
+which elements two accesses have in common, except where both count over the same range or one covers the whole axis.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zygote_py.ir.ops import Effect, Role
 
 
 class Kind(enum.Enum):
-    """What is known of an index."""
+    """The classification of an index."""
 
     ALL = "the whole axis"
     RANGE = "all numbers of a range that a loop counts over"
@@ -40,7 +40,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Index:
-    """An index of one axis; two with the same `key` take the same values."""
+    """An index of one axis; two indices with the same `key` take the same values."""
 
     kind: Kind
     key: object = None
@@ -48,7 +48,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a number is computed from: counters of loops, parameters, and whether from floats or from memory."""
+    """The values a number is computed from: loop counters and parameters; `found` if also floats or memory."""
 
     loops: frozenset[Loop] = frozenset()
     params: frozenset[Param] = frozenset()
@@ -64,7 +64,7 @@ Access = tuple[Index, ...]
 
 
 class Accesses:
-    """Answers for one function, as it was when this was made."""
+    """Access queries on one function, as it was when this was constructed."""
 
     def __init__(self, function: Function, nest: LoopNest) -> None:
         self._nest = nest
@@ -74,7 +74,7 @@ class Accesses:
         self._keys: dict[Operand, object] = {}
 
     def of(self, array: Operand, indices: tuple[Operand, ...], block: Block) -> Access | None:
-        """The access to elements of an array, or to all of it if there are no indices; None if nothing is known."""
+        """Return the access to elements of an array, or to the whole array without indices; None if it is unknown."""
         if not isinstance(array.type, types.Array):
             return None
         found = [self._index(index, block) for index in indices]
@@ -82,17 +82,17 @@ class Accesses:
         return self._through_views(array, found, block)
 
     def origin(self, operand: Operand, block: Block) -> Origin:
-        """What an integer or a condition is computed from, where it is used in a block."""
+        """Return the origin of an integer or condition used in `block`."""
         return self._origin(operand, block, 0)
 
     def counts(self, loop: Loop) -> CountedLoop | None:
-        """How a loop counts, if it does."""
+        """Return how a loop counts, or None if it is not counted."""
         if loop not in self._counted:
             self._counted[loop] = counted_exit(loop)
         return self._counted[loop]
 
     def is_full(self, index: Index, array: Operand, axis: int) -> bool:
-        """Whether an index takes all values that an axis has."""
+        """Return whether an index takes all values of an axis."""
         if index.kind is Kind.ALL:
             return True
         return index.kind is Kind.RANGE and index.key == (0, self._dim(array, axis))
@@ -120,7 +120,7 @@ class Accesses:
     def _of_slices(
         self, indices: tuple[Operand, ...], rank: int, found: list[Index], view: Instr, block: Block
     ) -> list[Index] | None:
-        """The indices of the array that a view was made of, from those of the view."""
+        """Return the indices into the array underlying a view, from the indices into the view."""
         below = list(enumerate(found))
         taken: list[Index] = []
         for index in indices:
@@ -146,14 +146,14 @@ class Accesses:
             case Const(value=value):
                 return Index(Kind.CONSTANT, value)
             case Instr(op=ops.select, args=(Instr(op=operator.eq), Phi() as then, Const(value=0))):
-                # Broadcast: over the whole axis, or the one element of it again and again.
+                # Broadcast: over the whole axis, or the same single element each time.
                 inner = self._index(then, block)
                 return _WHOLE if inner.kind is Kind.RANGE and inner.key[0] == 0 else inner  # type: ignore[index]
             case Phi() if (loop := self._headers.get(index)) is not None and block in loop:
                 how = self.counts(loop)
                 if how is not None and how.phi is index and how.step == 1 and how.comparison.op is operator.lt:
                     if self.origin(how.bound, block).found and not self.origin(how.start, block).found:
-                        return Index(Kind.FOUND)  # so many as memory says
+                        return Index(Kind.FOUND)  # the bound is read from memory
                     return Index(Kind.RANGE, (self.key(how.start), self.key(how.bound)))
         origin = self.origin(index, block)
         if origin.found:
@@ -189,7 +189,7 @@ class Accesses:
         return found
 
     def key(self, operand: Operand) -> object:
-        """The same for operands that are computed in the same way from the same."""
+        """Return a key that is equal for operands computed in the same way from the same values."""
         match operand:
             case Const(value):
                 return value
@@ -210,7 +210,7 @@ class Accesses:
                 return instr
 
     def _dim(self, array: Operand, axis: int) -> object:
-        """The length of an axis: that of what it was made of, if that is known."""
+        """Return the length of an axis: that of the array it was created from, if known."""
         while isinstance(array, Instr):
             record = ops.of(array.op)
             if record.role is Role.ALLOCATE and axis < len(array.args):
@@ -223,7 +223,7 @@ class Accesses:
 
 
 def _is_whole(index: Operand) -> bool:
-    """Whether a slice takes a whole axis."""
+    """Return whether a slice covers a whole axis."""
     match index:
         case Instr(op=op, args=(Const(None | 0), Const(None), *step)) if op is slice:
             return all(isinstance(each, Const) and each.value in (None, 1) for each in step)

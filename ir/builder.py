@@ -1,10 +1,10 @@
-"""Building straight-line code: instructions at the end of a block, and tuples that are packed and taken apart.
+"""The IR builder for straight-line code: appends instructions to a block, packs and unpacks tuples.
 
     b = Builder(block, loc)
     t = b.call(operator.mul, x, y, type=x.type)         # %t = mul %x, %y : f64
     b.return_packed([t, *rest])                         # %r = pack %t, ...    return %r
 
-Many values are one tuple, of tuples if they are more than `LARGEST`: see `Builder.pack_all`.
+Many values become one tuple, a tuple of tuples if there are more than `LARGEST`: see `Builder.pack_all`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Retur
 from zygote_py.ir.types import components_of, copied_type, with_components, writable
 from zygote_py.ir.walks import replace_uses
 
-# The most items in one tuple. Python writes a tuple of more than thirty as a list first, which Numba gets wrong.
+# The maximum number of items in one tuple. Python builds a longer literal (more than thirty items) from a list first,
+# which Numba compiles incorrectly.
 LARGEST = 16
 
 NONE = Const(None, types.none)
 
 
 class Builder:
-    """Appends instructions to `block`. They get the `loc` and the `origin` that it has when they are made."""
+    """Appends instructions to `block`, with the current `loc` and `origin` of the builder."""
 
     def __init__(self, block: Block, loc: Loc | None = None, origin: Value | None = None) -> None:
         self.block = block
@@ -44,40 +45,40 @@ class Builder:
         return self.add(Instr(op, args, type, hint, self.loc, keywords, self.origin))
 
     def like(self, instr: Instr, op: ops.Op, *args: Operand) -> Instr:
-        """Append another operation with the type, the hint, the location and the origin of `instr`."""
+        """Append a different operation with the type, hint, location and origin of `instr`."""
         return self.add(Instr(op, args, instr.type, instr.hint, instr.loc, (), instr.origin))
 
     def copy(self, array: Operand, hint: str = "") -> Instr:
-        """A copy of an array, in its own order if that is Fortran's."""
+        """Append a copy of an array, in Fortran order if the array has it."""
         return self.call(np.copy, array, type=copied_type(array.type), hint=hint)
 
     def zeros_like(self, array: Operand, hint: str = "") -> Instr:
-        """An array of zeros that has the type of another, but may be written to."""
+        """Append an array of zeros with the type of another, but writable."""
         return self.call(np.zeros_like, array, type=writable(array.type), hint=hint)
 
     def accumulate(self, array: Operand, value: Operand) -> Instr:
-        """Add a value of the same shape to an array; to one without axes, the element of the other."""
+        """Append the addition of `value` to an array of the same shape, or of its element if it has no axes."""
         if isinstance(value.type, types.Array) and value.type.ndim == 0:
             value = self.call(ops.getitem, value, type=value.type.dtype)
         return self.call(ops.accumulate, array, value, type=types.none)
 
     def refuse_if(self, condition: Operand, message: str) -> Instr:
-        """Raise ValueError with the message if the condition holds."""
+        """Append a check that raises ValueError with the message if the condition holds."""
         return self.call(ops.refuse, condition, Const(message, types.unicode_type), type=types.none)
 
     def item(self, whole: Operand, number: int, hint: str = "") -> Operand:
-        """An item of a tuple: what was packed, if that is known."""
+        """Return an item of a tuple: the operand that was packed, if it is known."""
         if isinstance(whole, Instr) and whole.op is ops.pack:
             return whole.args[number]
         kind = components_of(whole.type)[number]
         return self.call(ops.getitem, whole, Const(number, types.int64), type=kind, hint=hint)
 
     def items(self, whole: Operand) -> tuple[Operand, ...]:
-        """All items of a tuple."""
+        """Return all items of a tuple."""
         return tuple(self.item(whole, number) for number in range(len(components_of(whole.type))))
 
     def leaves(self, value: Operand) -> Iterator[Operand]:
-        """What is in a value, and in the tuples in it, and is not a tuple itself."""
+        """Yield the leaves of a value: the items of nested tuples that are not tuples themselves."""
         if not isinstance(value.type, types.BaseTuple):
             yield value
             return
@@ -85,25 +86,25 @@ class Builder:
             yield from self.leaves(self.item(value, number))
 
     def join(self, leaves: Iterator[Operand], type: Type) -> Operand:
-        """The value of a type that has these leaves."""
+        """Return the value of a type that has these leaves."""
         if not isinstance(type, types.BaseTuple):
             return next(leaves)
         return self.call(ops.pack, *[self.join(leaves, each) for each in components_of(type)], type=type)
 
     def pack(self, items: Sequence[Operand], like: Type | None = None, hint: str = "") -> Instr:
-        """A tuple of these items, a NamedTuple or a structure if `like` is the type of one."""
+        """Pack the items into a tuple, or into a NamedTuple or structure if `like` is the type of one."""
         kinds = tuple(item.type for item in items)
         kind = _tuple_of(kinds) if like is None else with_components(like, kinds)
         return self.add(Instr(ops.pack, tuple(items), kind, hint, origin=self.origin))
 
     def pack_all(self, items: Sequence[Operand]) -> Instr:
-        """One value of many: a tuple, of tuples if there are more than `LARGEST`."""
+        """Pack many items into one value: a tuple, or a tuple of tuples if there are more than `LARGEST`."""
         if len(items) > LARGEST:
             return self.pack_all([self.pack_all(items[at : at + LARGEST]) for at in range(0, len(items), LARGEST)])
         return self.pack(items)
 
     def unpack_all(self, whole: Operand, count: int) -> list[Instr]:
-        """The items of which `pack_all` made one value: an instruction for each, even for what is known."""
+        """Return the items that `pack_all` packed: an instruction for each, even where the item is known."""
         parts = -(-count // LARGEST)
         if parts <= 1:
             return [
@@ -115,11 +116,11 @@ class Builder:
         return [item for part, size in found for item in self.unpack_all(part, size)]
 
     def call_packed(self, op: ops.Op, args: Sequence[Operand], kinds: Sequence[Type]) -> list[Instr]:
-        """Call what returns values of these types by `return_packed`; gives them one by one."""
+        """Call a routine that returns values of these types by `return_packed`, and return the individual results."""
         return self.unpack_all(self.call(op, *args, type=packed_type(kinds)), len(kinds))
 
     def call_all(self, op: ops.Op, args: Sequence[Operand], kinds: Sequence[Type]) -> list[Instr]:
-        """Call what returns values of these types: None, the only one by itself, or a tuple; gives them one by one."""
+        """Call a routine that returns None, a bare value or a tuple of these types; return the individual results."""
         whole = self.call(op, *args, type=result_type(kinds))
         if len(kinds) < 2:
             return [whole] if kinds else []
@@ -128,19 +129,19 @@ class Builder:
         ]
 
     def return_packed(self, values: Sequence[Operand]) -> None:
-        """Return values as one: that of `pack_all`, or None if there are none."""
+        """Return values as one: the result of `pack_all`, or None if there are none."""
         self.block.terminator = Return((self.pack_all(values) if values else NONE,))
 
 
 def items_of(value: Operand) -> tuple[Operand, ...]:
-    """What a routine returns, one by one: the items of a tuple that is packed, nothing for None, or else the value."""
+    """Return the individual results of a routine: the items of a packed tuple, nothing for None, else the value."""
     if isinstance(value, Instr) and value.op is ops.pack:
         return value.args
     return () if isinstance(value.type, types.NoneType) else (value,)
 
 
 def packed_type(kinds: Sequence[Type]) -> Type:
-    """The type of what `Builder.return_packed` returns for values of these types."""
+    """Return the type of the value that `Builder.return_packed` returns for values of these types."""
     if not kinds:
         return types.none
     if len(kinds) > LARGEST:
@@ -149,7 +150,7 @@ def packed_type(kinds: Sequence[Type]) -> Type:
 
 
 def result_type(kinds: Sequence[Type]) -> Type:
-    """The type of what a routine returns that has these results."""
+    """Return the return type of a routine with these results."""
     return (_tuple_of(kinds) if len(kinds) > 1 else kinds[0]) if kinds else types.none
 
 
@@ -159,10 +160,10 @@ def _tuple_of(kinds: Sequence[Type]) -> Type:
 
 
 def rewrite(function: Function, change: Callable[[Builder, Instr], Operand | None]) -> dict[Value, Operand]:
-    """Let `change` add what is to stand in the place of each instruction: the instruction itself, where it stays.
+    """Rewrite a function instruction by instruction: `change` adds the replacement, or the instruction itself.
 
-    It returns what takes the place of the result, or None. The instructions have their old operands until all of them
-    have been looked at. Gives the results that were replaced.
+    It returns the operand that replaces the result, or None. Instructions keep their old operands until all of them
+    have been visited. Returns the replaced results.
     """
     replaced: dict[Value, Operand] = {}
     for block in function.blocks:
@@ -177,13 +178,13 @@ def rewrite(function: Function, change: Callable[[Builder, Instr], Operand | Non
 
 @contextmanager
 def inserting(block: Block, at: int = 0, loc: Loc | None = None, origin: Value | None = None) -> Iterator[Builder]:
-    """A builder whose instructions stand before the one that is now at a place of `block`, once this is left."""
+    """Return a builder whose instructions are inserted at a position of `block` when the context exits."""
     b = Builder(Block(block.loc), loc, origin)
     yield b
     block.instrs[at:at] = b.block.instrs
 
 
 def at_exit(function: Function) -> tuple[Builder, Return]:
-    """A builder at the end of the only block that returns, and its terminator."""
+    """Return a builder at the end of the only block that returns, and the terminator of this block."""
     block, end = function.exit()
     return Builder(block), end

@@ -1,4 +1,4 @@
-"""A copy of a function's blocks, with the maps from old to new.
+"""Copying of functions, with maps from the original values and blocks to the copies.
 
 copy = clone(function)          # copy.function, copy.values[old value], copy.blocks[old block]
 """
@@ -14,7 +14,7 @@ from zygote_py.ir.walks import map_operands
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Clone:
-    """The copy, and what each value and block of the original has become."""
+    """A copied function, with the copy of each value and block of the original."""
 
     function: Function
     values: dict[Value, Value]
@@ -22,7 +22,7 @@ class Clone:
 
 
 def clone(function: Function) -> Clone:
-    """Copy `function`. Alphas and origins still refer to the values of the primal that they referred to."""
+    """Copy `function`. Alphas and origins still refer to the same values of the primal."""
     params = [Param(param.type, param.hint, param.loc) for param in function.params]
     values: dict[Value, Value] = dict(zip(function.params, params, strict=True))
     blocks = {block: Block(block.loc, block.mirror) for block in function.blocks}

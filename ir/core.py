@@ -1,10 +1,10 @@
 """The data structures of the IR: functions, blocks, phi nodes and instructions in SSA form.
 
-A `Function` is a list of `Block`s, the entry first. A block has phi nodes, instructions and one terminator.
-Parameters, phis and instructions are `Value`s: they are compared by identity, carry a Numba type, the name they had
-in the source (`hint`) and a source location, and have no name of their own (names are given when text is printed, see
-`ir.text`). An operand is a value, a constant, `Undef`, or, in an adjoint function, an `Alpha`: the value that a
-primal value had in the matching execution of its block.
+A `Function` is a list of `Block`s, starting with the entry. A block has phi nodes, instructions and one terminator.
+Parameters, phis and instructions are `Value`s: they are compared by identity, carry a Numba type, their name in the
+source (`hint`) and a source location, and have no unique name (names are assigned when the text is printed, see
+`ir.text`). An operand is a value, a constant, `Undef`, or, in an adjoint function, an `Alpha`: the value that a primal
+value had in the matching execution of its block.
 
     def twice(x):               function twice(%x: f64) -> f64:
         return x + x            b0:
@@ -12,7 +12,7 @@ primal value had in the matching execution of its block.
                                   return %t
 
 An instruction calls a known Python callable, or a `Routine`, which is a function of the IR itself. Passes change
-functions in place. What a well-formed function is, `ir.verify` says.
+functions in place. `ir.verify` defines which functions are well formed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Type = types.Type
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """A place in the user's source: a file, a line and, where it is known, a column (both from 1)."""
+    """A position in the user's source: a file, a line and, where known, a column (both counted from 1)."""
 
     file: str
     line: int
@@ -37,7 +37,7 @@ class Loc:
 
 
 class Value:
-    """What an instruction, a phi or a parameter computes. Compared by identity."""
+    """The result of an instruction or a phi, or a parameter. Compared by identity."""
 
     __slots__ = ("hint", "loc", "type")
 
@@ -48,7 +48,7 @@ class Value:
 
     @property
     def args(self) -> tuple[Operand, ...]:
-        """The operands, in order."""
+        """Return the operands, in order."""
         return ()
 
 
@@ -71,7 +71,7 @@ class Phi(Value):
 
     @property
     def args(self) -> tuple[Operand, ...]:
-        """The operands, in the order of the predecessors in `incoming`."""
+        """Return the operands, in the order of the predecessors in `incoming`."""
         return tuple(self.incoming.values())
 
 
@@ -100,13 +100,13 @@ class Instr(Value):
         self.origin = origin
 
     def copy(self, args: tuple[Operand, ...] | None = None, *, with_origin: bool = True) -> Instr:
-        """The same operation, on `args` if given, with the same type, hint, location, keywords and origin."""
+        """Return the same operation, on `args` if given, with the same type, hint, location, keywords and origin."""
         operands, origin = self.args if args is None else args, self.origin if with_origin else None
         return Instr(self.op, operands, self.type, self.hint, self.loc, self.keywords, origin)
 
 
 def came_from() -> bool:
-    """Stand for the operation of `CameFrom`, which no call can compute: raises TypeError."""
+    """Placeholder for the operation of `CameFrom`, which no call can compute: raises TypeError."""
     raise TypeError("came_from is an instruction of adjoint functions, and not called from Python")
 
 
@@ -121,13 +121,13 @@ class CameFrom(Instr):
         self.pred = pred
 
     def copy(self, args: tuple[Operand, ...] | None = None, *, with_origin: bool = True) -> CameFrom:
-        """The same question."""
+        """Return a copy of the query."""
         return CameFrom(self.block, self.pred)
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A constant operand. Two are equal if type and value are, `0.0` and `-0.0` apart, `nan` equal to itself."""
+    """A constant operand. Two are equal if type and value are; `0.0` and `-0.0` differ, `nan` equals itself."""
 
     value: object = field(compare=False)
     type: Type
@@ -138,7 +138,7 @@ class Const:
 
 
 def zero(type: Type) -> Const:
-    """The zero of a number type; False for truth values."""
+    """Return the zero of a number type; False for booleans."""
     match type:
         case types.Boolean():
             return Const(False, type)
@@ -152,20 +152,20 @@ def zero(type: Type) -> Const:
 
 @dataclass(frozen=True, slots=True)
 class Undef:
-    """The value of a variable on a path where nothing was assigned to it; no execution reads it."""
+    """The value of a variable on a path without an assignment to it; no execution reads it."""
 
     type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """In an adjoint function, the paper's underlined reference: what a primal value held in the matching execution."""
+    """In an adjoint function, the paper's underlined reference: a primal value as of the matching execution."""
 
     value: Value
 
     @property
     def type(self) -> Type:
-        """The type of the value."""
+        """Return the type of the value."""
         return self.value.type
 
 
@@ -173,7 +173,7 @@ Operand = Value | Const | Undef | Alpha
 
 
 class Jump:
-    """Control goes to `target`."""
+    """An unconditional jump to `target`."""
 
     __slots__ = ("args", "target")
     __match_args__ = ("target",)
@@ -184,7 +184,7 @@ class Jump:
 
 
 class Branch:
-    """Control goes to `then` if the boolean `condition` holds, else to `orelse`."""
+    """A branch to `then` if the boolean `condition` holds, else to `orelse`."""
 
     __slots__ = ("args", "orelse", "then")
     __match_args__ = ("condition", "then", "orelse")
@@ -196,7 +196,7 @@ class Branch:
 
     @property
     def condition(self) -> Operand:
-        """The only operand."""
+        """Return the condition, the only operand."""
         return self.args[0]
 
     @condition.setter
@@ -206,14 +206,14 @@ class Branch:
 
 @dataclass(slots=True, eq=False)
 class Return:
-    """Leaves the function. A primal returns one value, an adjoint one for each parameter of its primal."""
+    """A return from the function. A primal returns one value, an adjoint one for each parameter of its primal."""
 
     args: tuple[Operand, ...]
 
 
 @dataclass(slots=True, eq=False)
 class Raise:
-    """Raises `exception(*args)`; `exception` is an exception class, or None for a bare `raise`."""
+    """A raise of `exception(*args)`; `exception` is an exception class, or None for a bare `raise`."""
 
     exception: type[BaseException] | None
     args: tuple[Operand, ...] = ()
@@ -223,7 +223,7 @@ Terminator = Jump | Branch | Return | Raise
 
 
 class Block:
-    """A straight line of code. In an adjoint function `mirror` is the primal block that this one reverses."""
+    """A basic block. In an adjoint function `mirror` is the primal block that this one reverses."""
 
     __slots__ = ("instrs", "loc", "mirror", "phis", "terminator")
 
@@ -239,17 +239,17 @@ class Block:
 
     @property
     def values(self) -> tuple[Phi | Instr, ...]:
-        """The phis, then the instructions."""
+        """Return the phis, then the instructions."""
         return (*self.phis, *self.instrs)
 
     @property
     def nodes(self) -> tuple[Phi | Instr | Terminator, ...]:
-        """The phis, the instructions and the terminator."""
+        """Return the phis, the instructions and the terminator."""
         return (*self.phis, *self.instrs, self.terminator)
 
     @property
     def successors(self) -> tuple[Block, ...]:
-        """The blocks that control may go to from here, each once."""
+        """Return the distinct successor blocks."""
         match self.terminator:
             case Jump(target):
                 return (target,)
@@ -261,7 +261,7 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """`kind` is "function", "primal", "adjoint" or "joint"; an adjoint function knows its `primal`.
+    """A function; `kind` is "function", "primal", "adjoint" or "joint", and an adjoint function refers to its `primal`.
 
     `options` are the Numba options of the function it came from (`fastmath`, `error_model`, ...).
     """
@@ -276,37 +276,37 @@ class Function:
 
     @property
     def entry(self) -> Block:
-        """The block that a call begins with."""
+        """Return the entry block."""
         return self.blocks[0]
 
     def values(self) -> Iterator[Value]:
-        """All values in the order of the text."""
+        """Yield all values in text order."""
         yield from self.params
         for block in self.blocks:
             yield from block.values
 
     def phis(self) -> list[Phi]:
-        """All phis in the order of the text, as a new list."""
+        """Return all phis in text order, as a new list."""
         return [phi for block in self.blocks for phi in block.phis]
 
     def instrs(self) -> list[Instr]:
-        """All instructions in the order of the text, as a new list."""
+        """Return all instructions in text order, as a new list."""
         return [instr for block in self.blocks for instr in block.instrs]
 
     def nodes(self) -> list[Phi | Instr | Terminator]:
-        """All phis, instructions and terminators in the order of the text, as a new list."""
+        """Return all phis, instructions and terminators in text order, as a new list."""
         return [node for block in self.blocks for node in block.nodes]
 
     def calls(self) -> list[tuple[Instr, Routine]]:
-        """The calls of routines in the order of the text, with the routine that each calls."""
+        """Return the calls of routines in text order, each with the routine that it calls."""
         return [(instr, instr.op) for instr in self.instrs() if isinstance(instr.op, Routine)]
 
     def returns(self) -> list[tuple[Block, Return]]:
-        """The blocks that return, with their terminators, in the order of the blocks."""
+        """Return the blocks that return, with their terminators, in block order."""
         return [(block, block.terminator) for block in self.blocks if isinstance(block.terminator, Return)]
 
     def exit(self) -> tuple[Block, Return]:
-        """The only block that returns, with its terminator. Raises InternalError if there is not exactly one."""
+        """Return the only block that returns, with its terminator. Raises InternalError if there is not exactly one."""
         found = self.returns()
         if len(found) != 1:
             raise InternalError(f"{self.name}: {len(found)} blocks return, where one is expected")
@@ -316,13 +316,15 @@ class Function:
 class Routine:
     """A function of the IR that instructions call: `%y = fact %n`. Compared by identity.
 
-    What a call does: it may write to the memory that the parameters numbered in `writes` reach; its result may share
-    memory with those in `shares`; after it, those in `mixes` may reach each other's; and if it `acts`, it must stay
-    where it is for another reason (it prints, draws or raises).
-    The function is set when it is made: it may call the routine itself.
+    Effects of a call: it may write to memory reachable from the parameters numbered in `writes`; its result may share
+    memory with those in `shares`; after it, those in `mixes` may alias each other; and if it `acts`, it must not move
+    for a different reason (it prints, draws or raises).
 
-    Derivatives are made from the function, unless there is another `derivation`; they go through those parameters only
-    that it `passes` (None: all). Where the derivative `is_custom`, what the function calls is its own business.
+    The function is set after construction, since it may call the routine itself.
+
+    Derivatives are derived from the function, unless there is a different `derivation`; they propagate only through the
+    parameters that it `passes` (None: all). If the derivative `is_custom`, the calls inside the function do not matter
+    to differentiation.
     """
 
     def __init__(self, name: str) -> None:
@@ -334,11 +336,11 @@ class Routine:
         self.acts = False
         self.derivation: object | None = None
         self.is_custom = False
-        self.inverse: object | None = None  # the routine that undoes it, if there is one
+        self.inverse: object | None = None  # the routine that undoes it, if any
         self.passes: frozenset[int] | None = None
 
     def __call__(self, *args: object) -> object:
-        """Raise TypeError: `ir.interpret` runs a routine, and so does what is emitted."""
+        """Raise TypeError: routines are run by `ir.interpret` and by the emitted code."""
         raise TypeError(f"{self.__name__} is a routine of the IR, and not called from Python")
 
     def __repr__(self) -> str:
@@ -346,7 +348,7 @@ class Routine:
 
 
 class Foreign:
-    """A callable of which nothing is known but that it writes to none of its arguments. Compared by identity."""
+    """A callable about which nothing is known except that it does not write to its arguments. Compared by identity."""
 
     def __init__(self, function: Callable[..., object], name: str) -> None:
         self.function = function
@@ -354,7 +356,7 @@ class Foreign:
         self.__module__ = getattr(function, "__module__", None) or "?"
 
     def __call__(self, *args: object) -> object:
-        """Call it."""
+        """Call the function."""
         return self.function(*args)
 
     def __repr__(self) -> str:
@@ -362,7 +364,7 @@ class Foreign:
 
 
 def predecessors(function: Function) -> dict[Block, list[Block]]:
-    """The predecessors of every block, in the order of the blocks."""
+    """Return the predecessors of every block, in block order."""
     found: dict[Block, list[Block]] = {block: [] for block in function.blocks}
     for block in function.blocks:
         for successor in block.successors:
@@ -371,7 +373,7 @@ def predecessors(function: Function) -> dict[Block, list[Block]]:
 
 
 def retarget(block: Block, old: Block, new: Block) -> None:
-    """Make the edges from `block` to `old` lead to `new`. The phis of `old` and `new` are the caller's business."""
+    """Redirect the edges from `block` to `old` to `new`. Updating the phis of `old` and `new` is left to the caller."""
     match block.terminator:
         case Jump() as jump:
             if jump.target is old:

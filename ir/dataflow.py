@@ -1,12 +1,12 @@
 """Closures of relations, one solver for dataflow problems, and liveness as a problem for it.
 
-    reach([b0], lambda block: block.successors)         # b0 and all that control can come to from it
+    reach([b0], lambda block: block.successors)         # b0 and every block reachable from it
 
-A problem is what happens in a block (`transfer`), possibly what happens on an edge, and how facts from several edges
-meet. Facts are compared with `==`; sets are Python ints used as bit sets, or frozensets:
+A problem consists of the effect of a block (`transfer`), optionally the effect of an edge, and the meet of the facts
+from several edges. Facts are compared with `==`; sets are Python ints used as bit sets, or frozensets:
 
     defined = solve(function, lambda block, facts: facts | made[block], meet=intersection, start=0, top=0b11)
-    defined.before[b1]                  # what is defined on every path to b1
+    defined.before[b1]                  # the values defined on every path to b1
 
     alive = liveness(function)
     alive.after(b0)                     # the values that are live at the end of b0
@@ -30,9 +30,10 @@ Facts = TypeVar("Facts")
 
 
 def reach(starts: Iterable[T], following: Callable[[T], Iterable[T]], stop: Iterable[T] = ()) -> Iterator[T]:
-    """Yield the starts and everything that follows from them, each once, but for what is in `stop`.
+    """Yield the starts and everything that follows from them, once each, except the elements of `stop`.
 
-    It is lazy: `following` is called when the next is asked for, and what was met last is followed first.
+    The traversal is lazy and depth first: `following` is called when the next element is requested, and the most
+    recently visited element is followed first.
     """
     seen = set(stop)
     pending = [iter(starts)]
@@ -46,19 +47,19 @@ def reach(starts: Iterable[T], following: Callable[[T], Iterable[T]], stop: Iter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution(Generic[Facts]):
-    """What holds at the beginning (`before`) and at the end (`after`) of each block that was looked at."""
+    """The facts at the beginning (`before`) and at the end (`after`) of each visited block."""
 
     before: Mapping[Block, Facts]
     after: Mapping[Block, Facts]
 
 
 def union(block: Block, facts: Sequence[Any]) -> Any:
-    """What holds on some path."""
+    """Return the facts that hold on some path."""
     return reduce(or_, facts)
 
 
 def intersection(block: Block, facts: Sequence[Any]) -> Any:
-    """What holds on all paths."""
+    """Return the facts that hold on all paths."""
     return reduce(and_, facts)
 
 
@@ -75,10 +76,10 @@ def solve(
 ) -> Solution[Facts]:
     """Solve a dataflow problem by iteration over a work list in (reverse) postorder.
 
-    `start` holds at the entry (backward: at the end of blocks without successors), `top` is what blocks not seen yet
-    are taken to give: the empty set for a union, everything for an intersection. `edge(pred, successor, facts)` is what
-    an edge makes of the facts at its origin (backward: at its successor); `meet(block, facts)` makes one fact of those
-    that arrive in a block. If `order`, a reverse postorder, is given, only its blocks exist.
+    `start` holds at the entry (backward: at the end of blocks without successors); `top` is the assumed result of
+    blocks not visited yet: the empty set for a union, everything for an intersection. `edge(pred, successor, facts)`
+    transforms the facts at the origin of an edge (backward: at its successor); `meet(block, facts)` combines the facts
+    that arrive in a block. If `order`, a reverse postorder, is given, only its blocks are considered.
     """
     blocks = list(reverse_postorder(function) if order is None else order)
     if not forward:
@@ -107,7 +108,7 @@ def solve(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Liveness:
-    """The values that are used later, as sets of bits: that of a value is its `number`.
+    """Live values as bit sets; the bit of a value is its `number`.
 
     The phis of a block are defined on the edges to it: they are not live before it. The operands of phis are live at
     the end of the predecessor they belong to.
@@ -118,15 +119,15 @@ class Liveness:
     live_out: Mapping[Block, int]
 
     def before(self, block: Block) -> list[Value]:
-        """The values that are live at the beginning of `block`, apart from its phis."""
+        """Return the values live at the beginning of `block`, apart from its phis."""
         return [value for value, bit in self.number.items() if self.live_in[block] >> bit & 1]
 
     def after(self, block: Block) -> list[Value]:
-        """The values that are live at the end of `block`."""
+        """Return the values live at the end of `block`."""
         return [value for value, bit in self.number.items() if self.live_out[block] >> bit & 1]
 
     def is_live_after(self, value: Value, block: Block) -> bool:
-        """Whether `value` is live at the end of `block`."""
+        """Return whether `value` is live at the end of `block`."""
         return bool(self.live_out[block] >> self.number[value] & 1)
 
 
@@ -138,10 +139,11 @@ def liveness(
     on_edge: Mapping[tuple[Block, Block], Iterable[Operand]] | None = None,
     order: Sequence[Block] | None = None,
 ) -> Liveness:
-    """Which values are live where, in the blocks that can be reached.
+    """Return the live values of each reachable block.
 
-    Only the values that have a `number` count, if these are given: a phi that has none reads nothing. `reads` says what
-    an instruction or a terminator reads, `on_edge` what is read on an edge besides the operands of phis.
+    Only the values that have a `number` count, if `number` is given: a phi without one reads nothing. `reads` returns
+    the operands that an instruction or a terminator reads, `on_edge` those read on an edge in addition to the operands
+    of phis.
     """
     if number is None:
         number = {value: index for index, value in enumerate(function.values())}

@@ -1,4 +1,4 @@
-"""Dumps and checks of the IR after each step of the compiler, as the environment asks for them.
+"""Dumps and checks of the IR after each step of the compiler, controlled by environment variables.
 
     check_after("expand_arrays", function)
 
@@ -17,7 +17,7 @@ from zygote_py.ir.verify import verify
 
 
 def check_after(step: str, *functions: Function) -> None:
-    """Dump and verify functions that a step has made or changed. Raises InternalError if one is not well formed."""
+    """Dump and verify functions that a step has created or changed. Raises InternalError if one is not well formed."""
     dumped = os.environ.get("ZYGOTE_PY_DUMP")
     if dumped and (dumped == "all" or step in dumped.split(",")):
         for function in functions:

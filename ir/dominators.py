@@ -1,13 +1,13 @@
 """Dominator and postdominator trees, after Cooper, Harvey and Kennedy.
 
-A block dominates another if every path from the entry to the other goes through it. In
+A block dominates another if every path from the entry to the other contains it. In
 
     b0:  branch %c, b1, b2      b1:  jump b3      b2:  jump b3      b3:  return %x
 
 b0 is the immediate dominator of the three others, and b3 is the immediate postdominator of b0, b1 and b2.
 
-The trees describe the function as it was when they were made: a pass that changes the graph makes new ones. Blocks
-that cannot be reached are in no tree; blocks from which no `Return` can be reached are not in the postdominator tree.
+The trees describe the function at the time of their construction: a pass that changes the graph rebuilds them.
+Unreachable blocks are in no tree; blocks from which no `Return` can be reached are not in the postdominator tree.
 
 Keith D. Cooper, Timothy J. Harvey and Ken Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
 """
@@ -22,38 +22,40 @@ from zygote_py.ir.core import Block, Function, predecessors
 
 @dataclass(frozen=True, eq=False)
 class DominatorTree:
-    """`order` is a reverse postorder of the graph; `idom` of a root is None; `children` are in that order too."""
+    """A (post)dominator tree.
+
+    `order` is a reverse postorder of the graph; `idom` of a root is None; `children` are in that order too."""
 
     order: tuple[Block, ...]
     idom: Mapping[Block, Block | None]
     children: Mapping[Block, tuple[Block, ...]]
-    _entered: Mapping[Block, int]  # numbers of a walk of the tree: on the way down
-    _left: Mapping[Block, int]  # and of the last descendant
+    _entered: Mapping[Block, int]  # preorder number in a walk of the tree
+    _left: Mapping[Block, int]  # preorder number of the last descendant
 
     def __contains__(self, block: Block) -> bool:
         return block in self.idom
 
     def dominates(self, a: Block, b: Block) -> bool:
-        """Whether `a` dominates `b`; each block dominates itself."""
+        """Return whether `a` dominates `b`; each block dominates itself."""
         return self._entered[a] <= self._entered[b] <= self._left[a]
 
     def preorder(self) -> list[Block]:
-        """The blocks in the order of a walk of the tree: each after its dominators."""
+        """Return the blocks in preorder: each after its dominators."""
         return sorted(self.idom, key=self._entered.__getitem__)
 
 
 def reverse_postorder(
     function: Function, ways: Callable[[Block], Sequence[Block]] = lambda block: block.successors
 ) -> list[Block]:
-    """The reachable blocks, each before its successors but for the back edges of loops; `then` before `orelse`.
+    """Return the reachable blocks, each before its successors except along back edges; `then` before `orelse`.
 
-    `ways` gives the successors of a block in another order: the last of them is walked first, and so comes last.
+    `ways` returns the successors of a block in a different order: the last of them is visited first, and so comes last.
     """
     return _reverse_postorder([function.entry], ways)
 
 
 def dominator_tree(function: Function) -> DominatorTree:
-    """The dominator tree of the blocks that can be reached."""
+    """Return the dominator tree of the reachable blocks."""
     if len(function.blocks) == 1:
         (block,) = function.blocks
         return DominatorTree((block,), {block: None}, {block: ()}, {block: 0}, {block: 0})
@@ -61,9 +63,9 @@ def dominator_tree(function: Function) -> DominatorTree:
 
 
 def postdominator_tree(function: Function) -> DominatorTree:
-    """The postdominator tree of the blocks from which a `Return` can be reached.
+    """Return the postdominator tree of the blocks from which a `Return` can be reached.
 
-    Where there is more than one `Return`, the tree has more than one root: what these meet in is outside the function.
+    With more than one `Return`, the tree has more than one root: their common postdominator is outside the function.
     """
     roots = [block for block, _ in function.returns()]
     order = _reverse_postorder(roots, predecessors(function).__getitem__)
@@ -81,7 +83,7 @@ def _reverse_postorder(roots: Sequence[Block], following: Callable[[Block], Sequ
         while stack:
             block, rest = stack[-1]
             while rest:
-                successor = rest.pop()  # from the last, as what is finished first comes last
+                successor = rest.pop()  # from the last, since the block finished first comes last
                 if successor not in seen:
                     seen.add(successor)
                     stack.append((successor, list(following(successor))))
@@ -93,13 +95,13 @@ def _reverse_postorder(roots: Sequence[Block], following: Callable[[Block], Sequ
 
 
 def _tree(order: list[Block], roots: Sequence[Block], before: Callable[[Block], Iterable[Block]]) -> DominatorTree:
-    """The tree of a graph in reverse postorder; `before` gives the predecessors of a block in it."""
-    # Number 0 is a virtual root above the given ones.
+    """Return the tree of a graph in reverse postorder; `before` returns the predecessors of a block in it."""
+    # Number 0 is a virtual root above the actual ones.
     number = {block: index for index, block in enumerate(order, 1)}
     preds = [[], *([number[pred] for pred in before(block) if pred in number] for block in order)]
     for root in roots:
         preds[number[root]].append(0)
-    idom = [0] + [-1] * len(order)  # -1: not known yet
+    idom = [0] + [-1] * len(order)  # -1: not computed yet
     changed = True
     while changed:
         changed = False
@@ -125,7 +127,7 @@ def _tree(order: list[Block], roots: Sequence[Block], before: Callable[[Block], 
 
 
 def _meet(a: int, b: int, idom: list[int]) -> int:
-    """The nearest common dominator; a dominator has the smaller number."""
+    """Return the nearest common dominator; a dominator has the smaller number."""
     while a != b:
         if a > b:
             a = idom[a]
@@ -135,7 +137,7 @@ def _meet(a: int, b: int, idom: list[int]) -> int:
 
 
 def _walk(children: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Preorder numbers of the nodes of a tree, and the greatest one in the subtree of each."""
+    """Return the preorder number of each node of a tree, and the largest one in its subtree."""
     entered = [0] * len(children)
     left = [0] * len(children)
     preorder: list[int] = []

@@ -1,8 +1,8 @@
-"""Edits of the control-flow graph that keep the phis right. The passes are made of these.
+"""Edits of the control-flow graph that keep the phis consistent. The passes are built from these.
 
     split_edge(function, b0, b3)        # b0: branch %c, b1, b3     becomes     b0: branch %c, b1, b4     b4: jump b3
 
-They append new blocks at the end of the function; `order_blocks` puts them where a reader expects them.
+New blocks are appended at the end of the function; `order_blocks` moves them to where a reader expects them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from zygote_py.ir.types import common_type
 
 
 def rename_incoming(block: Block, old: Block, new: Block) -> None:
-    """The edge that came from `old` comes from `new` now."""
+    """Rename the predecessor of an edge from `old` to `new` in the phis of `block`."""
     for phi in block.phis:
         phi.incoming = {new if pred is old else pred: operand for pred, operand in phi.incoming.items()}
 
 
 def remove_incoming(block: Block, pred: Block) -> None:
-    """The edge from `pred` is gone."""
+    """Remove the operands of the edge from `pred`, which is gone."""
     for phi in block.phis:
         del phi.incoming[pred]
 
 
 def split_edge(function: Function, pred: Block, successor: Block) -> Block:
-    """Put a new, empty block on an edge."""
+    """Insert an empty block on an edge and return it."""
     block = Block(loc=successor.loc)
     block.terminator = Jump(successor)
     function.blocks.append(block)
@@ -39,7 +39,7 @@ def split_edge(function: Function, pred: Block, successor: Block) -> Block:
 
 
 def merge_edges(function: Function, preds: Sequence[Block], successor: Block) -> Block:
-    """Lead the edges from `preds` to `successor` together in a new block, which has the phis that this takes."""
+    """Merge the edges from `preds` to `successor` in a new block, with the phis this requires, and return it."""
     block = Block(loc=successor.loc)
     block.terminator = Jump(successor)
     function.blocks.append(block)
@@ -51,9 +51,9 @@ def merge_edges(function: Function, preds: Sequence[Block], successor: Block) ->
 
 
 def joined(block: Block, incoming: Mapping[Block, Operand], type: Type, hint: str = "") -> Operand:
-    """What arrives in `block` from its predecessors: the operand, if they agree on one, or else a new phi there.
+    """Return the value that arrives in `block` from its predecessors: the common operand, or else a new phi there.
 
-    It is of the type given, or of arrays in any order where those that arrive differ in it.
+    It has the given type, or an array type of any order where the operands differ in order.
     """
     operands = list(incoming.values())
     if all(operand == operands[0] for operand in operands):
@@ -64,7 +64,7 @@ def joined(block: Block, incoming: Mapping[Block, Operand], type: Type, hint: st
 
 
 def drop_unreachable(function: Function) -> None:
-    """Remove the blocks that cannot be reached, and the edges from them."""
+    """Remove the unreachable blocks, and the edges from them."""
     reachable = set(reverse_postorder(function))
     if len(reachable) == len(function.blocks):
         return
@@ -77,13 +77,13 @@ def drop_unreachable(function: Function) -> None:
 
 
 def order_blocks(function: Function) -> None:
-    """Put the blocks, and the operands of phis, into a reverse postorder in which loops are not torn apart.
+    """Sort the blocks, and the operands of phis, in a reverse postorder that keeps each loop contiguous.
 
-    Blocks that cannot be reached are removed.
+    Unreachable blocks are removed.
     """
     drop_unreachable(function)
     nest = loop_nest(function)
-    # What is finished first comes last: the way out of a loop, and of two ways alike, `orelse`.
+    # The block finished first comes last: the exit of a loop, and of two equivalent successors, `orelse`.
     function.blocks = reverse_postorder(function, lambda block: sorted(block.successors, key=nest.depth, reverse=True))
     for block, preds in predecessors(function).items():
         for phi in block.phis:

@@ -1,15 +1,15 @@
-"""What goes wrong inside the compiler: `InternalError`, a bug of ours, with the pass and the IR it was found in.
+"""Errors inside the compiler: `InternalError`, a compiler bug, with the pass and the IR in which it was detected.
 
     raise InternalError("the latch has two successors", "canonical", text(function))
 
-The mistakes of users are not here: those are `zygote_py.adjoints.errors.DifferentiationError`.
+Errors in the user's program are `zygote_py.adjoints.errors.DifferentiationError`.
 """
 
 from __future__ import annotations
 
 
 class InternalError(Exception):
-    """An invariant of the compiler does not hold. `pass_name` and `ir` say where; either may be empty."""
+    """A violated invariant of the compiler. `pass_name` and `ir` locate it; either may be empty."""
 
     def __init__(self, message: str, pass_name: str = "", ir: str = "") -> None:
         self.message = message

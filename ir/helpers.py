@@ -3,8 +3,8 @@
     @helper
     def digamma(x): ...                 np.sin(digamma(x))   ->   the emitted module contains `def digamma(x)`
 
-A helper stands by itself in the subset that Numba compiles and needs `np` and other helpers only. In IR text it has its
-bare name. An emitted module compiles it like its other functions.
+A helper is self-contained, in the subset that Numba compiles, and refers to `np` and other helpers only. IR text shows
+its bare name. An emitted module compiles it like its other functions.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ HELPERS: dict[str, ops.Op] = {
 
 
 def helper(function: F, effect: ops.Effect = ops.Effect.PURE) -> F:
-    """Make a function a helper, known under its name."""
+    """Register a function as a helper under its name."""
     HELPERS[function.__name__] = function
     ops.operation(function, name=function.__name__, effect=effect)
     return function
 
 
 def is_helper(op: ops.Op) -> bool:
-    """Whether a callable is emitted along."""
+    """Return whether a callable is a helper."""
     return HELPERS.get(getattr(op, "__name__", "")) is op
 
 
 def source(op: ops.Op) -> str:
-    """The source text of a helper, for a module that imports `numpy as np`, without its decorator and annotations."""
+    """Return a helper's source without decorator and annotations, for a module that imports `numpy as np`."""
     text = textwrap.dedent(inspect.getsource(op))
     (definition,) = ast.parse(text).body
     assert isinstance(definition, ast.FunctionDef)
@@ -50,6 +50,6 @@ def source(op: ops.Op) -> str:
 
 
 def called_by(op: ops.Op) -> tuple[ops.Op, ...]:
-    """The other helpers that a helper calls."""
+    """Return the other helpers that a helper calls."""
     names = getattr(op, "__code__").co_names  # noqa: B009 (an `Op` is any callable)
     return tuple(HELPERS[name] for name in names if name in HELPERS and HELPERS[name] is not op)

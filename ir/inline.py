@@ -1,8 +1,8 @@
-"""Puts the function of a routine in the place of a call.
+"""Inlining of calls of routines.
 
 b0: %y = f %x               b0: jump b1
     return %y       ->      b1: ... the blocks of f, with %x for its parameter ...
-                            b2: %y = phi ...      what f returned
+                            b2: %y = phi ...      the result of f
                                 return %y
 """
 
@@ -20,7 +20,7 @@ from zygote_py.ir.walks import replace_uses
 
 
 def inline_calls(function: Function, chosen: Callable[[Instr], bool]) -> None:
-    """Inline the calls that are `chosen`; not the calls in what is inlined."""
+    """Inline the calls that are `chosen`, but not the calls inside the inlined functions."""
     calls = [(call, routine) for call, routine in function.calls() if chosen(call)]
     for call, routine in calls:
         _inline(function, call, routine)
@@ -30,7 +30,7 @@ def inline_calls(function: Function, chosen: Callable[[Instr], bool]) -> None:
 
 
 def shares_what_it_writes(memory: Memory, call: Instr) -> bool:
-    """Whether two arguments of a call may share memory of which the routine writes to one."""
+    """Return whether two arguments of a call may share memory of which the routine writes to one."""
     assert isinstance(call.op, Routine)
     writes = call.op.writes
     return any(

@@ -1,16 +1,17 @@
-"""The reference interpreter: runs functions of the IR directly, and is the oracle for every pass.
+"""The reference interpreter, which runs functions of the IR directly and serves as the oracle for every pass.
 
     trace = Trace()
     interpret(primal, 2.0, 3, trace=trace)            # 8.0
     interpret_adjoint(adjoint, trace, 1.0)            # (12.0, None)
 
-Every instruction is the call `op(*args)` that it stands for, with Python's semantics: an int does not overflow, and a
-division of Python floats by zero raises. Constants of types that Python does not have, such as `f32(2.0)`, are scalars
-of NumPy. What the function raises comes out as it is.
+Every instruction executes the call `op(*args)` that it represents, with Python's semantics: an int does not overflow,
+and a division of Python floats by zero raises. Constants of types that Python does not have, such as `f32(2.0)`, are
+NumPy scalars. Exceptions raised by the function propagate unchanged.
 
 An adjoint runs against the trace of its primal, with no record and no stack: the executions of a block that reverses
-`b` go through the executions of `b` in the trace from the last to the first, and an alpha is the latest definition of
-its value at or before that execution. Arrays are traced by reference: an alpha of an array is the array as it is now.
+`b` visit the executions of `b` in the trace from the last to the first, and an alpha is the latest definition of its
+value at or before that execution. Arrays are traced by reference: an alpha of an array is the array in its current
+state.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ _PYTHON = frozenset({types.float64, types.complex128, types.int64, types.boolean
 
 
 class StepLimitError(RuntimeError):
-    """A function executed more blocks than it was allowed to."""
+    """A function executed more blocks than allowed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One execution of a block, and the values it defined; that of the entry has the arguments too."""
+    """One execution of a block, with the values it defined; that of the entry includes the arguments."""
 
     block: Block
     values: dict[Value, object]
@@ -63,20 +64,20 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Trace:
-    """The executions of blocks of one call, in order."""
+    """The block executions of one call, in order."""
 
     steps: list[Step] = field(default_factory=list)
 
 
 class _Undefined:
-    """What an `undef` is; phis pass it on, and whatever else reads it fails."""
+    """The value of an `undef`; phis pass it on, and any other read of it fails."""
 
 
 _UNDEFINED = _Undefined()
 
 
 def interpret(function: Function, *args: object, trace: Trace | None = None, limit: int = LIMIT) -> object:
-    """Call `function`, which is not an adjoint. A return of one value gives the value, of several a tuple of them.
+    """Call `function`, which is not an adjoint. Return its value, or a tuple if it returns several.
 
     The blocks it executes are appended to `trace`. Raises StepLimitError after `limit` blocks.
     """
@@ -85,12 +86,12 @@ def interpret(function: Function, *args: object, trace: Trace | None = None, lim
 
 
 def interpret_adjoint(adjoint: Function, trace: Trace, *seeds: object, limit: int = LIMIT) -> tuple[object, ...]:
-    """Call `adjoint` for the execution of its primal that `trace` recorded, and return the adjoints it returns."""
+    """Call `adjoint` for the execution of its primal recorded in `trace`, and return the adjoints it returns."""
     return _Machine(adjoint, seeds, _Rewind(trace)).run(None, limit)
 
 
 class _Rewind:
-    """Where in a primal's trace an adjoint is."""
+    """The position of an adjoint in a primal's trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.steps = trace.steps
@@ -104,7 +105,7 @@ class _Rewind:
                 self.definitions[value].append(index)
 
     def enter(self, block: Block) -> None:
-        """Go back to the matching execution; one block may be reversed by several, each once an execution."""
+        """Go back to the matching execution; several blocks may reverse one block, each once per execution."""
         mirror = block.mirror
         if mirror is None:
             return
@@ -130,7 +131,7 @@ class _Rewind:
         executions = self.executions[question.block]
         before = bisect_right(executions, self.position)
         if before == 0:
-            raise InternalError("the adjoint asks how the primal came to a block that was not executed")
+            raise InternalError("the adjoint queries how the primal entered a block that was not executed")
         execution = executions[before - 1]
         return execution > 0 and self.steps[execution - 1].block is question.pred
 
@@ -150,7 +151,7 @@ class _Machine:
         block = self.function.entry
         step = dict(self.values)
         for _ in range(limit):
-            # All phis read before any is written, and before the block is entered.
+            # All phis are read before any is written, and before the block is entered.
             if pred is not None:
                 step = {phi: self.passed(phi.incoming[pred]) for phi in block.phis}
                 self.values |= step
@@ -176,7 +177,7 @@ class _Machine:
         raise StepLimitError(f"{self.function.name} executed {limit} blocks without coming to an end")
 
     def passed(self, operand: Operand) -> object:
-        """What a phi is given, which may be undefined."""
+        """Return the operand of a phi, which may be undefined."""
         match operand:
             case Const(value, type):
                 return value if type in _PYTHON else _scalar(value, type)
@@ -216,7 +217,7 @@ class _Machine:
 
 
 def _call(instr: Instr, args: list[Any]) -> object:
-    """The result of an instruction: of those that make arrays, the type says of what."""
+    """Return the result of an instruction, whose type determines the element type of a created array."""
     type = instr.type
     if instr.op is ops.view:
         kind = type.dtype if isinstance(type, types.Array) else type
@@ -230,13 +231,13 @@ def _call(instr: Instr, args: list[Any]) -> object:
             return args[0].astype(dtype)
         if instr.op in (np.reshape, np.broadcast_to) or (instr.op is np.transpose and len(args) > 1):
             return instr.op(args[0], tuple(args[1:]))
-        # Numba takes a float beside an array of float32 for what it is, a float64.
+        # In Numba a float next to an array of float32 is a float64.
         args = [np.float64(arg) if isinstance(arg, float) else arg for arg in args]
     return instr.op(*args)
 
 
 def _scalar(value: object, type: Type) -> object:
-    """A constant of a type that is not one of Python's, as a scalar of NumPy."""
+    """Return a constant of a type that is not a Python type, as a NumPy scalar."""
     if not isinstance(type, types.Number):
         return value
     scalar: object = getattr(np, str(type))(value)

@@ -1,6 +1,6 @@
-"""Natural loops, how they nest, and which of them count.
+"""Natural loops, the loop nest, and counted loops.
 
-A loop is a header and the blocks from which control can come back to it. In
+A loop is a header and the blocks from which control can return to it. In
 
     b1:  %i: i64 = phi b0: 0, b2: %i2       # the header; b0 enters
          %c = lt %i, %n : bool
@@ -10,9 +10,9 @@ A loop is a header and the blocks from which control can come back to it. In
 
 `loop_nest` finds the loop {b1, b2}, and `counted` that %i goes from 0 by 1 while it is `lt` %n.
 
-A block from which no `Return` can be reached is no proper exit of a loop: edges to such blocks are kept apart, as
-`raising_exits`. The nest describes the function as it was; a pass that changes the graph makes a new one. Irreducible
-graphs, which Python programs never give, are an `InternalError`.
+A block from which no `Return` can be reached is not a proper exit of a loop: edges to such blocks are listed
+separately, in `raising_exits`. The nest describes the function at the time of its construction; a pass that changes the
+graph builds a new one. Irreducible graphs, which Python programs never produce, are an `InternalError`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ Edge = tuple[Block, Block]
 
 @dataclass(eq=False)
 class Loop:
-    """`order` has the blocks in reverse postorder, inner loops' blocks included; the outermost loops have depth 1.
+    """A natural loop.
 
+    `order` lists the blocks in reverse postorder, including those of inner loops; the outermost loops have depth 1.
     `entering` are the predecessors of the header outside of the loop, `latches` those inside. `exits` are the edges
     that leave it for blocks that reach a `Return`, `raising_exits` all others.
     """
@@ -57,33 +58,33 @@ class Loop:
 
     @cached_property
     def values(self) -> frozenset[Value]:
-        """What the blocks of the loop define."""
+        """Return the values that the blocks of the loop define."""
         return frozenset(value for block in self.order for value in block.values)
 
     def forget_values(self) -> None:
-        """Let `values` be found anew, after the blocks have changed."""
+        """Discard the cached `values`, after the blocks have changed."""
         self.__dict__.pop("values", None)
 
 
 @dataclass(frozen=True, eq=False)
 class LoopNest:
-    """The loops of a function, each after the loops around it, and the dominator tree they were found with."""
+    """The loops of a function, each after its enclosing loops, and the dominator tree used to find them."""
 
     loops: tuple[Loop, ...]
     tree: DominatorTree
     _innermost: Mapping[Block, Loop]
 
     def innermost(self, block: Block) -> Loop | None:
-        """The innermost loop that `block` is in."""
+        """Return the innermost loop that contains `block`, or None."""
         return self._innermost.get(block)
 
     def depth(self, block: Block) -> int:
-        """How many loops `block` is in."""
+        """Return the number of loops that contain `block`."""
         loop = self._innermost.get(block)
         return 0 if loop is None else loop.depth
 
     def around(self, block: Block) -> Iterator[Loop]:
-        """The loops that `block` is in, the innermost first."""
+        """Yield the loops that contain `block`, starting with the innermost."""
         loop = self._innermost.get(block)
         while loop is not None:
             yield loop
@@ -141,7 +142,7 @@ def loop_nest(function: Function) -> LoopNest:
 
 
 def _claim_blocks(loop: Loop, preds: Mapping[Block, Sequence[Block]], innermost: dict[Block, Loop]) -> None:
-    """Walk back from the latches to the header; what belongs to inner loops already is stepped over as one."""
+    """Walk back from the latches to the header; blocks already claimed by an inner loop are skipped as one."""
     innermost[loop.header] = loop
     pending = list(loop.latches)
     outermost: dict[Loop, Loop] = {}
@@ -162,24 +163,24 @@ def _claim_blocks(loop: Loop, preds: Mapping[Block, Sequence[Block]], innermost:
 
 
 def returning_blocks(function: Function) -> set[Block]:
-    """The blocks from which a `Return` can be reached."""
+    """Return the blocks from which a `Return` can be reached."""
     return set(reach((block for block, _ in function.returns()), predecessors(function).__getitem__))
 
 
 def invariant(operand: Operand, loop: Loop) -> bool:
-    """Whether `operand` is defined outside of `loop`, so that it is the same in every iteration."""
+    """Return whether `operand` is defined outside of `loop`, so that it is the same in every iteration."""
     return not isinstance(operand, Value) or operand not in loop.values
 
 
 def counted(loop: Loop, function: Function) -> CountedLoop | None:
-    """How `loop` counts, if its only exit is that of its header and is taken when a counter reaches a fixed bound."""
+    """Return how `loop` counts, if its only exit is in its header and is taken when a counter reaches a fixed bound."""
     if len(loop.exits) != 1 or loop.exits[0][0] is not loop.header:
         return None
     return counted_exit(loop)
 
 
 def counted_exit(loop: Loop) -> CountedLoop | None:
-    """How the exit of the header of `loop` counts; the loop may be left elsewhere, before the bound is reached."""
+    """Return how the header exit of `loop` counts; other exits may leave the loop before the bound is reached."""
     branch = loop.header.terminator
     if not isinstance(branch, Branch) or (branch.then in loop) == (branch.orelse in loop):
         return None
@@ -210,7 +211,7 @@ def counted_exit(loop: Loop) -> CountedLoop | None:
 
 
 def step_of(increment: Operand, phi: Phi) -> int:
-    """What `increment` adds to `phi`: a constant other than 0, or 0 for anything else."""
+    """Return the nonzero constant that `increment` adds to `phi`, or 0 for anything else."""
     match increment:
         case (
             Instr(op=operator.add, args=(left, Const(int(step))))
@@ -223,7 +224,7 @@ def step_of(increment: Operand, phi: Phi) -> int:
 
 
 def add_counter(loop: Loop, hint: str, loc: Loc | None = None) -> Phi:
-    """Add a phi to the header, the last one, that counts the iterations from 0. `loop.values` stays as it is."""
+    """Append a phi to the header that counts the iterations from 0. `loop.values` stays unchanged."""
     (entering,), (latch,) = loop.entering, loop.latches
     counter = Phi(types.int64, hint, loc)
     increment = Instr(operator.add, (counter, Const(1, types.int64)), types.int64, hint, loc)

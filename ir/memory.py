@@ -1,21 +1,21 @@
-"""Memory: what instructions do to it, and which values stand for the same of it.
+"""Memory: the effects of instructions on it, and which values may alias.
 
     %row = getitem %x, %i : f64[:]          a view of %x: it has the root of %x
     %y = record %n : f64[:]                 a new array: a root
-    %b = phi b0: %y, b1: %x                 one of both: they share a root from now on
+    %b = phi b0: %y, b1: %x                 either of them: they share a root from here on
 
-A root stands for all the memory that a value may reach: arrays, and what is in tuples and lists. Parameters, and the
-items of those that are tuples, are taken to share none (who calls sees to it, where it matters). Nothing is known of
-single elements.
+A root represents all memory that a value may reach: arrays, and the items of tuples and lists. Parameters, and the
+items of tuple parameters, are assumed not to share memory (the caller ensures it, where it matters). Single elements
+are not distinguished.
 
     memory = Memory(function)
     memory.may_be_written_after(%s, (%x,))
-    with memory.order_of(b0) as order:          # b0 must not change meanwhile
+    with memory.order_of(b0) as order:          # b0 must not change in this context
         order.writes_between(%row, %s, %x)
 
-A `Memory` takes down at the start all that it answers by: where each value stands, what follows each block. It never
-mixes that with what has become of the function since. A value that was made since is unknown to it: asking for that is
-an InternalError, and so is the order of a block that has changed.
+A `Memory` is a snapshot: at construction it records the position of each value and the successors of each block, and
+never mixes these with later changes of the function. Values created later are unknown to it: a query about one raises
+an InternalError, and so does the order of a block that has changed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops import Effect, Role
 from zygote_py.ir.types import components_of
 
-# Most values are numbers: what is asked of them has to be quick.
+# Most values are numbers: queries about them must be fast.
 _NUMBERS = frozenset({types.Integer, types.Float, types.Complex, types.Boolean})
 _MEMORY = (types.Array, types.List, types.ListType, types.Set, types.DictType, types.ClassInstanceType)
 
 
 def has_memory(type: Type) -> bool:
-    """Whether values of this type stand for memory that can be written to."""
+    """Return whether values of this type refer to memory that can be written to."""
     if type.__class__ in _NUMBERS:
         return False
     if _is_tuple(type.__class__):
@@ -48,7 +48,7 @@ def has_memory(type: Type) -> bool:
     return _is_memory(type.__class__)
 
 
-# Numba's classes of types have a metaclass that makes `isinstance` slow.
+# Numba's type classes have a metaclass that makes `isinstance` slow.
 @functools.cache
 def _is_tuple(kind: type) -> bool:
     return issubclass(kind, types.BaseTuple)
@@ -65,7 +65,7 @@ def _is_array(kind: type) -> bool:
 
 
 def is_view(instr: Instr) -> bool:
-    """Whether an instruction gives a view of the memory of its first argument, by its handle alone."""
+    """Return whether an instruction returns a view of its first argument's memory, without reading the elements."""
     if not _is_array(instr.type.__class__) or not instr.args or not _is_array(instr.args[0].type.__class__):
         return False
     if instr.op is ops.getitem:
@@ -74,7 +74,7 @@ def is_view(instr: Instr) -> bool:
 
 
 def is_fresh(instr: Instr) -> bool:
-    """Whether an instruction gives an array of its own, which shares memory with no value that there was before."""
+    """Return whether an instruction returns a new array, which shares memory with no existing value."""
     if not isinstance(instr.type, types.Array) or effect(instr) is not Effect.ALLOCATE:
         return False
     if isinstance(instr.op, Routine):
@@ -83,7 +83,7 @@ def is_fresh(instr: Instr) -> bool:
 
 
 def effect(instr: Instr) -> Effect:
-    """What an instruction may do, given the types of its arguments: arithmetic on arrays makes a new array."""
+    """Return the effect of an instruction, given the types of its arguments: array arithmetic allocates."""
     if isinstance(instr.op, Routine):
         return _effect_of_call(instr, instr.op)
     record = ops.of(instr.op)
@@ -112,7 +112,7 @@ def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
 
 
 def reads(instr: Instr) -> tuple[Operand, ...]:
-    """The arguments whose memory an instruction reads."""
+    """Return the arguments whose memory an instruction reads."""
     if ops.of(instr.op).role is Role.STORE:
         array, value, *index = instr.args
         found = (value, *index, array) if instr.op is ops.accumulate else (value, *index)
@@ -125,7 +125,7 @@ def reads(instr: Instr) -> tuple[Operand, ...]:
 
 
 def writes(instr: Instr) -> tuple[Operand, ...]:
-    """The arguments whose memory an instruction may write to."""
+    """Return the arguments whose memory an instruction may write to."""
     if effect(instr) is not Effect.WRITE:
         return ()
     record = ops.of(instr.op)
@@ -139,12 +139,12 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
 
 
 def draws(instr: Instr) -> bool:
-    """Whether an instruction draws random numbers, or makes the next draws others."""
+    """Return whether an instruction draws random numbers, or changes the state of the generator."""
     return ops.of(instr.op).draws
 
 
 def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
-    """What an array may be, or be a view of, on any way on which it comes about; not looked into are the `ends`."""
+    """Return the values that an array may be, or be a view of, on any path; the `ends` are not followed further."""
 
     def origins(each: Operand) -> tuple[Operand, ...]:
         if isinstance(each, Phi) and each not in ends:
@@ -155,17 +155,17 @@ def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
 
 
 class Memory:
-    """The roots of a function, and when they are written to. It answers for the function as it was then."""
+    """The roots of a function and the writes to them, as the function was at construction."""
 
     def __init__(self, function: Function) -> None:
         self._parent: dict[Value, Value] = {}
-        self._parts: dict[tuple[Value, object], Value] = {}  # the items of parameters that are tuples, by number
+        self._parts: dict[tuple[Value, object], Value] = {}  # the items of tuple parameters, by index
         self._same_part: dict[Value, Value] = {}
         self._values: dict[Block, tuple[Value, ...]] = {}
         self._successors: dict[Block, tuple[Block, ...]] = {}
         self._place: dict[Value, tuple[Block | None, int]] = dict.fromkeys(function.params, (None, 0))
         self._writers: dict[Value, list[Instr]] = {}
-        self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the places of its writers, in order
+        self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the positions of its writers, in order
         self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
         for block in function.blocks:
             self._values[block] = block.values
@@ -186,7 +186,7 @@ class Memory:
             value for value in function.values() if value in self.outside and isinstance(value.type, types.Array)
         ]
         self.outside = {self._find(value) for value in self.outside}
-        # The roots of what may be kept from one iteration to the next: in a phi, a list, a tuple.
+        # The roots of memory that may be carried from one iteration to the next: in a phi, a list, a tuple.
         self._kept = {
             self._find(value) for value in function.values() if has_memory(value.type) and not _is_one_array(value)
         }
@@ -200,28 +200,28 @@ class Memory:
                             self._written.setdefault(root, {}).setdefault(block, []).append(index)
 
     def root(self, operand: Operand) -> Value | None:
-        """The root of what a value may reach; None if it has no memory."""
+        """Return the root of the memory that a value may reach; None if it has no memory."""
         if not isinstance(operand, Value) or not has_memory(operand.type):
             return None
         self._where(operand)
         return self._find(operand)
 
     def seen_outside(self, root: Value) -> list[Value]:
-        """The arrays with this root that the caller has: parameters, and items of those that are tuples."""
+        """Return the arrays with this root that the caller sees: parameters, and items of tuple parameters."""
         return [value for value in self._given if self._find(value) is root]
 
     def may_share(self, a: Operand, b: Operand) -> bool:
-        """Whether two values may reach the same memory."""
+        """Return whether two values may reach the same memory."""
         root = self.root(a)
         return root is not None and root is self.root(b)
 
     def writers(self, operand: Operand) -> list[Instr]:
-        """The instructions that may write to what a value may reach."""
+        """Return the instructions that may write to memory that a value may reach."""
         root = self.root(operand)
         return [] if root is None else self._writers.get(root, [])
 
     def writers_to(self, param: Param) -> list[Instr]:
-        """The instructions that may write to a parameter, not only to others that its root stands for: new arrays."""
+        """Return the instructions that may write to a parameter, not only to other memory with its root: new arrays."""
 
         def may_be(base: Operand) -> bool:
             return base is param or not (isinstance(base, Param) or (isinstance(base, Instr) and is_fresh(base)))
@@ -233,16 +233,16 @@ class Memory:
         ]
 
     def is_written(self, operand: Operand) -> bool:
-        """Whether anything writes to what a value may reach."""
+        """Return whether any instruction writes to memory that a value may reach."""
         return bool(self.writers(operand))
 
     def may_be_written_after(
         self, instr: Instr, targets: tuple[Operand, ...] | None = None, before: Collection[Block] = ()
     ) -> bool:
-        """Whether what `instr` reads (or `targets` reach) may be overwritten after it, in the object that it is there.
+        """Return whether the memory `instr` reads (or `targets` reach) may be overwritten after it, in the same object.
 
-        A loop in which an array is made anew in each iteration writes to another array each time. What happens once
-        control has come to one of the blocks `before` does not count.
+        A loop that allocates a new array in each iteration writes to a different array each time. Writes after control
+        has reached one of the blocks in `before` do not count.
         """
         return any(
             self._written_after(instr, target, before) for target in (reads(instr) if targets is None else targets)
@@ -250,9 +250,9 @@ class Memory:
 
     @contextmanager
     def order_of(self, block: Block) -> Iterator[Order]:
-        """The order of the instructions of a block, which must be what it was, and stay so until this is left.
+        """Return the instruction order of a block, which must not have changed and must not change in the context.
 
-        It costs as much as to go through the block once. Raises InternalError if the block has changed.
+        The cost is one pass over the block. Raises InternalError if the block has changed.
         """
         self._check_unchanged(block)
         yield Order(self, block, self._place, self._written)
@@ -260,16 +260,16 @@ class Memory:
 
     def _check_unchanged(self, block: Block) -> None:
         if self._values.get(block) != (*block.phis, *block.instrs):
-            raise InternalError("memory: a block has changed since its order was taken down")
+            raise InternalError("memory: a block has changed since the memory was analyzed")
 
     def _where(self, value: Value) -> tuple[Block | None, int]:
         found = self._place.get(value)
         if found is None:
-            raise InternalError(f"memory: `{value.hint}` was made after what is known of memory was taken down")
+            raise InternalError(f"memory: `{value.hint}` was created after the memory was analyzed")
         return found
 
     def _is_part(self, value: Value) -> bool:
-        """Whether a value is an item of a parameter that is a tuple: the items share no memory."""
+        """Return whether a value is an item of a tuple parameter: the items share no memory."""
         match value:
             case Instr(op=ops.getitem, args=(Value() as whole, Const(value=number))) if has_memory(value.type):
                 base = whole if isinstance(whole, Param) else self._same_part.get(whole)
@@ -306,7 +306,7 @@ class Memory:
         return False
 
     def _fresh(self, target: Operand) -> Value | None:
-        """The one instruction that made what `target` reaches, if all that has its root is what it made last."""
+        """Return the instruction that created `target`, if its root stands only for the latest result of that."""
         while isinstance(target, Instr) and is_view(target):
             target = target.args[0]
         if not isinstance(target, Instr) or not is_fresh(target) or self._find(target) in self._kept:
@@ -317,7 +317,7 @@ class Memory:
         root = value
         while (above := self._parent.get(root)) is not None:
             root = above
-        while value is not root:  # the next time it is one step
+        while value is not root:  # path compression: the next look-up takes one step
             self._parent[value], value = root, self._parent[value]
         return root
 
@@ -330,7 +330,7 @@ class Memory:
 
 
 class Order:
-    """What the instructions of one block write, and in what order: see `Memory.order_of`."""
+    """The writes of one block's instructions, in order: see `Memory.order_of`."""
 
     def __init__(
         self,
@@ -345,15 +345,15 @@ class Order:
         self._written = written
 
     def __contains__(self, value: Value) -> bool:
-        """Whether the block defines a value."""
+        """Return whether the block defines a value."""
         return value in self._place and self._place[value][0] is self._block
 
     def writes_between(self, first: Instr, last: Instr, target: Operand) -> bool:
-        """Whether anything between two instructions, which do not count, may write to what `target` may reach."""
+        """Return whether an instruction strictly between two others may write to memory that `target` may reach."""
         return self._writes(self._index(first) + 1, last, target)
 
     def writes_since(self, first: Instr, last: Instr, target: Operand) -> bool:
-        """The same, but that `first` counts: whether what was read just before it is still so just before `last`."""
+        """As `writes_between`, but including `first`: whether a read just before it is stale just before `last`."""
         return self._writes(self._index(first), last, target)
 
     def _writes(self, start: int, last: Instr, target: Operand) -> bool:
@@ -364,17 +364,17 @@ class Order:
 
     def _index(self, instr: Instr) -> int:
         if instr not in self:
-            raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is asked for")
+            raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is queried")
         return self._place[instr][1]
 
 
 def _is_one_array(value: Value) -> bool:
-    """Whether a value stands for an array just made, or is a view."""
+    """Return whether a value is a newly created array or a view."""
     return isinstance(value, Instr) and (is_fresh(value) or is_view(value))
 
 
 def _shares(value: Value) -> Iterator[Value]:
-    """The operands that `value` may share memory with by its definition; what is put into a list shares with it."""
+    """Yield the operands that `value` may share memory with by its definition; items put into a list share with it."""
     found: tuple[Operand, ...] = ()
     match value:
         case Phi():

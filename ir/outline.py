@@ -1,4 +1,4 @@
-"""Puts a loop, or the body of one, into a function of its own.
+"""Outlining of a loop, or of its body, into a separate function.
 
 b1: %x1 = phi b0: %x, b2: %x2                          loop(%x1, %w, %stop):       the loop until %stop
     %i1 = phi b0: 0, b2: %i2                           body(%x1, %i1, %w, %stop):  one iteration
@@ -6,8 +6,9 @@ b1: %x1 = phi b0: %x, b2: %x2                          loop(%x1, %w, %stop):    
     branch %c, b2, b3                                  Both return (%x1, %i1), as they are then.
 b2: %x2 = mul %x1, %w ...
 
-The parameters are those values that the loop changes, the phis of its header, and behind them what it uses from
-outside, the same for both. The loop is canonical: one preheader, one latch, one exit from the header, which only tests.
+The parameters are the values that the loop changes (the phis of its header), followed by the values it uses from
+outside, the same for both. The loop is canonical: one preheader, one latch, one exit, from the header, which only
+tests.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from zygote_py.ir.walks import replace_uses
 
 
 def inputs_of(loop: Loop) -> list[Value]:
-    """What a loop, and what it raises, uses of the values that are defined outside of it, in the order of use."""
+    """Return the outside values that a loop and its raising exits use, in order of first use."""
     raising = reach((target for _, target in loop.raising_exits), lambda block: block.successors, loop.blocks)
     region = dict.fromkeys((*loop.order, *raising))
     inside = {value for block in region for value in block.values}
@@ -51,14 +52,14 @@ def inputs_of(loop: Loop) -> list[Value]:
 
 
 def outlined_loop(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> Function:
-    """A function that runs the loop on."""
+    """Return a function that runs the loop from a given state to its end."""
     copy, params, entry = _start(function, loop, name, inputs)
     header = copy.blocks[loop.header]
     (before,) = loop.entering
     for param, phi in zip(params, header.phis, strict=False):
         phi.incoming[entry] = param
         del phi.incoming[copy.blocks[before]]
-    retarget(copy.blocks[before], header, copy.function.entry)  # it cannot be reached any more
+    retarget(copy.blocks[before], header, copy.function.entry)  # now unreachable
     entry.terminator = Jump(header)
     branch = header.terminator
     assert isinstance(branch, Branch)
@@ -73,7 +74,7 @@ def outlined_loop(function: Function, loop: Loop, name: str, inputs: Sequence[Va
 
 
 def outlined_body(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> Function:
-    """A function that runs one iteration."""
+    """Return a function that runs one iteration."""
     copy, params, entry = _start(function, loop, name, inputs)
     header = copy.blocks[loop.header]
     branch = loop.header.terminator
@@ -95,9 +96,9 @@ def outlined_body(function: Function, loop: Loop, name: str, inputs: Sequence[Va
 
 
 def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[Value, Operand]) -> None:
-    """Let control go through a block that is in the function already, and not through the loop.
+    """Route control through a block that is already in the function instead of through the loop.
 
-    The results stand for the phis of the header behind the loop, and in the block what the header computes.
+    The results replace the phis of the header after the loop, and inside the block the values the header computes.
     """
     (before,) = loop.entering
     (_, behind) = loop.exits[0]
@@ -124,7 +125,7 @@ def _start(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -
 
 
 def _finished(copy: Clone, end: Block, params: list[Param], results: Sequence[Operand]) -> Function:
-    """The function, of which the results are returned by themselves or together."""
+    """Return the finished function, which returns a single result bare and several as a tuple."""
     made = copy.function
     made.params = params
     result: Operand = Const(None, types.none)

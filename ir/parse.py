@@ -1,13 +1,13 @@
-"""Reads the text of `ir.text` back: `text(parse(text(f))[0]) == text(f)`.
+"""The parser of the text that `ir.text` prints: `text(parse(text(f))[0]) == text(f)`.
 
     primal, adjoint = parse(text(primal) + "\\n\\n" + text(adjoint))
 
-An adjoint belongs to the function of the same name before it. Names may be chosen freely: values get the hints that
-print these names again, `r` for `%r1` where it stands among `%r0` and `%r2`. Comments that give a source location or an
+An adjoint belongs to the preceding function of the same name. Names may be chosen freely: values get the hints that
+reproduce these names when printed, `r` for `%r1` between `%r0` and `%r2`. Comments that give a source location or an
 origin are read, others are ignored.
 
-A text does not say everything: options are empty, a location has the base name of its file, and the type of an `undef`
-is that of what it is assigned to.
+The text is lossy: options are empty, a location has the base name of its file, and the type of an `undef` is that of
+the phi it is assigned to.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LOCATION = re.compile(r"# (\S.*\.\w+|<.*>):(\d+)")
 
 
 class ParseError(ValueError):
-    """What is wrong with a text, with the number of the line (from 1) and the line."""
+    """A syntax error in a text, with the line and its number (counted from 1)."""
 
     def __init__(self, message: str, number: int, line: str) -> None:
         self.number = number
@@ -75,9 +75,10 @@ class _Line:
 
 
 def parse(text: str, callables: Mapping[str, Callable[..., object]] | None = None) -> list[Function]:
-    """The functions of a text, in order. Raises ParseError.
+    """Return the functions of a text, in order. Raises ParseError.
 
-    `callables` are the operations and exceptions that the text names and `ir.ops` and Python's builtins do not know.
+    `callables` are the operations and exceptions that the text names and that are neither in `ir.ops` nor Python
+    builtins.
     """
     readers: list[_Reader] = []
     primals: dict[str, _Reader] = {}
@@ -108,7 +109,7 @@ def _read_lines(text: str) -> Iterator[_Line]:
 
 @dataclass(eq=False)
 class _Pending:
-    """A line whose operands are read when all values are known."""
+    """A line whose operands are read once all values are defined."""
 
     line: _Line
     block: Block
@@ -117,7 +118,7 @@ class _Pending:
 
 
 class _Reader:
-    """Reads one function: first what it defines, then, in `finish`, what that uses."""
+    """Reads one function: its definitions first, then, in `finish`, the operands."""
 
     def __init__(
         self, line: _Line, header: re.Match[str], primal: _Reader | None, callables: Mapping[str, Callable[..., object]]
@@ -134,7 +135,7 @@ class _Reader:
         self.origins: list[tuple[_Line, str, list[Instr]]] = []
         self.unnamed: defaultdict[str, list[Value]] = defaultdict(list)
         self.in_group = False
-        self.in_tuples = kind == "adjoint"  # which returns a tuple of one value, too
+        self.in_tuples = kind == "adjoint"  # an adjoint returns a tuple even of one value
         self.result = self._type(result, line)
         self.function: Function = Function(name, [], [], kind, primal.function if primal else None, _loc(line))
         for param in split(params, ",") if params.strip() else ():
@@ -161,7 +162,7 @@ class _Reader:
         self._start_group(line)
 
     def _start_group(self, line: _Line) -> None:
-        """A comment `# of ...` gives the origin of the instructions up to the next."""
+        """Start a group: a comment `# of ...` names the origin of the instructions up to the next one."""
         if line.comment.startswith("# of "):
             self.in_group = line.comment != NO_ORIGIN
             if self.in_group:
@@ -202,7 +203,7 @@ class _Reader:
         op_name, _, rest = code.partition(" ")
         instr: Instr
         if op_name == "came_from":
-            instr = CameFrom(block, block)  # both are set when all blocks are known
+            instr = CameFrom(block, block)  # both are set once all blocks are known
             instr.hint = name or ""
             self.in_group = False
         else:
@@ -218,7 +219,7 @@ class _Reader:
         self.pending.append(_Pending(line, block, instr, rest))
 
     def finish(self) -> None:
-        """Read the operands, now that all values are known."""
+        """Read the operands, now that all values are defined."""
         self._set_mirrors()
         ended = {pending.block for pending in self.pending if isinstance(pending.node, str)}
         for name, block in self.blocks.items():
@@ -268,21 +269,21 @@ class _Reader:
             known = [of.values[found[1]]] if found and found[1] in of.values else of.unnamed.get(shown, [])
             if not known:
                 raise line.error(f"there is no value {shown!r} for this to be of")
-            # Instructions without a name may read alike; groups that follow each other are of different ones.
+            # Unnamed instructions may have the same text; consecutive groups belong to different ones.
             origin = next((value for value in known if value is not previous), known[0])
             for instr in instrs:
                 instr.origin = origin
             previous = origin
 
     def _set_hints(self) -> None:
-        """Give values the hints, as short as possible, with which they print by their names in the text."""
+        """Set the hints, as short as possible, with which the values print under their names in the text."""
         wanted = {value: name for name, value in self.values.items()}
         for value, name in wanted.items():
             value.hint = name.rstrip("0123456789") or name
         while wrong := {
             value.hint for value, name in names_of(self.function).values.items() if wanted.get(value, name) != name
         }:
-            # Names that are all different, as these are, print as they are.
+            # Distinct names, as these are, print unchanged.
             for value, name in wanted.items():
                 if value.hint in wrong:
                     value.hint = name
@@ -311,7 +312,7 @@ class _Reader:
                 raise line.error(f"a {keyword} is not written so")
 
     def _operand(self, s: str, expected: Type, line: _Line) -> Operand:
-        """The operand of a text; `expected` is the type of an `undef`."""
+        """Return the operand of a text; `expected` is the type of an `undef`."""
         if s.startswith("%"):
             return self._value(s[1:], line)
         if s.startswith("@"):
@@ -357,7 +358,7 @@ class _Reader:
 
 
 def _constant(s: str) -> Const:
-    """The constant of a text. Raises ValueError or SyntaxError."""
+    """Return the constant of a text. Raises ValueError or SyntaxError."""
     if s == "none":
         return Const(None, types.none)
     if s in ("True", "False"):

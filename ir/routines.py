@@ -1,12 +1,12 @@
-"""The routines that a function calls, and what is to be known of them: who calls whom, and what a call may do.
+"""The routines that a function calls: the call graph, and the effects of a call.
 
     primal main(%x: f64, %n: i64) -> f64            routines_of(main)     (fact,)
     b0:                                             cycles((fact,))       {fact: (fact,)}, as it calls itself
       %y = fact %x, %n : f64
       return %y
 
-A call may do what any path of the routine does. Routines that call each other are looked at together: none is taken to
-do anything until it is seen to.
+The effects of a call are those of any path of the routine. Mutually recursive routines are analyzed together,
+optimistically: none is assumed to have an effect until one is found.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from zygote_py.ir.types import components_of
 
 
 def routines_of(function: Function) -> tuple[Routine, ...]:
-    """The routines that a function calls, and those that these call, each once."""
+    """Return the routines that a function calls, directly or indirectly, once each."""
     return tuple(reach(_callees(function), lambda routine: _callees(routine.function)))
 
 
 def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
-    """For each routine those that can call it and that it can call, itself among them if it is recursive.
+    """Return for each routine those that can call it and that it can call, including itself if it is recursive.
 
-    A routine whose derivative is given is taken to call none: what it does is its own business.
+    A routine with a custom derivative is assumed to call none: its calls do not matter to differentiation.
     """
 
     def called(routine: Routine) -> list[Routine]:
@@ -44,7 +44,7 @@ def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
 
 
 def results_of(function: Function) -> tuple[Type, ...]:
-    """The types of what a routine returns, one by one."""
+    """Return the types of a routine's individual results."""
     _, end = function.exit()
     (value,) = end.args
     if isinstance(value.type, types.BaseTuple):
@@ -57,7 +57,7 @@ def _callees(function: Function) -> list[Routine]:
 
 
 def find_effects(routines: Sequence[Routine]) -> None:
-    """Set what calls of the routines may do."""
+    """Set the effects of calls of the routines."""
     changed = True
     while changed:
         changed = False
@@ -84,7 +84,7 @@ def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
 
 
 def _acts(instr: Instr) -> bool:
-    """Whether an instruction does something other than writing to memory that is known."""
+    """Return whether an instruction has a side effect other than writing to known memory."""
     if isinstance(instr.op, Routine):
         return instr.op.acts
     return effect(instr) is Effect.WRITE and not writes(instr)

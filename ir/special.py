@@ -1,14 +1,14 @@
-"""The functions of `scipy.special` for numbers, as instructions call them.
+"""The scalar functions of `scipy.special` as operations of the IR.
 
     %y = special.jv %v, %x : f64            jv(v, x)
 
-Compiled code reaches them by pointers that `scipy.special.cython_special` gives away. A function is known by its name
-and the C types of its parameters and of its result; under which symbol SciPy has it, SciPy is asked when it is needed.
+Compiled code calls them through the pointers that `scipy.special.cython_special` exports. A function is identified by
+its name and the C types of its parameters and result; its symbol is looked up in SciPy on demand.
 
     special("jv", "double", "double")                                   a callable: jv(double, double) -> double
     of_pointer(CFUNCTYPE(c_double, c_double)(address of gammaln))       special("gammaln", "double")
 
-Nothing is imported from SciPy before that. Functions that return several values, or complex ones, are not known.
+Nothing is imported from SciPy before that. Functions that return several values, or complex ones, are not supported.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _TYPES: dict[str, Type] = {
     "long": types.int64 if ctypes.sizeof(ctypes.c_long) == 8 else types.int32,
     "Py_ssize_t": types.intp,
 }
-_POINTER: Any = vars(ctypes)["_CFuncPtr"]  # the class of functions that ctypes calls
-_SKIP = "int __pyx_skip_dispatch"  # the last parameter of each, which it does not look at
+_POINTER: Any = vars(ctypes)["_CFuncPtr"]  # the class of ctypes function pointers
+_SKIP = "int __pyx_skip_dispatch"  # the last parameter of each, which is ignored
 
 
 class Special:
-    """A function of `scipy.special` for numbers of certain C types. There is one object for each."""
+    """A function of `scipy.special` for certain C types. Instances are interned."""
 
     def __init__(self, name: str, parameters: tuple[str, ...], result: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -51,29 +51,29 @@ class Special:
 
     @property
     def argument_types(self) -> tuple[Type, ...]:
-        """The types of the arguments."""
+        """Return the types of the arguments."""
         return tuple(_TYPES[each] for each in self.parameters)
 
     @property
     def result_type(self) -> Type:
-        """The type of the result."""
+        """Return the type of the result."""
         return _TYPES[self.result]
 
     @functools.cached_property
     def symbol(self) -> str:
-        """The name that SciPy has for it, which for functions of several types is not the plain one."""
+        """Return the symbol of the function in SciPy, which differs from the name for functions of several types."""
         return next(symbol for symbol, function in _symbols().items() if function is self)
 
     @functools.cached_property
     def pointer(self) -> Any:
-        """The function, as `ctypes` calls it."""
+        """Return the function as a `ctypes` callable."""
         from numba.extending import get_cython_function_address
 
         kinds = [C_TYPES[each] for each in (self.result, *self.parameters)]
         return ctypes.CFUNCTYPE(*kinds)(get_cython_function_address(MODULE, self.symbol))
 
     def __call__(self, *args: Any) -> Any:
-        """Call it, in the interpreter."""
+        """Call the function in the interpreter."""
         return self.pointer(*args)
 
     def __repr__(self) -> str:
@@ -86,13 +86,13 @@ def _interned(name: str, parameters: tuple[str, ...], result: str) -> Special:
 
 
 def special(name: str, *parameters: str, result: str = "double") -> Special:
-    """The function of this name and these C types."""
+    """Return the function with this name and these C types."""
     return _interned(name, parameters, result)
 
 
 @functools.cache
 def _symbols() -> dict[str, Special]:
-    """All functions that SciPy has, by their symbols."""
+    """Return all functions of SciPy, by symbol."""
     import scipy.special.cython_special as module
 
     name_of: Any = ctypes.pythonapi.PyCapsule_GetName
@@ -117,7 +117,7 @@ def _addresses() -> dict[int, Special]:
 
 
 def of_pointer(value: Any) -> Special | None:
-    """The function that a pointer of `ctypes` points to; None for any other value, and if it has other types."""
+    """Return the function that a `ctypes` pointer points to; None for other values, and if its types differ."""
     if not isinstance(value, _POINTER) or MODULE not in sys.modules:
         return None
     found = _addresses().get(ctypes.cast(value, ctypes.c_void_p).value or 0)
@@ -130,14 +130,14 @@ def of_pointer(value: Any) -> Special | None:
 
 
 def is_of_scipy(value: object) -> bool:
-    """Whether a value is a function of `scipy.special`."""
+    """Return whether a value is a function of `scipy.special`."""
     namespace = sys.modules.get("scipy.special")
     name = getattr(value, "__name__", None)
     return namespace is not None and isinstance(name, str) and vars(namespace).get(name) is value
 
 
 def of_function(value: object, argument_types: tuple[Type, ...], result: Type) -> Special | None:
-    """What computes a function of `scipy.special` for numbers of these types; None for any other value."""
+    """Return the implementation of a `scipy.special` function for these types; None for any other value."""
     if not is_of_scipy(value):
         return None
     name = getattr(value, "__name__")  # noqa: B009

@@ -1,7 +1,7 @@
-"""Construction of SSA form while a function is being made, after Braun et al.
+"""On-the-fly construction of SSA form, after Braun et al.
 
-Variables are any hashable keys. A client declares them, writes and reads them block by block, and seals each block
-once all its predecessors are known and filled; phis appear where two values meet, and only there.
+Variables are any hashable keys. A client declares them, writes and reads them block by block, and seals each block once
+all its predecessors are known and filled; phis appear where two values meet, and only there.
 
     ssa = SSABuilder(function)
     ssa.declare("r", types.float64, "r")
@@ -12,7 +12,7 @@ once all its predecessors are known and filled; phis appear where two values mee
     ssa.seal(b1, [b0, b1])                            # b1:  %r1 = phi b0: 1.0, b1: %r2
     ssa.finish()
 
-It does not know blocks' terminators and sets none, and does not touch phis that it has not made.
+It neither reads nor sets terminators, and does not touch phis that it has not created.
 
 Matthias Braun et al., "Simple and Efficient Construction of Static Single Assignment Form", CC 2013.
 """
@@ -32,11 +32,11 @@ class _Variable:
     type: Type
     hint: str
     start: Operand
-    current: dict[Block, Operand]  # the value at the end of a block, as far as it is known
+    current: dict[Block, Operand]  # the value at the end of a block, where known
 
 
 class SSABuilder:
-    """Keeps the current value of every variable in every block of `function` and adds the phis that they need."""
+    """Tracks the current value of every variable in every block of `function` and inserts the phis required."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -44,33 +44,33 @@ class SSABuilder:
         self._preds: dict[Block, tuple[Block, ...]] = {}  # of the sealed blocks
         self._incomplete: dict[Block, list[tuple[Phi, _Variable]]] = {}
         self._filled: set[Phi] = set()  # phis that have all their operands
-        self._users: dict[Phi, list[Phi]] = {}  # of each phi made here, the phis made here
+        self._users: dict[Phi, list[Phi]] = {}  # of each phi created here, the users among these phis
         self._replaced: dict[Value, Operand] = {}  # trivial phis
 
     def declare(self, variable: Hashable, type: Type, hint: str = "", start: Operand | None = None) -> None:
-        """Introduce `variable`; `start` is what it holds at the entry of the function (by default, `Undef`)."""
+        """Declare `variable`; `start` is its value at the entry of the function (by default, `Undef`)."""
         self._variables[variable] = _Variable(type, hint, Undef(type) if start is None else start, {})
 
     def write(self, variable: Hashable, block: Block, operand: Operand) -> None:
-        """From here on in `block`, `variable` is `operand`."""
+        """Set the value of `variable` from here on in `block`."""
         self._variables[variable].current[block] = operand
 
     def read(self, variable: Hashable, block: Block) -> Operand:
-        """What `variable` is at the end of what `block` has so far."""
+        """Return the value of `variable` at the current end of `block`."""
         made: list[tuple[Phi, _Variable, Block]] = []
         operand = self._look_up(self._variables[variable], block, made)
         self._fill(made)
         return self._resolve(operand)
 
     def seal(self, block: Block, predecessors: Sequence[Block]) -> None:
-        """State the predecessors of `block`: once for each block, when no more writes to them are to come."""
+        """Set the predecessors of `block`: once per block, when no more writes to them will follow."""
         if block in self._preds:
             raise InternalError("ssa: a block is sealed twice")
         self._preds[block] = tuple(dict.fromkeys(predecessors))
         self._fill([(phi, variable, block) for phi, variable in self._incomplete.pop(block, ())])
 
     def finish(self) -> None:
-        """Remove the trivial phis and put what they stand for wherever the function uses them."""
+        """Remove the trivial phis and replace their uses in the function."""
         if self._incomplete:
             raise InternalError("ssa: a block that is read was never sealed")
         for block in self._function.blocks:
@@ -80,7 +80,7 @@ class SSABuilder:
         replace_uses(self._function, {phi: self._resolve(phi) for phi in self._replaced})
 
     def _look_up(self, variable: _Variable, block: Block, made: list[tuple[Phi, _Variable, Block]]) -> Operand:
-        """The value at the end of `block`; a phi that this needs is added to `made`, its operands still missing."""
+        """Return the value at the end of `block`; a phi this requires is added to `made`, without operands yet."""
         current = variable.current
         passed: list[Block] = []
         while True:
@@ -110,7 +110,7 @@ class SSABuilder:
         return operand
 
     def _fill(self, made: list[tuple[Phi, _Variable, Block]]) -> None:
-        """Give phis of sealed blocks their operands, and the phis that these need theirs."""
+        """Set the operands of phis of sealed blocks, and of the phis that these require."""
         index = 0
         while index < len(made):  # grows meanwhile
             phi, variable, block = made[index]
@@ -125,11 +125,12 @@ class SSABuilder:
                 if isinstance(operand, Phi) and operand in self._users:
                     self._users[operand].append(phi)
             self._filled.add(phi)
-        # Those made last are the furthest from the first reader: from them towards it, one look at each mostly does.
+        # The phis created last are the furthest from the first reader: in this order, one visit to each usually
+        # suffices.
         self._remove_trivial(phi for phi, _, _ in reversed(made))
 
     def _remove_trivial(self, phis: Iterable[Phi]) -> None:
-        """Replace those phis that have one operand besides themselves, then their users that become so by it."""
+        """Replace the phis with one operand other than themselves, then the users that this makes trivial."""
         pending = list(phis)[::-1]
         while pending:
             phi = pending.pop()
@@ -146,7 +147,7 @@ class SSABuilder:
                     break
                 same = operand
             else:
-                # A phi of nothing but itself is in no execution: an unreachable loop.
+                # A phi with no operand but itself is never executed: an unreachable loop.
                 replacement = Undef(phi.type) if same is None else same
                 self._replaced[phi] = replacement
                 users = self._users.pop(phi)
@@ -155,7 +156,7 @@ class SSABuilder:
                 pending += [user for user in users if user not in self._replaced]
 
     def _resolve(self, operand: Operand) -> Operand:
-        """What a trivial phi stands for; other operands stand for themselves."""
+        """Return the operand that a trivial phi represents; other operands represent themselves."""
         if not isinstance(operand, Value) or operand not in self._replaced:
             return operand
         passed: list[Value] = []

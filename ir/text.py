@@ -1,4 +1,4 @@
-"""The canonical text of functions: what tests compare, `zygote-py show` prints and `ir.parse` reads back.
+"""The canonical text of functions, which tests compare, `zygote-py show` prints and `ir.parse` reads back.
 
     primal pow(%x: f64, %n: i64) -> f64                # pow.py:1
     b0:
@@ -8,12 +8,11 @@
       %r1: f64 = phi b0: %r0, b2: %r2
       ...
 
-Names are given here, in the order of the text, from the hints that values carry; nothing in the text depends on
-identities, hashes or addresses. A hint that occurs once is the name; of several values with one hint a parameter takes
-it, and the others are numbered. `@x` in an adjoint is the alpha of what the primal calls `%x`, and `b1'` is the block
-that reverses `b1`.
+Names are assigned here, in text order, from the hints of the values; nothing in the text depends on identities, hashes
+or addresses. A hint that occurs once is the name; among several values with one hint a parameter takes it, and the
+others are numbered. `@x` in an adjoint is the alpha of the primal's `%x`, and `b1'` is the block that reverses `b1`.
 
-Faulty functions are printed as well, for the verifier: what has no name here shows as `%?hint`. Options of functions
+Ill-formed functions are printed as well, for the verifier: an unnamed value is shown as `%?hint`. Options of functions
 and columns of locations are not in the text.
 """
 
@@ -53,7 +52,7 @@ from zygote_py.ir.python_text import place_text
 from zygote_py.ir.types import type_text
 
 COMMENT_COLUMN = 51
-NO_ORIGIN = "# of none"  # ends a group of an origin where instructions without one follow
+NO_ORIGIN = "# of none"  # ends the group of an origin if instructions without one follow
 
 _BARE_TYPES = frozenset({types.float64, types.int64, types.boolean, types.none, types.unicode_type})
 _FIRST_NUMBER = {"adjoint": 1}  # 0 elsewhere; in an adjoint version 0 is the zero that an adjoint starts from
@@ -61,7 +60,7 @@ _FIRST_NUMBER = {"adjoint": 1}  # 0 elsewhere; in an adjoint version 0 is the ze
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the text and what it shows."""
+    """One line of the text and the object it shows."""
 
     text: str
     subject: Function | Block | Value | Terminator
@@ -81,15 +80,15 @@ class Names:
         return value in self.values or value in self.unnamed
 
     def value(self, value: Value) -> str:
-        """`%x`, or `%?hint` for a value that the function does not have."""
+        """Return `%x`, or `%?hint` for a value that is not in the function."""
         return f"%{self.values[value]}" if value in self.values else f"%?{value.hint}"
 
     def block(self, block: Block) -> str:
-        """`b1` or `b1'`, or `b?` for a block that the function does not have."""
+        """Return `b1` or `b1'`, or `b?` for a block that is not in the function."""
         return self.blocks.get(block, "b?")
 
     def operand(self, operand: Operand) -> str:
-        """The text of a value, a constant, an undefined value or an alpha."""
+        """Return the text of a value, a constant, an undefined value or an alpha."""
         match operand:
             case Const():
                 return _literal(operand)
@@ -102,7 +101,7 @@ class Names:
                 return self.value(operand)
 
     def operation(self, value: Value) -> str:
-        """What computes a value, such as `mul %r1, %x`, without its name and its type."""
+        """Return the text of the computation of a value, such as `mul %r1, %x`, without its name and its type."""
         match value:
             case CameFrom(block=block, pred=pred):
                 names = self.primal or self
@@ -118,17 +117,17 @@ class Names:
                 return ""
 
     def describe(self, value: Value) -> str:
-        """A value with what computes it, as in `%r2 = mul %r1, %x`."""
+        """Return a value with its computation, as in `%r2 = mul %r1, %x`."""
         return " = ".join(filter(None, (self.value(value) if value in self.values else "", self.operation(value))))
 
 
 def names_of(function: Function) -> Names:
-    """The names that the text of `function` uses."""
+    """Return the names used in the text of `function`."""
     return Names(function)
 
 
 def text(function: Function, active: Collection[Value] | None = None) -> str:
-    """The text of a function, without a newline at its end.
+    """Return the text of a function, without a trailing newline.
 
     In a primal, the instructions of `active` values are marked with their source location.
     """
@@ -136,7 +135,7 @@ def text(function: Function, active: Collection[Value] | None = None) -> str:
 
 
 def lines(function: Function, names: Names, active: Collection[Value] | None = None) -> Iterator[Line]:
-    """The lines of the text."""
+    """Yield the lines of the text."""
     loc = function.loc if function.kind != "adjoint" else None
     yield Line(_with_comment(_header(function, names), _location(loc) if loc else None), function)
     marked = active if active is not None and function.kind == "primal" else ()
@@ -154,7 +153,7 @@ def lines(function: Function, names: Names, active: Collection[Value] | None = N
 
 
 def return_types(function: Function) -> tuple[Type, ...] | None:
-    """The types of what the function returns, or None if it never does."""
+    """Return the types of the returned values, or None if the function never returns."""
     returns = function.returns()
     return tuple(operand.type for operand in returns[0][1].args) if returns else None
 
@@ -187,7 +186,7 @@ def _has_name(value: Value) -> bool:
 
 
 def _used_nones(function: Function) -> set[Value]:
-    """The instructions of type none that something refers to after all, so that they need a name."""
+    """Return the instructions of type none that are used as operands and therefore need a name."""
     nones = {value for value in function.values() if not _has_name(value)}
     if not nones:
         return nones
@@ -204,7 +203,7 @@ def _name_blocks(function: Function, of_primal: dict[Block, str]) -> dict[Block,
     names = {block: f"b{index}" for index, block in enumerate(numbered)}
     taken = set(names.values())
     for block, mirror in mirrors.items():
-        # The blocks of a joint function have names of their own; an adjoint's mirrors have those of its primal.
+        # The blocks of a joint function have their own names; an adjoint's mirrors have those of its primal.
         name = (names.get(mirror) or of_primal.get(mirror, "b")) + "'"
         while name in taken:
             name += "'"
@@ -253,7 +252,7 @@ def _phis(block: Block, names: Names, order: dict[Block, int]) -> Iterator[tuple
 
 
 def _origin(function: Function, value: Value, names: Names) -> Value | None:
-    """The origin of an instruction, if the text can refer to it."""
+    """Return the origin of an instruction, if the text can refer to it."""
     if not isinstance(value, Instr) or value.origin is None:
         return None
     match function.kind:
@@ -281,7 +280,7 @@ def _instructions(function: Function, block: Block, names: Names, marked: Collec
                 comment = NO_ORIGIN
             elif value in marked and value.loc is not None:
                 comment = _location(value.loc)
-            # A came_from stands outside of the groups by itself.
+            # A came_from is never part of a group.
             in_group = origin is not None
             if value in names.values:
                 line = f"{names.value(value):<{width}} = {names.operation(value)} : {type_text(value.type)}"
@@ -312,7 +311,7 @@ def _terminator(terminator: Terminator, names: Names) -> str:
 
 
 def exception_name(exception: type[BaseException]) -> str:
-    """`ValueError` for a builtin exception, `package.module.Name` for another."""
+    """Return `ValueError` for a builtin exception, `package.module.Name` for others."""
     module = exception.__module__
     return exception.__qualname__ if module == "builtins" else f"{module}.{exception.__qualname__}"
 
@@ -328,7 +327,7 @@ def _literal(constant: Const) -> str:
         case _, None:
             shown = "none"
         case _, value:
-            # A scalar of NumPy as the number it is.
+            # A NumPy scalar is shown as a plain number.
             shown = repr(value.item() if hasattr(value, "item") else value)
     return shown if constant.type in _BARE_TYPES else f"{type_text(constant.type)}({shown})"
 

@@ -1,11 +1,10 @@
-"""The types of the IR, which are Numba's, as text.
+"""The types of the IR, which are Numba's, and their text.
 
     f64 f32 i64 u8 bool none str    f64[:] f64[:, :]F i64[:]A f32[]    (f64, i64) (f64,) ()    list(f64)
 
-An array is in C order unless `F` or `A` (any) follows; an array that must not be written is `readonly f64[:]`.
-`parse_type` reads these and the spellings of Numba and NumPy (`float64`, `boolean`, `float64[:, ::1]`,
-`array(float64, 2d, C)`). A type that has no spelling here is printed as Numba prints it, in angle brackets, and is not
-read back.
+An array is in C order unless `F` or `A` (any) follows; a read-only array is `readonly f64[:]`. `parse_type` reads these
+and the spellings of Numba and NumPy (`float64`, `boolean`, `float64[:, ::1]`, `array(float64, 2d, C)`). A type without
+a spelling here is printed as Numba prints it, in angle brackets, and cannot be read back.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
 
 
 def type_text(t: Type) -> str:
-    """The text of a type."""
+    """Return the text of a type."""
     if t in _TEXT:
         return _TEXT[t]
     match t:
@@ -71,23 +70,28 @@ def type_text(t: Type) -> str:
             return f"<{t}>"
 
 
+def is_scalar(type: Type) -> bool:
+    """Whether this is a number or a truth value."""
+    return isinstance(type, types.Number | types.Boolean)
+
+
 def components_of(type: Any) -> tuple[Type, ...]:
-    """The types of the components of a tuple type."""
+    """Return the component types of a tuple type."""
     return tuple(type.types)
 
 
 def names_of(type: Any) -> tuple[str, ...]:
-    """The names of the components of a tuple type: of a NamedTuple or a dataclass its fields, else numbers."""
+    """Return the component names of a tuple type: the fields of a NamedTuple or a dataclass, else numbers."""
     return tuple(getattr(type, "fields", map(str, range(len(type.types)))))
 
 
 def item_texts(type: Any) -> tuple[str, ...]:
-    """How the components of a tuple type are written behind the name of a tuple: `.W` of one with names, else `[0]`."""
+    """Return the suffixes that access the components of a tuple: `.W` for named components, else `[0]`."""
     return tuple(f".{name}" if hasattr(type, "fields") else f"[{name}]" for name in names_of(type))
 
 
 def with_components(type: Any, components: tuple[Type, ...]) -> Type:
-    """The type like a tuple type with other components: of the same NamedTuple or dataclass, if it is one."""
+    """Return a tuple type with other components, of the same NamedTuple or dataclass if it is one."""
     if hasattr(type, "with_components"):
         made: Type = type.with_components(components)
     elif hasattr(type, "instance_class"):
@@ -98,7 +102,7 @@ def with_components(type: Any, components: tuple[Type, ...]) -> Type:
 
 
 def leaf_types(type: Type) -> Iterator[Type]:
-    """The types of what is in a tuple, and in the tuples in it, and is not a tuple itself."""
+    """Yield the leaf types of a type: the component types of nested tuples that are not tuples themselves."""
     if isinstance(type, types.BaseTuple):
         for each in components_of(type):
             yield from leaf_types(each)
@@ -107,24 +111,24 @@ def leaf_types(type: Type) -> Iterator[Type]:
 
 
 def itemsize(type: Any) -> int:
-    """The size in bytes of an array's elements, or of a number."""
+    """Return the size in bytes of an array's elements, or of a number."""
     return np.dtype(str(getattr(type, "dtype", type))).itemsize
 
 
 def copied_type(type: Type) -> Type:
-    """The type of a copy of an array."""
+    """Return the type of a copy of an array."""
     if not isinstance(type, types.Array):
         return type
     return types.Array(type.dtype, type.ndim, "F" if type.layout == "F" else "C")
 
 
 def writable(type: Type) -> Type:
-    """The type itself, for an array of one that may be written to."""
+    """Return the writable variant of an array type, and any other type unchanged."""
     return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
 
 
 def is_a(type: Type, wanted: Type) -> bool:
-    """Whether a value of a type is one of the type that is wanted: arrays in C order are arrays in any order."""
+    """Return whether a value of `type` is also one of type `wanted`: an array in C order is an array in any order."""
     if type is wanted:
         return True
     if isinstance(type, types.BaseTuple) and isinstance(wanted, types.BaseTuple) and names_of(type) == names_of(wanted):
@@ -137,7 +141,7 @@ def is_a(type: Type, wanted: Type) -> bool:
 
 
 def common_type(first: Type, second: Type) -> Type:
-    """A type that values of both types have, for arrays and tuples of arrays that differ in their order only."""
+    """Return a type common to values of both types, for arrays and tuples of arrays that differ only in order."""
     if is_a(second, first):
         return first
     if isinstance(first, types.BaseTuple) and isinstance(second, types.BaseTuple):
@@ -150,7 +154,7 @@ def common_type(first: Type, second: Type) -> Type:
 
 
 def parse_type(s: str) -> Type:
-    """The type of a text. Raises ValueError, which says what can be written, if there is none."""
+    """Return the type of a text. Raises ValueError, with the valid spellings, for any other text."""
     s = s.strip()
     if s in _SPELLED:
         return _SPELLED[s]
@@ -170,7 +174,7 @@ def parse_type(s: str) -> Type:
 
 
 def parse_types(s: str) -> tuple[Type, ...]:
-    """The types of a list separated by commas, such as `f64, i64, f64[:, :]F, (f64, i64)`; none for an empty text."""
+    """Return the types of a comma-separated list, such as `f64, i64, f64[:, :]F, (f64, i64)`, which may be empty."""
     return tuple(parse_type(part) for part in split(s, ",")) if s.strip() else ()
 
 
@@ -203,7 +207,7 @@ def _unknown(s: str) -> ValueError:
 
 
 def top_level(s: str) -> Iterator[tuple[int, str]]:
-    """The characters of a text, with their places, that are outside of brackets and quotes; brackets are inside."""
+    """Yield the characters of a text outside of brackets and quotes, with their indices; brackets count as inside."""
     closing: list[str] = []
     quote = ""
     escaped = False

@@ -1,6 +1,6 @@
-"""The verifier: whether a function is well formed, and whether it is in canonical form.
+"""The verifier: checks that a function is well formed, or in canonical form.
 
-`verify` reports all faults at once, each under the line of the text that it is about:
+`verify` reports all faults at once, each below the line of the text that it concerns:
 
     b2:
       %n2 = sub %n1, 1 : i64
@@ -12,23 +12,23 @@ A well-formed function:
  2. the entry has no predecessors, and no phis;
  3. every block can be reached from the entry;
  4. the operands of a phi are those of exactly the predecessors of its block;
- 5. a phi, and each of its operands, have the same type; for an array in any order, those in C or Fortran order will
-    do, and for one that must not be written, one that may be;
+ 5. a phi, and each of its operands, have the same type; for an array in any order, one in C or Fortran order is
+    allowed, and for a read-only array, a writable one;
  6. the condition of a branch is a `bool`;
  7. each value is defined once: a parameter, a phi or an instruction of one block;
- 8. a value that is used is defined in the function, and its definition dominates the use; the operand of a phi is used
+ 8. each used value is defined in the function, and its definition dominates the use; the operand of a phi is used
     at the end of the predecessor;
- 9. a primal returns one value, and may return a second that is passed on and not differentiated; an adjoint returns
-    one for each parameter of its primal; all returns of a function agree in number and types, but that arrays may
-    differ in their order;
-10. an adjoint knows its primal; alphas and `came_from` are in adjoints only, an alpha is of a value of the primal, and
+ 9. a primal returns one value, and may return a second, the aux output, which is not differentiated; an adjoint returns
+    one for each parameter of its primal; all returns of a function agree in number and types, except that arrays may
+    differ in order;
+10. an adjoint has a primal; alphas and `came_from` occur in adjoints only, an alpha is of a value of the primal, and
     `came_from` names a block of the primal and one of its predecessors; so does `mirror`, if it is set;
-11. `add`, `sub` and `mul` of scalars: if a float or a complex number takes part, operands and result are of one type
+11. `add`, `sub` and `mul` of scalars: if a float or a complex number is involved, operands and result are of one type
     (casts are instructions);
 12. a constant is a plain Python value of its type: a float for `f64` and `f32`, an int for `i64`, a bool for `bool`;
 13. an instruction has no more keywords than arguments.
 
-A function is in canonical form, which `verify_canonical` checks, if moreover:
+A function is in canonical form, which `verify_canonical` checks, if in addition:
 
  1. it is reducible: a loop is entered at its header only;
  2. a loop has one preheader: a single block outside of it leads to the header, and nowhere else;
@@ -79,7 +79,7 @@ Subject = Function | Block | Value | Terminator
 
 
 def verify(function: Function, pass_name: str = "") -> None:
-    """Raise InternalError, with all faults under their lines, if `function` is not well formed."""
+    """Raise InternalError, with all faults below their lines, if `function` is not well formed."""
     _Verifier(function).check(pass_name)
 
 
@@ -98,7 +98,7 @@ class _Faults:
 
     @cached_property
     def names(self) -> Names:
-        """The names in the text, which only messages need."""
+        """Return the names in the text, which only messages need."""
         return names_of(self.function)
 
     def add(self, subject: Subject, message: str) -> None:
@@ -135,7 +135,7 @@ class _Verifier:
         return self.faults.names
 
     def check(self, pass_name: str) -> None:
-        """Check every invariant; dominance only in a graph that is one."""
+        """Check every invariant; dominance only if the control-flow graph is valid."""
         self._check_values_are_defined_once()
         if self._check_graph():
             preds = predecessors(self.function)
@@ -191,7 +191,7 @@ class _Verifier:
             if missing := [pred for pred in preds if pred not in phi.incoming]:
                 self.faults.add(phi, f"there is no operand for {self._list(missing)}")
             if extra := [pred for pred in phi.incoming if pred not in preds]:
-                self.faults.add(phi, f"{self._list(extra)} is no predecessor")
+                self.faults.add(phi, f"{self._list(extra)} is not a predecessor")
             for pred, operand in phi.incoming.items():
                 if isinstance(operand, Value) and pred in preds:
                     self._check_dominates(operand, phi, pred, len(pred.instrs), tree)
@@ -260,11 +260,15 @@ class _Verifier:
     def _check_instruction(self, instr: Instr) -> None:
         if len(instr.keywords) > len(instr.args):
             self.faults.add(instr, "there are more keywords than arguments")
-        if ops.of(instr.op).family is not ops.Family.ARITHMETIC or all(arg.type is instr.type for arg in instr.args):
+        record = ops.of(instr.op)
+        is_arithmetic = (
+            record.syntax and record.family is ops.Family.ARITHMETIC
+        )  # of Python, as NumPy's takes any types
+        if not is_arithmetic or all(arg.type is instr.type for arg in instr.args):
             return
         taking_part = [operand.type for operand in instr.args] + [instr.type]
         if not all(isinstance(t, types.Number | types.Boolean) for t in taking_part):
-            return  # arrays, tuples and strings have an arithmetic of their own
+            return  # arrays, tuples and strings have their own arithmetic
         inexact = any(isinstance(t, types.Float | types.Complex) for t in taking_part)
         if inexact and len(set(taking_part)) > 1:
             shown = ", ".join(type_text(t) for t in taking_part[:-1])
@@ -274,10 +278,10 @@ class _Verifier:
         if self.function.kind != "adjoint":
             self.faults.add(value, "came_from outside of an adjoint")
         elif value.block not in self.primal_blocks:
-            self.faults.add(value, "came_from asks for a block that is not in the primal")
+            self.faults.add(value, "came_from names a block that is not in the primal")
         elif value.pred not in self.primal_blocks[value.block]:
             names = self.names.primal or self.names
-            self.faults.add(value, f"{names.block(value.pred)} is no predecessor of {names.block(value.block)}")
+            self.faults.add(value, f"{names.block(value.pred)} is not a predecessor of {names.block(value.block)}")
 
     def _check_returns(self) -> None:
         function = self.function
@@ -306,7 +310,7 @@ class _Verifier:
 
 
 def _are_alike(returned: list[Type], others: list[Type]) -> bool:
-    """Whether two returns give the same types, or arrays that differ in their order."""
+    """Return whether two returns have the same types, or arrays that differ in order."""
     return len(returned) == len(others) and all(
         is_a(type, common := common_type(type, other)) and is_a(other, common)
         for type, other in zip(returned, others, strict=True)
@@ -315,7 +319,7 @@ def _are_alike(returned: list[Type], others: list[Type]) -> bool:
 
 @cache
 def _class_of_constants(t: Type) -> type:
-    # Scalars of NumPy are refused: they print, compare and compute differently.
+    # NumPy scalars are rejected: they print, compare and compute differently.
     match t:
         case types.Boolean():
             return bool

@@ -1,4 +1,4 @@
-"""Walks over a function: where values are defined and used, and their replacement.
+"""Walks over a function: definitions and uses of values, and their replacement.
 
     uses(function)[x]                     # [Use(user=%t, block=b1, at=b1), ...]
     replace(function, {x: Const(0.0, f64)})
@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 def uses(function: Function) -> defaultdict[Value, list[Use]]:
-    """The uses of each value in the order of the text, one for each operand."""
+    """Return the uses of each value in text order, one for each operand."""
     found: defaultdict[Value, list[Use]] = defaultdict(list)
     for block in function.blocks:
         for phi in block.phis:
@@ -39,7 +39,7 @@ def uses(function: Function) -> defaultdict[Value, list[Use]]:
 
 
 def definitions(function: Function) -> dict[Value, Block]:
-    """The block of each phi and of each instruction, in the order of the text."""
+    """Return the block of each phi and of each instruction, in text order."""
     return {value: block for block in function.blocks for value in block.values}
 
 
@@ -54,14 +54,14 @@ def map_operands(blocks: Iterable[Block], change: Callable[[Operand, Block], Ope
 
 
 def resolved(operand: Operand, replacement: Mapping[Value, Operand]) -> Operand:
-    """The end of the chain of replacements that begins with an operand. The chain must end."""
+    """Return the end of the chain of replacements that begins with `operand`. The chain must end."""
     while isinstance(operand, Value) and operand in replacement:
         operand = replacement[operand]
     return operand
 
 
 def replace_uses(function: Function, replacement: Mapping[Value, Operand]) -> None:
-    """Replace every use of the mapped values, following chains of replacements; their definitions stay.
+    """Replace every use of the mapped values, following chains of replacements; their definitions remain.
 
     A chain must end: `replacement` has no cycle. An `Alpha` of a mapped value is not touched.
     """

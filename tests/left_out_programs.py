@@ -1,7 +1,7 @@
-"""What a selection leaves out has the gradient 0, whatever was computed on the way there: NaN, infinities, poles.
+"""Values that a selection discards have the gradient 0, whatever was computed before: NaN, infinities, poles.
 
-The programs are of the kind that people write for padded data. What is expected is what the same formula gives of the
-entries that are left, as a closed form.
+The programs are typical for padded data. The expected value is that of the same formula for the remaining entries, as a
+closed form.
 """
 
 from __future__ import annotations
@@ -482,7 +482,7 @@ def a_zero_factor_in_memory(x, w):
 
 
 @program(np.array([0.0, 4.0]), np.array([0.0, 1.0]), expected=([nan, 0.25], [0.0, 2.0]))
-def a_zero_factor_that_is_selected(x, w):  # what is selected is no selection's zero
+def a_zero_factor_that_is_selected(x, w):  # the selected value is not the selection's zero
     return np.sum(np.where(w >= 0.0, np.sqrt(x) * w, 0.0))
 
 

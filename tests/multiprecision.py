@@ -34,9 +34,9 @@ CLOSE = 1e-9  # nearer than this, relatively, double precision may decide otherw
 
 
 class Watch:
-    """What was decided while a function ran, and the first decision that was too close to trust.
+    """The decisions made while a function ran, and the first one that was too close to trust.
 
-    An exact tie is none that is too close: if it stays one when the inputs move, both sides are the same expression.
+    An exact tie is not too close: if it remains one when the inputs move, both sides are the same expression.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The paper's `pow`, primal and adjoint, built by hand.
+"""The paper's `pow`, primal and adjoint, constructed manually.
 
 def pow(x, n):         # pow.py:1
     r = 1.0

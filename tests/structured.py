@@ -358,7 +358,7 @@ def build(program: list[Statement]) -> Function:
 
 
 def outcomes(function: Function) -> list[str] | None:
-    """What calls for some arguments come to, or None if one reads what is undefined or takes too long."""
+    """Return the results of calls for some arguments, or None if one reads an undefined variable or takes too long."""
     found: list[str] = []
     for args in ((1.5, -0.5, 0, 1), (-2.0, 0.0, 3, 2), (0.25, math.nan, -1, 5)):
         x = np.array([0.5, -1.0, 3.0])

@@ -250,7 +250,7 @@ def test_no_python_function():
         gradient(Thing)(2.0)
 
 
-# A refused call leaves nothing behind
+# A refused call has no effects
 
 
 def test_the_next_good_call_works():

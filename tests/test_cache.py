@@ -49,7 +49,7 @@ class Process:
         (self.folder / name).write_text(textwrap.dedent(source))
 
     def text(self, program: str, anew: bool = False, **environment: str) -> str:
-        """What a program prints, in an interpreter of its own if it is to have one, or other settings."""
+        """Return the output of a program, in a separate interpreter if it needs one, or needs other settings."""
         path = [str(self.folder), os.environ.get("PYTHONPATH", "")]
         settings = {**os.environ, **self.environment, "PYTHONPATH": os.pathsep.join(path), **environment}
         program = START + textwrap.dedent(program)
@@ -138,7 +138,7 @@ def test_captured_values_are_read_in_each_process(process):
         model.POWER = 1
         show(df, a, b, c, d[0], d[1][0], d[1][1].W, df(1.0))
     """
-    # by hand: with s = sum(W) (x^2 + 0.5), the derivative by x is POWER s^(POWER - 1) sum(W) 2x scale
+    # analytically: with s = sum(W) (x^2 + 0.5), the derivative by x is POWER s^(POWER - 1) sum(W) 2x scale
     expected = [
         2 * 4.5 * 3 * 2 * 3,
         2 * 7.5 * 5 * 2,

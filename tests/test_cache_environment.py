@@ -1,4 +1,4 @@
-"""What the cache takes any gradient to depend on: settings, our own files, what others have told Numba."""
+"""The dependencies of all cached gradients: settings, zygote-py's own files, extensions of Numba by others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zygote_py.cache.fingerprint import NotCacheable
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    """Whatever other tests have told Numba; and nobody watches the stages."""
+    """Ignore the extensions of Numba by other tests, and the observers of the stages."""
     monkeypatch.setattr(numba_adapter, "is_extended", lambda: False)
     monkeypatch.delenv("ZYGOTE_PY_VERIFY", raising=False)
 
@@ -65,7 +65,7 @@ def test_our_own_files(monkeypatch, tmp_path):
 
 
 def test_extensions():
-    """What others have told Numba, or us, keeps all gradients of a process out of the cache."""
+    """Extensions of Numba or zygote-py by others keep all gradients of a process out of the cache."""
     program = """
         import numpy as np
         from numba import types

@@ -1,4 +1,4 @@
-"""What cannot be compiled in a called function is refused with the calls that lead to it."""
+"""Functions that cannot be compiled in a called function are refused with the calls that lead to them."""
 
 import os
 import pickle

@@ -94,7 +94,7 @@ def test_modules_by_another_name(monkeypatch):
     monkeypatch.setattr(SETTINGS, "bias", 7.0)
     assert df(1.0) == 7.0
     with pytest.raises(DifferentiationError, match=r"`bias` of the module `settings` is read through"):
-        gradient(through_a_choice)(1.0, 1)  # Numba has it frozen, and we do not see that it is
+        gradient(through_a_choice)(1.0, 1)  # Numba has frozen it, and zygote-py does not detect that
 
 
 def test_stages_run_once_for_a_function_that_captures(monkeypatch):

@@ -259,7 +259,7 @@ POWERS = [
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    """What is emitted runs in the interpreter: there is nothing to compile."""
+    """Run emitted functions in the interpreter: there is nothing to compile."""
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
 
 

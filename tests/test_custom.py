@@ -1,4 +1,4 @@
-"""Rules of the user's own, on all kinds of callables, and what is not differentiated."""
+"""Custom rules on all kinds of callables, and non-differentiable functions."""
 
 import ctypes
 import ctypes.util
@@ -93,7 +93,7 @@ def test_no_gradient_for_an_argument():
     zg.check_adjoint(f, 2.0, 5.0, 3.0)  # what is None is not compared
 
 
-# ------------------------------------------------------------------------------------- callables that are not ours
+# ------------------------------------------------------------------------------------ callables of other packages
 
 
 def test_object_mode():

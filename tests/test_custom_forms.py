@@ -379,7 +379,7 @@ def test_views_that_are_not_contiguous():
     zg.check_adjoint(cut, a.T, np.asfortranarray(a.T))
 
 
-# ----------------------------------------------------------------------------------------- callables that are not ours
+# ---------------------------------------------------------------------------------------- callables of other packages
 
 
 def test_vectorized_functions():

@@ -1,4 +1,4 @@
-"""Derivatives of derivatives that are not gradients, and forms of arguments; the references are by hand."""
+"""Derivatives of derivatives that are not gradients, and forms of arguments; the references are hand-written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/effects.md says of printing, of variables outside, and of exceptions."""
+"""The statements of docs/effects.md on printing, captured variables and exceptions."""
 
 import math
 import os

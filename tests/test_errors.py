@@ -1,4 +1,4 @@
-"""What users see: each refusal of the front end with its line, its caret and what to do instead."""
+"""Error messages: each refusal of the front end with its line, its caret and its hint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cache knows a gradient by: the same in every process, another where something else would be compiled."""
+"""The key of a gradient in the cache: the same in every process, but different if something else would be compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of one's own in forward mode, and under second derivatives."""
+"""Custom rules in forward mode, and under second derivatives."""
 
 import math
 

@@ -126,7 +126,7 @@ def grown(x, a, n):
 
 
 def test_an_array_that_carries_a_derivative_from_the_inside_only():
-    """What a recursive function takes carries one in some of its calls; the first, of ones, in none."""
+    """The argument of a recursive function is active in some of its calls, and in the first, of ones, it is not."""
 
     def f(x):
         return grown(x, np.ones(2), 4) * x

@@ -33,7 +33,7 @@ IN_ALL_TYPES = ("arithmetic", "stores_are_cast", "converted")
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """What a call gives, or the kind of what it raises, and what it leaves in its arguments."""
+    """Return the result of a call, or the kind of its exception, and the final contents of its arguments."""
     args = copies(args)
     with np.errstate(all="ignore"):
         try:
@@ -71,7 +71,7 @@ def same(found: Any, expected: Any, exact: bool) -> None:
 
 @functools.cache
 def stages(function: Callable[..., Any], signature: tuple[Any, ...]) -> tuple[Any, Function, Function, Any]:
-    """What Numba compiles, the IR as the front end makes it and after the passes, and what is emitted for that."""
+    """Return the function for Numba, the IR of the front end and that after the passes, and the emitted function."""
     first, ir = (lower(function, signature).function for _ in range(2))
     verify(first)
     for step in (*passes.CLEAN_UP, *passes.CANONICAL):

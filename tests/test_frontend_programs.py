@@ -1,4 +1,4 @@
-"""What the front end makes of a function computes what the function computes: the IR, interpreted, against Python."""
+"""The output of the front end computes the same as the function: the IR, interpreted, against Python."""
 
 from __future__ import annotations
 

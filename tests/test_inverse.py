@@ -1,4 +1,4 @@
-"""`inverse`: what is captured, pullbacks, memory, `check_inverse`; and what is refused."""
+"""`inverse`: captured variables, pullbacks, memory, `check_inverse`, and refusals."""
 
 import math
 import os

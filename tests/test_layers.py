@@ -19,6 +19,7 @@ ADAPTER = "zygote_py.numba_adapter"
 PUBLIC_NUMBA = {"types", "extending", "typed", "cuda", "experimental"}
 PRIVATE_NUMBA = {module.name for module in pkgutil.iter_modules(numba.__path__)} - PUBLIC_NUMBA
 MOST_LINES = 550
+MOST_ENTRIES = 12
 
 
 def module_name(path: Path) -> str:
@@ -57,7 +58,7 @@ def on_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def ours(full_name: str) -> str | None:
-    """The module of ours that a name out of `imports` stands in."""
+    """Return the module of this package that contains a name out of `imports`."""
     while full_name and full_name not in MODULES:
         full_name = full_name.rpartition(".")[0]
     return full_name or None
@@ -90,13 +91,34 @@ def test_the_folders_are_imported_as_parts_of_the_package():
 
 
 def test_no_module_imports_itself_through_others():
+    """Imports in functions and for the type checker count too, except within the adapter."""
     graph = {
         name: {
-            found for imported in imports(name, on_import(tree.body)) if (found := ours(imported)) not in (None, name)
+            found
+            for imported in imports(name, ast.walk(tree) if not is_of_adapter(name) else on_import(tree.body))
+            if (found := ours(imported)) not in (None, name)
         }
         for name, tree in TREES.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError, with the cycle
+
+
+def is_of_adapter(name: str) -> bool:
+    return f"{name}.".startswith(f"{ADAPTER}.")
+
+
+@pytest.mark.parametrize("top", ["ir", "adjoints"])
+def test_no_folder_is_crowded(top):
+    entries: dict[Path, set[Path]] = {}
+    for path in (path for path in MODULES.values() if path.is_relative_to(ROOT / top)):
+        while path.parent != ROOT:
+            entries.setdefault(path.parent, set()).add(path)
+            path = path.parent
+    counts = {
+        str(folder.relative_to(ROOT)): len([each for each in found if each.name != "__init__.py"])
+        for folder, found in entries.items()
+    }
+    assert not {folder: count for folder, count in counts.items() if count > MOST_ENTRIES}
 
 
 def test_only_the_adapter_touches_the_inside_of_numba():

@@ -1,4 +1,4 @@
-"""What a selection leaves out has the gradient 0, whatever was computed on the way there: NaN, infinities, poles.
+"""Values that a selection discards have the gradient 0, whatever was computed before: NaN, infinities, poles.
 
 All of `tests.left_out_programs` run as the emitted source in plain Python; some are compiled as well.
 """

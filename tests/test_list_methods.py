@@ -1,4 +1,4 @@
-"""What Numba has for lists beyond `append` and `pop`: made of anything, sorted, searched, sliced, compared, to arrays.
+"""Operations of Numba's lists other than `append` and `pop`: construction, sorting, search, slices, comparison, arrays.
 
 `trap` compares with what Numba computes, and with central differences. Numba itself frees memory too early where a
 slice of a list of arrays is made longer, and where a list is sorted by a key; these are compared with the function in

@@ -470,7 +470,7 @@ def no_segments(x, n):
     ("function", "says"),
     [
         (draws, "draws random numbers"),
-        (appends, "uses `values`, which is no number or array"),
+        (appends, "uses `values`, which is neither a number nor an array"),
         (swaps, "gives `u` another array|gives `v` another array"),
         (one_of_two_written_behind, "gives `v` another array, to which something is written"),
         (written_in_the_next_round, "gives `v` another array, to which something is written"),

@@ -1,4 +1,4 @@
-"""What packages gave to Numba with `overload` and its like, called in what is differentiated."""
+"""Implementations that packages registered with Numba by `overload` and similar, called in differentiated functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: the packages, the data, the version; and that the README names what exists."""
+"""The contents of an installation: the packages, the data, the version; and the names in the README exist."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Objectives for SciPy, against SciPy itself.
 
-References are SciPy's own derivatives of Rosenbrock's function, derivatives by hand, and differences. What returns
-vectors is in `tests/test_scipy_vectors.py`.
+References are SciPy's own derivatives of Rosenbrock's function, hand-written derivatives, and finite differences.
+Functions that return vectors are in `tests/test_scipy_vectors.py`.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def logistic_data():
 
 
 def logistic_optimum(features, labels):
-    """Newton's method with the derivatives by hand: w, then b."""
+    """Newton's method with hand-written derivatives: w, then b."""
     x = np.zeros(4)
     rows = np.column_stack([features, np.ones(60)])
     ridge = np.diag([0.1, 0.1, 0.1, 0.0])

@@ -138,7 +138,7 @@ def cube(x):
 
 
 UNKNOWN = ctypes.CFUNCTYPE(double, double)(cube)  # a pointer to something else
-WRONG = pointer("__pyx_fuse_1jv", long, double)  # the order is no integer
+WRONG = pointer("__pyx_fuse_1jv", long, double)  # the order is not an integer
 
 
 @pytest.mark.parametrize("function", [lambda x: UNKNOWN(x), lambda x: WRONG(2, x)])

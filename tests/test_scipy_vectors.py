@@ -1,6 +1,6 @@
 """Residuals, constraints, equations and differential equations for SciPy, against SciPy itself.
 
-References are derivatives by hand, and what SciPy finds with those or without any.
+References are hand-written derivatives, and SciPy's results with these or without any.
 """
 
 from __future__ import annotations

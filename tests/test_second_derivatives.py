@@ -1,4 +1,4 @@
-"""Second derivatives where they are easily lost: adjoints that are zero by chance, what functions capture, and stacks.
+"""Second derivatives where they are easily lost: adjoints that are zero by chance, captured variables, and stacks.
 
 Each case was wrong, refused or without end once. Known values, or differences of gradients that are not nested.
 """
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.interpreted
 
 
 def at(derived, *args):
-    """What a derivative gives, its emitted source run in plain Python."""
+    """Return the result of a derivative, whose emitted source is run in plain Python."""
     return plain(derived.source(*args))(*args)
 
 
@@ -138,7 +138,7 @@ def test_arguments_without_numbers():
     assert hvp(f, wrt="x")(2.0, "cube", (), 2.0) == 24.0
 
 
-# What inner functions capture
+# Captured variables of inner functions
 
 
 def test_gradients_with_respect_to_what_an_inner_function_captures():
@@ -299,7 +299,7 @@ def test_a_recursion_whose_records_hold_stacks():
 
 
 def test_a_gradient_of_a_hessian_differentiated_again():
-    """What the forward function keeps is more than one tuple holds; it was lost without a word."""
+    """The residuals of the forward function are more than one tuple holds; they used to be lost silently."""
 
     def total(x):  # 6 x y + 6 x^2
         return np.sum(hessian(lambda y: y[0] ** 3 * y[1])(x))

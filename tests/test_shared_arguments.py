@@ -57,7 +57,7 @@ def test_of_too_many_pairs_one_is_named():
         with pytest.raises(ValueError, match=f"the argument `a{first}` shares memory with another, and is written to"):
             run(*arrays)
     empty = [np.zeros(0), *[np.ones(2) for _ in range(19)]]
-    with pytest.raises(IndexError):  # it comes to the first element
+    with pytest.raises(IndexError):  # it reaches the first element
         run(*empty)
 
 

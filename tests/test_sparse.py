@@ -1,4 +1,4 @@
-"""Sparse Jacobians and Hessians against differences of the function's values, and patterns written down by hand."""
+"""Sparse Jacobians and Hessians against finite differences of the function's values, and hand-written patterns."""
 
 from __future__ import annotations
 

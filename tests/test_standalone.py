@@ -102,7 +102,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def alone():
-    """What the emitted modules compute in a process without zygote_py, by the names of the cases."""
+    """Return what the emitted modules compute in a process without zygote_py, by the names of the cases."""
     lines = [BLOCKED, "found = {}"]
     for name, (derivative, args, call) in CASES.items():
         lines.append(f"found[{name!r}] = run({derivative.source(*args)!r}, {call!r})")

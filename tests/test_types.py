@@ -1,4 +1,4 @@
-"""What type checkers make of a user's code: parameters are kept, and what is returned is not `Any`."""
+"""Type checking of a user's code: parameters are kept, and results are not `Any`."""
 
 from __future__ import annotations
 

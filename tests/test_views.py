@@ -308,7 +308,7 @@ def test_elements_of_the_same_size_in_any_order(order):
 
 
 def test_elements_of_another_size():
-    """What NumPy and Numba refuse at run time; NumPy views a column with one element in each row, Numba as another."""
+    """Views that NumPy and Numba refuse at run time; they differ for a column with one element in each row."""
 
     def of_floats(z):
         return np.sum(z.view(np.float64))

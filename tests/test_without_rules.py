@@ -1,6 +1,6 @@
-"""What has no rule is refused where a derivative would have to go through it: it is never taken for a constant.
+"""A callable without a rule is refused where it would be active: it is never treated as a constant.
 
-That is so for arrays in all forms, and for callables that may give their argument back, or a view of it.
+This holds for arrays in all forms, and for callables that may return their argument, or a view of it.
 """
 
 import numba

@@ -1,6 +1,6 @@
-"""What type checkers see of the library in a user's code; checked by mypy and pyright, never run.
+"""The library as type checkers see it in a user's code; checked by mypy and pyright, never run.
 
-Every error that they have to find is ignored, and an ignored error that they do not find is an error.
+Every error that they must find is ignored, and an ignored error that they do not find is an error.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.derivative_function import DerivativeFunction as GradientFunction
+from zygote_py.derivative_function import kept_derivative
 from zygote_py.forms import GradientForm, hashable
-from zygote_py.gradient_function import GradientFunction
 from zygote_py.requests import Wrt
 
 __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
@@ -121,7 +122,7 @@ def gradient(
     """
     if f is None:
         return functools.partial(gradient, wrt=wrt, closure=closure, has_aux=has_aux)
-    return GradientFunction(f, wrt, with_value=False, closure=closure, has_aux=has_aux)
+    return GradientFunction(f, GradientForm(hashable(wrt), False, closure, has_aux))
 
 
 @overload
@@ -158,26 +159,18 @@ def value_and_gradient(
     """
     if f is None:
         return functools.partial(value_and_gradient, wrt=wrt, closure=closure, has_aux=has_aux)
-    return GradientFunction(f, wrt, with_value=True, closure=closure, has_aux=has_aux)
-
-
-@functools.cache
-def _in_code(
-    f: Callable[..., Any], with_value: bool, wrt: Wrt, closure: bool, has_aux: bool, held: int
-) -> GradientFunction[..., Any]:
-    """What compiled code calls for the gradient of a function; it is kept, as Numba does not."""
-    if closure and held:
-        raise DifferentiationError(
-            "`closure=True` of a function that captures variables of a compiled function",
-            hint="name what it captures: `wrt=('x', 'w')`",
-        )
-    return GradientFunction(f, wrt, with_value=with_value, closure=closure, has_aux=has_aux, held=held)
+    return GradientFunction(f, GradientForm(hashable(wrt), True, closure, has_aux))
 
 
 def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
     def make(f: Any, options: Mapping[str, Any]) -> GradientFunction[..., Any]:
-        given = {"wrt": None, "closure": False, "has_aux": False, "held": 0} | dict(options)
-        return _in_code(f, with_value, **given)
+        made, held = form(options), options.get("held", 0)
+        if made.closure and held:
+            raise DifferentiationError(
+                "`closure=True` of a function that captures variables of a compiled function",
+                hint="name what it captures: `wrt=('x', 'w')`",
+            )
+        return kept_derivative(f, made, held)
 
     def form(options: Mapping[str, Any]) -> GradientForm:
         given = {"wrt": None, "closure": False, "has_aux": False} | dict(options)

@@ -28,9 +28,11 @@ def split_auxiliary(request: Request, lowered: LoweredFunction) -> LoweredFuncti
     parts = components_of(kind) if isinstance(kind, types.BaseTuple) else ()
     if len(parts) != 2:
         raise refuse_aux(kind, request.loc)
+    if _holds_list(parts[1]):
+        raise refuse("with `has_aux=True` the function returns a list", request.loc, hint="return an array or a tuple")
     b, end = at_exit(lowered.function)
     loss, aux = b.items(end.args[0])
-    end.args = (loss, _copied(b, aux, parts[1], request))
+    end.args = (loss, copied(b, aux))
     return replace(lowered, result_type=parts[0])
 
 
@@ -45,13 +47,17 @@ def with_auxiliary(joint: Function, with_value: bool) -> None:
         end.args = (b.pack([result, aux]),)
 
 
-def _copied(b: Builder, value: Operand, kind: Type, request: Request) -> Operand:
+def copied(b: Builder, value: Operand) -> Operand:
     """The same with copies of the arrays in it."""
+    kind = value.type
     if isinstance(kind, types.Array):
         return b.copy(value, getattr(value, "hint", ""))
     if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
-        pairs = zip(b.items(value), components_of(kind), strict=True)
-        return b.pack([_copied(b, item, part, request) for item, part in pairs], kind)
-    if isinstance(kind, types.List | types.ListType):
-        raise refuse("with `has_aux=True` the function returns a list", request.loc, hint="return an array or a tuple")
+        return b.pack([copied(b, item) for item in b.items(value)], kind)
     return value
+
+
+def _holds_list(kind: Type) -> bool:
+    if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
+        return any(map(_holds_list, components_of(kind)))
+    return isinstance(kind, types.List | types.ListType)

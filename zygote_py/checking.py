@@ -164,7 +164,7 @@ def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..
 def _paths(args: Sequence[Any], gradients: Sequence[Any], names: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
     """The numbers and arrays in the arguments, with what the user calls them, and their gradients."""
     for arg, gradient, name in zip(args, gradients, names, strict=True):
-        held = None if isinstance(arg, np.ndarray) else parts(arg)
+        held = parts(arg)
         if held is None:
             yield name, arg, gradient
             continue

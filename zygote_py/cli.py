@@ -1,12 +1,12 @@
-"""The command line: `zygote-py show` prints what the compiler makes of a function, `demo` fits a model.
+"""The command line: `zygote-py show` prints the stages of the compiler for a function, `demo` fits a model.
 
     zygote-py show pow.py:pow --types "f64, i64"
     zygote-py show pow.py:pow --types "f64, i64" --stage python
     zygote-py demo
     zygote-py cache info
 
-Exit codes: 0 for success, 1 for a function that cannot be differentiated (and for a fit that does not converge), 2 for
-a call that cannot be understood. It imports the file, which runs what stands at its top level, and calls no function.
+The exit code is 0 for success, 1 for a function that cannot be differentiated or a fit that does not converge, and 2
+for invalid arguments. `show` imports the file, which runs its top-level code, and does not call any function.
 """
 
 from __future__ import annotations
@@ -25,18 +25,29 @@ STAGES = ("primal", "adjoint", "python", "llvm", "asm")
 
 
 class UsageError(Exception):
-    """What was asked for cannot be understood: no such file, no such function, no such type."""
+    """Invalid arguments: there is no such file, function or type."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; `arguments` are those of the process if they are not given. Returns the exit code."""
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The arguments of the command; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
     except UsageError as error:
         print(f"zygote-py: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+    except BrokenPipeError:  # the reader, for example `head`, has closed the pipe
         sys.stderr.close()
         return 0
     return code
@@ -53,12 +64,14 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser(
         "show",
         help="print the IR, the emitted Python or the machine code of a function's gradient",
-        description="Print what the compiler makes of a function: by default its primal and its adjoint.",
+        description="Print the stages of the compiler for a function: by default its primal and its adjoint.",
     )
     show.add_argument("function", metavar="FILE.py:FUNCTION", help="the function, and the file that defines it")
     show.add_argument("--types", help='the types of its arguments, such as "f64, i64" or "f64[:, :], bool"')
     show.add_argument("--stage", choices=STAGES, help="print this stage only")
-    show.add_argument("--wrt", help='the parameters to differentiate for, by name or position, such as "x" or "0, 2"')
+    show.add_argument(
+        "--wrt", help='the parameters to differentiate with respect to, by name or position, such as "x" or "0, 2"'
+    )
     show.set_defaults(run=_show)
 
     demo = commands.add_parser(
@@ -72,19 +85,22 @@ def _parser() -> argparse.ArgumentParser:
 
     cache = commands.add_parser(
         "cache",
-        help="show or empty the folder where gradients are kept for other processes",
-        description="The folder where gradients are kept for other processes: ZYGOTE_PY_CACHE_DIR, or the platform's.",
+        help="show or empty the cache of compiled gradients",
+        description="The folder of cached gradients: ZYGOTE_PY_CACHE_DIR, or the platform's default.",
     )
-    cache.add_argument("action", choices=("info", "clear"), help="what to do")
+    cache.add_argument(
+        "action", choices=("info", "clear"), help="show the location and size of the cache, or delete its entries"
+    )
     cache.set_defaults(run=_cache)
     return parser
 
 
 def _show(options: argparse.Namespace) -> int:
-    # Here, because Numba takes a second to import and `--help` and `--version` need none of it.
+    # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
     from zygote_py.adjoints.errors import DifferentiationError
-    from zygote_py.api import GradientFunction, gradient
+    from zygote_py.api import gradient
     from zygote_py.derivative_function import DerivativeFunction
+    from zygote_py.forms import GradientForm
     from zygote_py.ir.types import parse_types
 
     function = _load(options.function)
@@ -98,7 +114,8 @@ def _show(options: argparse.Namespace) -> int:
         if isinstance(function, DerivativeFunction) and options.wrt is None:
             derivative = function
         else:
-            primal = function.primal if isinstance(function, GradientFunction) else function
+            is_gradient = isinstance(function, DerivativeFunction) and isinstance(function.form, GradientForm)
+            primal = function.primal if is_gradient else function  # type: ignore[attr-defined]
             derivative = gradient(primal, wrt=_wrt(options.wrt))
         stages = {
             "primal": derivative.primal_ir,
@@ -117,7 +134,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _check_number(derivative: Any, types: Sequence[Any]) -> None:
-    """Refuse types that are not one for each parameter."""
+    """Raise a DifferentiationError unless there is one type per parameter."""
     from zygote_py.adjoints.errors import refuse
 
     try:
@@ -159,7 +176,7 @@ def _megabytes(size: float) -> str:
 
 
 def _load(place: str) -> Callable[..., object]:
-    """The function that `FILE.py:FUNCTION` names; the file is imported under its own name."""
+    """Return the function that `FILE.py:FUNCTION` denotes; the file is imported under its own name."""
     file, separator, name = place.rpartition(":")
     if not separator or not file or not name:
         raise UsageError(f"`{place}` is not of the form FILE.py:FUNCTION")
@@ -171,7 +188,7 @@ def _load(place: str) -> Callable[..., object]:
     if spec is None or spec.loader is None:
         raise UsageError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent.resolve()))  # as `python FILE.py` would
+    sys.path.insert(0, str(path.parent.resolve()))  # as `python FILE.py` does
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
@@ -187,7 +204,7 @@ def _load(place: str) -> Callable[..., object]:
 
 
 def _required(function: Callable[..., object]) -> str:
-    """The names of the parameters without a default, as one text; none are known of what has no signature."""
+    """Return the names of the parameters without a default as text; it is empty if there is no signature."""
     try:
         parameters = inspect.signature(inspect.unwrap(getattr(function, "py_func", function))).parameters.values()
     except (TypeError, ValueError):
@@ -196,7 +213,7 @@ def _required(function: Callable[..., object]) -> str:
 
 
 def _wrt(text: str | None) -> str | int | tuple[str | int, ...] | None:
-    """`"x"`, `"0"` and `"x, 2"` as `gradient` takes them."""
+    """Return the `wrt` argument for `"x"`, `"0"` or `"x, 2"`, as `gradient` expects it."""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from numba import types
-
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import ops
+from zygote_py.ir.builder import inserting
 from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Value
 from zygote_py.ir.types import components_of
 from zygote_py.ir.walks import replace, replace_uses
@@ -44,10 +43,7 @@ def put_fields_back(function: Function, lowered: LoweredFunction) -> None:
         return
     count = lowered.argument_count + len(lowered.hidden)
     closure, fields = function.params[count], function.params[count + 1 :]
-    made = [
-        Instr(ops.getitem, (closure, Const(number, types.int64)), field.type, field.hint, field.loc)
-        for number, field in enumerate(fields)
-    ]
+    with inserting(function.entry, loc=closure.loc) as b:
+        made = [b.item(closure, number, field.hint) for number, field in enumerate(fields)]
     replace_uses(function, dict(zip(fields, made, strict=True)))
     function.params = function.params[: count + 1]
-    function.entry.instrs[:0] = made

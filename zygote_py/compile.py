@@ -23,7 +23,7 @@ from zygote_py.adjoints.kinds import is_array, is_float
 from zygote_py.adjoints.leaves import reachable
 from zygote_py.adjoints.nothing import define
 from zygote_py.adjoints.repeatable import make_repeatable
-from zygote_py.auxiliary import split_auxiliary, with_auxiliary
+from zygote_py.auxiliary import copied, split_auxiliary, with_auxiliary
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
 from zygote_py.closures import put_fields_back, with_fields
@@ -34,7 +34,6 @@ from zygote_py.ir import ops, passes
 from zygote_py.ir.builder import Builder, at_exit, inserting, items_of
 from zygote_py.ir.clone import clone
 from zygote_py.ir.core import (
-    Const,
     Function,
     Instr,
     Operand,
@@ -99,24 +98,27 @@ class CompiledForm(Compiled):
 
 @dataclass(frozen=True, eq=False)
 class CompiledPullback(Compiled):
-    """A pullback: `forward` takes the arguments and the captured values, `emitted` gives the gradients.
+    """A pullback: `forward` takes the arguments and the captured values, and returns the value and what it keeps.
 
-    If the pullback is `split`, `forward` returns the value and what it keeps, and `emitted` takes that and the seeds.
-    Else `forward` returns the value, and `emitted` takes copies of the arguments and captured values, and the seeds.
-
-    There is a seed for the result if it can have an adjoint, and one for each of the parameters that `written` names:
-    arrays that the function writes to, and structures with such an array.
+    `emitted` takes what is kept, and the seeds, and gives the gradients. There is a seed for the result if it can have
+    an adjoint, and one for each of the parameters that `written` names: arrays that the function writes to, and
+    structures with such an array.
     """
 
     forward: Emitted
     result_type: Type
     written: tuple[str, ...]
-    split: bool
 
     @cached_property
     def value(self) -> Callable[..., object]:
-        """The function itself as a plain Python function of the arguments and the captured values."""
+        """The forward function, as a plain Python function."""
         return _loaded(self.forward, self.lowered)
+
+    @property
+    def written_parameters(self) -> list[tuple[int, str, Type]]:
+        """The numbers, names and types of the parameters in `written`, in that order."""
+        params = self.lowered.function.params[: self.lowered.argument_count]
+        return [(number, each.hint, each.type) for number, each in enumerate(params) if each.hint in self.written]
 
 
 def _loaded(emitted: Emitted, lowered: LoweredFunction) -> Callable[..., object]:
@@ -143,9 +145,7 @@ def compile_gradient(
     """
     form = request.form
     made = _joint(request, argument_types, lower_of(request)) if form is None else _made(request, argument_types)
-    known = {capture.key for capture in hidden}
-    hidden = (*hidden, *(capture for capture in made.lowered.hidden if capture.key not in known))
-    _take_captured(made.joint, made.lowered, hidden)
+    hidden = _take_captured(made.joint, made.lowered, hidden)
     _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values come behind the parameters
@@ -221,9 +221,16 @@ def typed_gradient(request: Request, call: numba_adapter.DerivedCall) -> TypedFu
 
     made = _joint(request, call.argument_types, lower)
     put_fields_back(made.joint, made.lowered)
-    joint, lowered = tidy(made.joint), made.lowered
-    derived = Derived(joint, len(call.argument_types), routines_of(joint))
-    return typed_as_derived(call, derived, request.name, result_of(joint).type, lowered.hidden, lowered.frozen)
+    return typed_as_called(call, made.joint, request.name, made.lowered)
+
+
+def typed_as_called(
+    call: numba_adapter.DerivedCall, function: Function, name: str, lowered: LoweredFunction
+) -> TypedFunction:
+    """A derivative as a function that is called in one that is typed for us, once it is cleaned up."""
+    tidy(function)
+    derived = Derived(function, len(call.argument_types), routines_of(function))
+    return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
 
 
 def tidy(joint: Function) -> Function:
@@ -246,8 +253,13 @@ def result_of(function: Function) -> Operand:
     return end.args[0]
 
 
-def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> CompiledPullback:
-    """Run all stages for the pullback of a function, with respect to all parameters, for one signature."""
+def compile_pullback(
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+) -> tuple[CompiledPullback, tuple[Capture, ...]]:
+    """Run all stages for the pullback of a function, with respect to all parameters, for one signature.
+
+    Captured values are passed to the forward function as `compile_gradient` has it.
+    """
     given, wrt, lowered = lowered_primal(request, argument_types, lower_of(request))
     primal = lowered.function
     parts = checked_arguments(primal, wrt)
@@ -260,28 +272,20 @@ def compile_pullback(request: Request, argument_types: tuple[Type, ...]) -> Comp
     ]
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, written)
     names = tuple(param.hint for param in written)
-    halves = _repeatable_halves(adjoint, shadows, wrt, given)
-    if halves is not None:
-        texts = [
-            emit(half, name=f"{primal.name}_{which}", decorator=njit_with(request.options))
-            for half, which in zip(halves, ("forward", "reverse"), strict=True)
-        ]
-        return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names, True)
-    forward = clone(primal).function
+    halves = _repeatable_halves(adjoint, shadows, wrt) or _halves_that_run_again(primal, adjoint, shadows, wrt)
+    forward = halves[0]
     _take_integers(forward, given)
+    hidden = _take_captured(forward, lowered, hidden)
     _take_members(forward, given)
-    finish(forward)
-    emitted_forward = emit(forward, name=primal.name, decorator=njit_with(request.options))
-    joint = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
-    _take_integers(joint, given)
-    _take_members(joint, given)
-    finish(joint)
-    emitted = emit(joint, name=request.name, decorator=njit_with(request.options))
-    return CompiledPullback(lowered, activity, adjoint, emitted, emitted_forward, lowered.result_type, names, False)
+    texts = [
+        emit(finish(half), name=f"{primal.name}_{which}", decorator=njit_with(request.options))
+        for half, which in zip(halves, ("forward", "reverse"), strict=True)
+    ]
+    return CompiledPullback(lowered, activity, adjoint, texts[1], texts[0], lowered.result_type, names), hidden
 
 
 def _repeatable_halves(
-    adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...], given: tuple[Type, ...]
+    adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
 ) -> tuple[Function, Function] | None:
     """A forward function that returns the result and what it keeps, and a reverse function of that and of the seeds.
 
@@ -295,21 +299,41 @@ def _repeatable_halves(
     last = Builder(found.last)
     kept = last.pack_all(found.crossing)
     last.return_packed([value, kept])
-    reverse = found.reverse
-    record = Param(kept.type, "kept")
-    with inserting(reverse.entry) as b:
-        taken = b.unpack_all(record, len(found.crossing))
-    replace_uses(reverse, dict(zip(reverse.params, taken, strict=False)))
-    for param, item in zip(reverse.params, taken, strict=False):
-        item.hint = param.hint
-    reverse.params[: len(taken)] = [record]
-    b, end = at_exit(reverse)
+    _take_kept(found.reverse, kept.type, len(found.crossing))
+    b, end = at_exit(found.reverse)
     end.args = (b.pack_all(end.args),)
-    _take_integers(found.forward, given)
-    _take_members(found.forward, given)
-    for half in (found.forward, reverse):
-        finish(half)
-    return found.forward, reverse
+    return found.forward, found.reverse
+
+
+def _halves_that_run_again(
+    primal: Function, adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
+) -> tuple[Function, Function]:
+    """Two such functions of which the first keeps copies of its arguments, and the second runs the whole again."""
+    forward = clone(primal).function
+    with inserting(forward.entry) as b:
+        kept = b.pack_all([copied(b, param) for param in forward.params])
+    b, end = at_exit(forward)
+    b.return_packed([end.args[0], kept])
+    reverse = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
+    _take_kept(reverse, kept.type, len(forward.params), copied)
+    return forward, reverse
+
+
+def _take_kept(
+    reverse: Function,
+    kind: Type,
+    count: int,
+    taking: Callable[[Builder, Operand], Operand] = lambda b, item: item,
+) -> None:
+    """Let a reverse function take the first `count` of its parameters as one value, in which they were packed."""
+    record = Param(kind, "kept")
+    with inserting(reverse.entry) as b:
+        items = b.unpack_all(record, count)
+        for param, item in zip(reverse.params, items, strict=False):
+            item.hint = param.hint
+        taken = [taking(b, item) for item in items]
+    replace_uses(reverse, dict(zip(reverse.params, taken, strict=False)))
+    reverse.params[:count] = [record]
 
 
 def _differentiate(
@@ -342,18 +366,19 @@ def _take_members(function: Function, given: tuple[Type, ...]) -> None:
                 replace_uses(function, {param: _with_values(b, new, type, param.type)})
 
 
-def _with_values(b: Builder, given: Value, type: Type, wanted: Type) -> Value:
+def _with_values(b: Builder, given: Operand, type: Type, wanted: Type) -> Operand:
     """What is given, with the values of the members of enumerations in their places."""
+    hint = getattr(given, "hint", "")
     if isinstance(type, types.EnumMember):
-        return b.call(enum_value, given, type=wanted, hint=given.hint)
+        return b.call(enum_value, given, type=wanted, hint=hint)
     if not _holds_member(type):
         return given
-    parts = []
-    for number, (name, own) in enumerate(zip(names_of(type), components_of(wanted), strict=True)):
-        kind, hint = components_of(type)[number], f"{given.hint}_{name}"
-        part = b.call(ops.getitem, given, Const(number, types.int64), type=kind, hint=hint)
-        parts.append(_with_values(b, part, kind, own))
-    return b.call(ops.pack, *parts, type=wanted, hint=given.hint)
+    components = zip(names_of(type), components_of(type), components_of(wanted), strict=True)
+    parts = [
+        _with_values(b, b.item(given, number, f"{hint}_{name}"), kind, own)
+        for number, (name, kind, own) in enumerate(components)
+    ]
+    return b.call(ops.pack, *parts, type=wanted, hint=hint)
 
 
 def _holds_member(type: Type) -> bool:
@@ -380,10 +405,16 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
     end.args = (b.pack([*value, result]) if request.with_value else result, *end.args[1:])
 
 
-def _take_captured(joint: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> None:
-    """Give the joint function a parameter for each captured value in `hidden`, in that order, needed or not."""
+def _take_captured(function: Function, lowered: LoweredFunction, hidden: tuple[Capture, ...]) -> tuple[Capture, ...]:
+    """Give a function a parameter for each captured value in `hidden`, needed or not, and for what else it captures.
+
+    Returns these, in that order.
+    """
+    known = {capture.key for capture in hidden}
+    hidden = (*hidden, *(capture for capture in lowered.hidden if capture.key not in known))
     count = lowered.argument_count
-    needed = {capture.key: param for capture, param in zip(lowered.hidden, joint.params[count:], strict=True)}
-    joint.params[count:] = [
+    needed = {capture.key: param for capture, param in zip(lowered.hidden, function.params[count:], strict=True)}
+    function.params[count:] = [
         needed.get(capture.key) or Param(capture.type or types.none, capture.name) for capture in hidden
     ]
+    return hidden

@@ -34,49 +34,46 @@ from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds, takes_one
 
 
 def entry_function(
-    compiled: CompiledPullback, request: Request, restored: Callable[..., object], number: int
+    compiled: CompiledPullback,
+    request: Request,
+    captured: Sequence[object],
+    restored: Callable[..., object],
+    number: int,
 ) -> tuple[Callable[..., object], Any]:
     """The function of the arguments that gives the value and the pullback, and the dispatcher of the pullback.
 
-    What is captured is constant in them.
+    The `captured` values are constants in them.
 
-    Python gets in the place of a pullback what `restored` makes of what is kept (sealed with `number`, if the pullback
-    is split) and of what is to be known of seeds.
+    Python gets in the place of a pullback what `restored` makes of what is kept, sealed with `number`, and of what is
+    to be known of seeds.
     """
     code = request.func.__code__
     parameters = code.co_varnames[: code.co_argcount]
-    written = list(zip(compiled.written, _types_of_written(compiled), strict=True))
     source = _Source(parameters)
     forward = source.add("forward", _decorated(compiled.value, request.options))
-    captured = [source.add("captured", capture.read()) for capture in compiled.lowered.hidden]
-    reverse = _back(compiled, request, captured=[source.namespace[name] for name in captured])
+    constants = [source.add("captured", value) for value in captured]
+    reverse = _back(compiled, request)
     back = numba_adapter.Partial(
         reverse,
         f"pullback of {request.func.__name__}",
         lambda args, words: check_seeds(compiled, len(args), words),
         restored,
-        number if compiled.split else None,
+        number,
     )
     bind, value, kept = source.add("bind", back), source.name("value"), source.name("kept")
-    called = f"{forward}({', '.join((*parameters, *captured))})"
+    called = f"{forward}({', '.join((*parameters, *constants))})"
     likes = list(_likes(compiled.result_type, value)) if carries_adjoint(compiled.result_type) else []
-    for name, type_ in written:
+    for _, name, type_ in compiled.written_parameters:
         likes += _likes(type_, name)
-    if compiled.split:
-        lines = [f"{value}, {kept} = {called}"]
-    else:
-        given = compiled.lowered.function.params[: len(parameters)]
-        copies = [source.copied(param.type, name) for name, param in zip(parameters, given, strict=True)]
-        lines = [f"{kept} = {_tuple(copies)}", f"{value} = {called}"]
-    lines.append(f"return {value}, {bind}({kept}, {_tuple(likes)})")
+    lines = [f"{value}, {kept} = {called}", f"return {value}, {bind}({kept}, {_tuple(likes)})"]
     entry = source.function(f"{request.func.__name__}_pullback", parameters, lines, request.func.__defaults__)
     return entry, reverse
 
 
-def _back(compiled: CompiledPullback, request: Request, captured: Sequence[object]) -> Any:
+def _back(compiled: CompiledPullback, request: Request) -> Any:
     """The dispatcher of the pullback: it takes what is kept, what is to be known of seeds, and the seeds."""
     names = list(compiled.written)
-    kinds = list(_types_of_written(compiled))
+    kinds = [kind for _, _, kind in compiled.written_parameters]
     own = _Source(names)
     kept, like = own.name("kept"), own.name("like")
     if carries_adjoint(compiled.result_type):
@@ -90,12 +87,7 @@ def _back(compiled: CompiledPullback, request: Request, captured: Sequence[objec
     def implement(given: tuple[Type, ...]) -> Callable[..., object]:
         source = _Source((*names, kept, like))
         called = source.add("reverse", reverse)
-        if compiled.split:
-            args = [kept]
-        else:
-            params = compiled.lowered.function.params[: compiled.lowered.argument_count]
-            args = [source.copied(param.type, f"{kept}[{number}]") for number, param in enumerate(params)]
-            args += [source.add("captured", value) for value in captured]
+        args = [kept]
         items = (f"{like}[{number}]" for number in itertools.count())
         none_given = all(isinstance(kind, types.Omitted) for kind in given[2:])
         for seed, name, kind in zip(seeds, names, given[2:], strict=True):
@@ -108,11 +100,6 @@ def _back(compiled: CompiledPullback, request: Request, captured: Sequence[objec
     defaults = (None,) * len(names)
     stub = _Source(()).function(f"{request.func.__name__}_back", (kept, like, *names), ["pass"], defaults)
     return numba_adapter.make_dispatcher(stub, implement, {**request.options, "no_cpython_wrapper": True})
-
-
-def _types_of_written(compiled: CompiledPullback) -> Iterator[Type]:
-    kinds = {param.hint: param.type for param in compiled.lowered.function.params[: compiled.lowered.argument_count]}
-    return (kinds[name] for name in compiled.written)
 
 
 def _decorated(function: Callable[..., object], options: Mapping[str, object]) -> Any:
@@ -180,15 +167,6 @@ class _Source:
         if structures.is_structure(cls):
             return f"{self.add('new', structures.new)}({name}, {_tuple(items)})"
         return f"{name}({', '.join(items)})"
-
-    def copied(self, type_: Type, text: str) -> str:
-        """The value `text` with copies of the arrays in it."""
-        if isinstance(type_, types.Array):
-            return f"{text}.copy()"
-        if not isinstance(type_, types.BaseTuple) or isinstance(type_, types.Callable):
-            return text
-        items = zip(item_texts(type_), components_of(type_), strict=True)
-        return self.made(type_, [self.copied(kind, text + item) for item, kind in items])
 
     def function(self, name: str, names: Sequence[str], lines: Sequence[str], defaults: Any) -> Callable[..., object]:
         """The function of these names with these lines."""

@@ -3,14 +3,14 @@
     u' = (alpha - beta v) u        u: hares, v: lynxes, in thousands of pelts
     v' = (delta u - gamma) v
 
-`loss` is an ordinary Python function with a Runge-Kutta loop inside; `value_and_gradient` makes its gradient, and
-SciPy's L-BFGS-B finds the four rates and the initial state:
+`loss` is an ordinary Python function that contains a Runge-Kutta loop. `value_and_gradient` derives its gradient, and
+SciPy's L-BFGS-B determines the four rates and the initial state:
 
     zygote-py demo
 
-It does not choose an integrator or estimate uncertainties: the step is fixed and the answer is a point.
-The model is that of B. Carpenter, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan" (2018), which
-finds rates of 0.55, 0.028, 0.80 and 0.024 (the means of its posterior).
+Not included are the choice of an integrator and uncertainties: the step is fixed and the result is a point estimate.
+The model is that of B. Carpenter, "Predator-Prey Population Dynamics: the Lotka-Volterra model in Stan" (2018), whose
+posterior means of the rates are 0.55, 0.028, 0.80 and 0.024.
 """
 
 from __future__ import annotations
@@ -39,18 +39,31 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 RATES = ("alpha", "beta", "gamma", "delta")
-START = (1.0, 0.03, 1.0, 0.03)  # rates from which the fit converges; far from the answer, but of the right period
+START = (1.0, 0.03, 1.0, 0.03)  # rates from which the fit converges: far from the solution, but with the right period
 
 
 def loss(theta: Array, hare: Array, lynx: Array, steps: int = 25, sigma: float = 0.25) -> float:
-    """Half the squared misfit of the log counts over sigma squared: minus a Gaussian log likelihood, up to a constant.
+    """Return the squared misfit of the logarithms of the counts, divided by 2 sigma**2.
 
-    Args:
-        theta: logarithms of alpha, beta, gamma, delta and the initial numbers of hares and lynxes, shape (6,).
-        hare: counts of hares, one a year, shape (years,).
-        lynx: counts of lynxes in the same years.
-        steps: steps a year of the classical Runge-Kutta method of fourth order.
-        sigma: standard deviation of the logarithm of a count.
+    This is the negative Gaussian log-likelihood, up to a constant.
+
+    Parameters
+    ----------
+    theta : ndarray, shape (6,)
+        Logarithms of alpha, beta, gamma, delta and the initial numbers of hares and lynxes.
+    hare : ndarray, shape (n,)
+        Counts of hares, one per year.
+    lynx : ndarray, shape (n,)
+        Counts of lynxes in the same years.
+    steps : int
+        Steps per year of the classical fourth-order Runge-Kutta method.
+    sigma : float
+        Standard deviation of the logarithm of a count.
+
+    Returns
+    -------
+    float
+        The loss.
     """
     alpha, beta, gamma, delta = math.exp(theta[0]), math.exp(theta[1]), math.exp(theta[2]), math.exp(theta[3])
     u, v = math.exp(theta[4]), math.exp(theta[5])
@@ -72,7 +85,7 @@ def loss(theta: Array, hare: Array, lynx: Array, steps: int = 25, sigma: float =
 
 
 def read_pelts() -> tuple[Array, Array, Array]:
-    """The years and the pelts of hares and lynxes, in thousands, from the table shipped with the package."""
+    """Return the years and the pelts of hares and lynxes, in thousands, from the table shipped with the package."""
     table = importlib.resources.files("zygote_py.data").joinpath("hudson_bay_lynx_hare.csv").read_text("utf-8")
     rows = list(csv.DictReader(line for line in table.splitlines() if not line.startswith("#")))
     years, hare, lynx = (np.array([float(row[name]) for row in rows]) for name in ("year", "hare", "lynx"))
@@ -80,7 +93,7 @@ def read_pelts() -> tuple[Array, Array, Array]:
 
 
 def start_of(hare: Array, lynx: Array) -> Array:
-    """Where the fit starts: fixed rates, and the first record as the initial state."""
+    """Return the starting point of the fit: fixed rates, and the first record as the initial state."""
     return np.log([*START, hare[0], lynx[0]])
 
 
@@ -90,8 +103,10 @@ def fit(
     lynx: Array,
     progress: Callable[[int, float, Array], None] = lambda iteration, value, theta: None,
 ) -> OptimizeResult:
-    """Minimise the loss by L-BFGS-B; `progress` is called with each iteration's number, loss and parameters."""
-    from scipy.optimize import minimize  # here, as it takes longer to import than a gradient out of the cache
+    """Minimize the loss by L-BFGS-B; `progress` is called with the number, the loss and the parameters of each
+    iteration.
+    """
+    from scipy.optimize import minimize  # here, since importing it takes longer than loading a gradient from the cache
 
     iterations = 0
 
@@ -105,7 +120,7 @@ def fit(
 
 
 def run(output: Path | None = Path("lotka_volterra.png")) -> bool:
-    """Fit, print what happens and draw the fit into `output` unless that is None. Returns whether it converged."""
+    """Run the fit, print its progress and write a plot to `output` unless that is None; return whether it converged."""
     years, hare, lynx = read_pelts()
     theta = start_of(hare, lynx)
     print(f"fitting the Lotka-Volterra equations to the pelts of {years[0]:.0f} to {years[-1]:.0f}")
@@ -131,17 +146,17 @@ def run(output: Path | None = Path("lotka_volterra.png")) -> bool:
 
 
 def print_iteration(iteration: int, value: float, theta: Array) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     print(f"{iteration:>9} {value:>12.4f} " + " ".join(f"{rate:>8.4f}" for rate in np.exp(theta[:4])), flush=True)
 
 
 def print_times(value_and_slope: Callable[..., object], theta: Array, hare: Array, lynx: Array) -> None:
-    """The median time of a call of the gradient against that of the function alone, both compiled."""
+    """Print the median times of a call of the gradient and of the function alone, both compiled."""
     function = numba.njit()(loss)
     timers = [timeit.Timer(partial(call, theta, hare, lynx)) for call in (function, value_and_slope)]
     for timer in timers:
         timer.timeit(100)
-    # Turn about, so that a change in the machine's speed meets both.
+    # Alternate, so that a change in the speed of the machine affects both.
     samples = [[timer.timeit(200) / 200 for timer in timers] for _ in range(30)]
     of_function, of_gradient = (statistics.median(column) * 1e6 for column in zip(*samples, strict=True))
     print(
@@ -151,7 +166,7 @@ def print_times(value_and_slope: Callable[..., object], theta: Array, hare: Arra
 
 
 def draw(years: Array, hare: Array, lynx: Array, theta: Array, output: Path) -> None:
-    """Write a plot of the record and the fitted curves; without matplotlib, say how to get it."""
+    """Write a plot of the record and the fitted curves; without matplotlib, print how to install it."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
@@ -161,7 +176,7 @@ def draw(years: Array, hare: Array, lynx: Array, theta: Array, output: Path) -> 
     from scipy.integrate import solve_ivp
 
     alpha, beta, gamma, delta = np.exp(theta[:4])
-    # SciPy's adaptive integrator, not the loop of `loss`, so that the picture is a check of that loop too.
+    # Use SciPy's adaptive integrator rather than the loop of `loss`, so that the plot also checks that loop.
     times = np.linspace(0.0, years[-1] - years[0], 400)
     curve = solve_ivp(
         lambda _, state: [(alpha - beta * state[1]) * state[0], (delta * state[0] - gamma) * state[1]],

@@ -25,9 +25,9 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base.python_text import caller, stub
-from zygote_py.cache import Kernel, MachineCode, made_by_stages, recall
-from zygote_py.capture import PARTS, Capture, are_unchanged
+from zygote_py.base.python_text import stub
+from zygote_py.cache import Kernel, MachineCode
+from zygote_py.capture import PARTS, are_unchanged
 from zygote_py.forms import Form
 from zygote_py.generations import Fewer, Generation, Outdated, passing
 from zygote_py.given import watch
@@ -98,7 +98,8 @@ class DerivativeFunction(Generic[P, R]):
             ]
             self._readers = tuple(capture.read for capture in others)
             self._values = tuple(capture.value for capture in others)
-            self._quick = passing(now, len(self._request.signature.parameters)) if now.hidden else now.dispatcher
+            count = len(self._request.signature.parameters)
+            self._quick = self.form.finishing(passing(now, count) if now.hidden else now.dispatcher, count)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The derivative at these arguments."""
@@ -146,7 +147,7 @@ class DerivativeFunction(Generic[P, R]):
             if numba_adapter.is_dispatcher(primal):
                 options = numba_adapter.arguments_of_decorator(primal)
             primal = named._under_own_name
-        return _restored, (type(self), primal, options, self.form, self.held)
+        return _restored, (primal, options, self.form, self.held)
 
     @functools.cached_property
     def _under_own_name(self) -> Callable[..., object]:
@@ -188,10 +189,8 @@ class DerivativeFunction(Generic[P, R]):
         Raises:
             ValueError: for a text that names no types.
         """
-        args = _typed_by_text(args)
-        if self._star:
-            return self._of(self.form.count(args)).source(*args)
-        return self._compile(self._types(self._bind(args, {})))[1].source
+        of, argument_types = self._inspected(args)
+        return of._compile(argument_types)[1].source
 
     def inspect_llvm(self, *args: Any) -> str:
         """The optimised LLVM IR of the gradient for these arguments, or types; see `source`."""
@@ -209,7 +208,7 @@ class DerivativeFunction(Generic[P, R]):
         now = self._now
         if self._star or not now.compiled or now.is_outdated():
             return None
-        return now, tuple(capture.read() for capture in now.hidden)
+        return now, now.captured()
 
     def _is_outdated(self) -> bool:
         """Whether what was compiled is not what would be compiled now."""
@@ -233,11 +232,11 @@ class DerivativeFunction(Generic[P, R]):
             try:
                 if not now.compiled:  # what is captured has to be known before the call
                     now, _ = self._compile(self._types(args))
-                captured = [capture.read() for capture in now.hidden]
+                captured = now.captured()
                 if numba_adapter.jit_is_disabled():
-                    function = self._implement(now, self._types(args), tuple(map(numba_adapter.typeof, captured)))
-                else:
-                    function = now.dispatcher or self._dispatcher(now)
+                    types_ = (*self._types(args), *map(numba_adapter.typeof, captured))
+                    return self._kernel_of(now, types_).interpreted(*args, *captured)
+                function = self.form.finishing(now.dispatcher or self._dispatcher(now), len(args) + len(captured))
                 return function(*args, *captured)
             except Outdated:
                 continue
@@ -251,43 +250,22 @@ class DerivativeFunction(Generic[P, R]):
             if self._is_outdated():
                 self._reset()
             while argument_types not in self._now.compiled:
-                kernel, hidden = self._kernel(argument_types, self._now.hidden)
+                kernel, hidden = self.form.kernel(self._request, argument_types, self._now.hidden)
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
                     self._now = Generation(hidden, self._now.frozen, self._now.entry)
-                self._now.freeze(kernel.frozen)
-                self._now.compiled[argument_types] = kernel
+                self._now.add(argument_types, kernel)
                 self._choose_quick()
             return self._now, self._now.compiled[argument_types]
-
-    def _kernel(
-        self, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
-    ) -> tuple[Kernel, tuple[Capture, ...]]:
-        """What is made for a signature, from the cache if it is there, and the captured values that it is passed."""
-        found = recall(self._request, argument_types, hidden)
-        if found is not None and found.kernel is not None:
-            return found.kernel, found.hidden
-        from zygote_py.compile import compile_gradient
-
-        compiled, hidden = compile_gradient(self._request, argument_types, hidden)
-        return made_by_stages(compiled) if found is None else found.store(compiled, hidden), hidden
 
     def _dispatcher(self, now: Generation) -> Any:
         """The dispatcher for calls from Python: it takes the arguments, and behind them the hidden values."""
         with numba_adapter.COMPILER_LOCK:
             if now.dispatcher is None:
-                if now.hidden:
-                    count = len(now.hidden)
-
-                    def implement(given: tuple[Type, ...]) -> Callable[..., object]:
-                        return self._implement(now, given[:-count], given[-count:])
-
-                    def kernel_of(given: tuple[Type, ...]) -> Kernel | None:
-                        present, kernel = self._compile(given[:-count])
-                        return kernel if present is now and now.fits(kernel, given[-count:]) else None
-
+                if now.hidden or self.form.has_own_entry:
+                    kernel_of = functools.partial(self._kernel_of, now)
                     stub = stub_of(self._request, _distinct(f"captured_{capture.name}" for capture in now.hidden))
                     now.dispatcher = numba_adapter.make_dispatcher(
-                        stub, implement, self._request.options, MachineCode(kernel_of)
+                        stub, lambda given: kernel_of(given).function, self._request.options, MachineCode(kernel_of)
                     )
                 else:
                     now.dispatcher = self._entry_of(now)
@@ -295,18 +273,17 @@ class DerivativeFunction(Generic[P, R]):
             self._choose_quick()
             return now.dispatcher
 
-    def _implement(
-        self, now: Generation, argument_types: tuple[Type, ...], hidden_types: tuple[Type, ...]
-    ) -> Callable[..., object]:
-        """The emitted function for a signature and the types that the captured values have at this moment."""
+    def _kernel_of(self, now: Generation, given: tuple[Type, ...]) -> Kernel:
+        """The kernel for the types of arguments, and behind them those that the captured values have at this moment."""
+        count = len(given) - len(now.hidden)
         with numba_adapter.COMPILER_LOCK:
             for _ in range(2):  # what was compiled before may be for captured values of other types
-                present, kernel = self._compile(argument_types)
+                present, kernel = self._compile(given[:count])
                 if present is not now:
                     break
-                if now.fits(kernel, hidden_types):
-                    return kernel.function
-                del now.compiled[argument_types]
+                if now.fits(kernel, given[count:]):
+                    return kernel
+                del now.compiled[given[:count]]
             raise Outdated
 
     def _entry_dispatcher(self) -> Any:
@@ -330,8 +307,9 @@ class DerivativeFunction(Generic[P, R]):
                     present, kernel = self._compile(given)
                     return None if present.hidden else kernel  # with constants, it is not what the kernel says
 
+                options = {**self._request.options, **self.form.entry_options}
                 now.entry = numba_adapter.make_dispatcher(
-                    stub, self._implement_entry, self._request.options, MachineCode(kernel_of), misfit=wrong
+                    stub, functools.partial(self._implement_entry, now), options, MachineCode(kernel_of), misfit=wrong
                 )
                 numba_adapter.link_along(now.entry, functools.partial(self._linked, now))
             self._kept.append(now.entry)  # Numba refers to it weakly
@@ -346,13 +324,14 @@ class DerivativeFunction(Generic[P, R]):
 
         return linked(self, argument_types, holds, is_whole=is_whole, has_constants=bool(self._now.hidden))
 
-    def _implement_entry(self, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+    def _implement_entry(self, entered: Generation, argument_types: tuple[Type, ...]) -> Callable[..., object]:
+        def link(dispatcher: Any) -> None:
+            linked = functools.partial(self._linked, entered)
+            numba_adapter.link_along(dispatcher, lambda _, is_whole: linked(argument_types, is_whole))
+
         with numba_adapter.COMPILER_LOCK:
             now, kernel = self._compile(argument_types)
-            if not now.hidden:
-                return kernel.function
-            inner = numba_adapter.make_dispatcher(kernel.function, lambda given: kernel.function, self._request.options)
-            return _with_constants(self._request, inner, [capture.read() for capture in now.hidden])
+            return kernel.entry(self._request, now.captured(), link)
 
     @property
     def _request(self) -> Request:
@@ -399,38 +378,34 @@ class DerivativeFunction(Generic[P, R]):
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """The gradient function for so many arguments of a function that takes `*args`."""
-        return type(self)._made(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
+        return DerivativeFunction(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
 
-    @classmethod
-    def _made(cls, primal: Callable[..., Any], form: Any, held: int) -> Self:
-        return cls(primal, form, held)
+    def _inspected(self, args: tuple[Any, ...]) -> tuple[DerivativeFunction[..., Any], tuple[Type, ...]]:
+        """What is to be inspected: the function for so many arguments, and their types, which a text may name."""
+        args = parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
+        of = self._of(self.form.count(args)) if self._star else self
+        return of, of._types(of._bind(args, {}))
 
     def _inspect(self, args: tuple[Any, ...]) -> Compiled:
-        args = _typed_by_text(args)
-        if self._star:
-            return self._of(self.form.count(args))._inspect(args)
-        argument_types = self._types(self._bind(args, {}))
+        of, argument_types = self._inspected(args)
         with numba_adapter.COMPILER_LOCK:
-            now, kernel = self._compile(argument_types)
+            now, kernel = of._compile(argument_types)
             if kernel.compiled is None:
                 from zygote_py.compile import compile_gradient
 
-                kernel.compiled, _ = compile_gradient(self._request, argument_types, now.hidden)
+                kernel.compiled, _ = compile_gradient(of._request, argument_types, now.hidden)
             return kernel.compiled
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:
-        args = _typed_by_text(args)
-        if self._star:
-            return self._of(self.form.count(args))._native(show, args)
-        argument_types = self._types(self._bind(args, {}))
+        of, argument_types = self._inspected(args)
         while True:
             try:
-                now, kernel = self._compile(argument_types)
-                dispatcher = self._dispatcher(now)
-                signature = (*argument_types, *(numba_adapter.typeof(capture.read()) for capture in now.hidden))
+                now, kernel = of._compile(argument_types)
+                dispatcher = of._dispatcher(now)
+                signature = (*argument_types, *map(numba_adapter.typeof, now.captured()))
                 dispatcher.compile(signature)
                 if numba_adapter.is_from_cache(dispatcher, signature):
-                    dispatcher = self._not_from_cache(dispatcher, kernel)
+                    dispatcher = of._not_from_cache(dispatcher, kernel)
                     dispatcher.compile(signature)
                 return show(dispatcher, signature)
             except Outdated:
@@ -439,11 +414,6 @@ class DerivativeFunction(Generic[P, R]):
     def _not_from_cache(self, dispatcher: Any, kernel: Kernel) -> Any:
         """A dispatcher like another, for a signature whose machine code was in the cache, without its LLVM IR."""
         return numba_adapter.make_dispatcher(dispatcher.py_func, lambda given: kernel.function, self._request.options)
-
-
-def _typed_by_text(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is to be inspected, given as one text: the types that it names. Raises ValueError."""
-    return parse_types(args[0]) if len(args) == 1 and isinstance(args[0], str) else args
 
 
 def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
@@ -457,19 +427,19 @@ _named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.W
 
 
 def _restored(
-    cls: type[DerivativeFunction[..., Any]], primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
+    primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
 ) -> DerivativeFunction[..., Any]:
     """The derivative that was pickled; the one of the module if that is it."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
     if named is not None:
-        if type(named) is cls and named.form == form:
+        if named.form == form:
             return named
         primal = named.primal
     elif isinstance(primal, FunctionType):
         primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
         if options is not None:
             primal = numba_adapter.decorated(primal, options)
-    return cls._made(primal, form, held)
+    return DerivativeFunction(primal, form, held)
 
 
 def stub_of(request: Request, hidden: Sequence[str]) -> Callable[..., object]:
@@ -488,13 +458,10 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _with_constants(request: Request, inner: Any, captured: Sequence[object]) -> Callable[..., object]:
-    """A function of the arguments alone that calls `inner` with the captured values as they are now."""
-    values = {f"captured_{number}": value for number, value in enumerate(captured)}
-    parameters, passed = request.signature.parameters, ", ".join((*request.signature.parameters, *values))
-    function: Any = caller(inner, ", ".join(parameters), passed, name=request.name, values=values)
-    function.__globals__["__name__"] = __name__  # what Numba keeps of callers names the module
-    return function  # type: ignore[no-any-return]
+@functools.cache
+def kept_derivative(f: Callable[..., Any], form: Form, held: int) -> DerivativeFunction[..., Any]:
+    """A derivative that compiled code calls: it is kept, as Numba does not."""
+    return DerivativeFunction(f, form, held)
 
 
 numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)

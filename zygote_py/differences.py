@@ -15,55 +15,43 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.structures import parts, with_parts
+from zygote_py.structures import leaves, map_leaves
 
 
 def leaves_of(values: Sequence[Any]) -> list[Any]:
     """The numbers and arrays in values, in structures too."""
-    found = []
-    for value in values:
-        held = None if isinstance(value, np.ndarray) else parts(value)
-        found += [value] if held is None else leaves_of(held)
-    return found
+    return [leaf for value in values for _, leaf in leaves("", value)]
 
 
 def with_leaf(args: tuple[Any, ...], number: int, new: Any) -> tuple[Any, ...]:
     """The arguments with another value for one of their leaves."""
     counter = itertools.count()
-
-    def rebuilt(value: Any) -> Any:
-        held = None if isinstance(value, np.ndarray) else parts(value)
-        if held is not None:
-            return with_parts(value, [rebuilt(each) for each in held])
-        return new if next(counter) == number else value
-
-    return tuple(rebuilt(arg) for arg in args)
+    made: tuple[Any, ...] = map_leaves(lambda value: new if next(counter) == number else value, args)
+    return made
 
 
 def copied(args: Sequence[Any]) -> tuple[Any, ...]:
     """Arguments with copies of the arrays, in any structure."""
 
     def copy(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value.copy(order="K")
-        held = parts(value)
-        return value if held is None else with_parts(value, list(map(copy, held)))
+        return value.copy(order="K") if isinstance(value, np.ndarray) else value
 
-    return tuple(map(copy, args))
+    return tuple(map_leaves(copy, arg) for arg in args)
 
 
 def random_seed(value: Any, random: np.random.Generator) -> Any:
     """A random adjoint for a value."""
-    held = None if isinstance(value, np.ndarray) else parts(value)
-    if held is not None:
-        return with_parts(value, [random_seed(each, random) for each in held])
-    array = np.asarray(value)
-    if array.dtype.kind not in "fc":
-        return value
-    made = random.uniform(0.5, 1.5, array.shape)
-    made = (made + 1j * random.uniform(0.5, 1.5, array.shape)) if array.dtype.kind == "c" else made
-    made = np.asarray(made).astype(array.dtype)
-    return made if isinstance(value, np.ndarray) else made.item()
+
+    def seed(leaf: Any) -> Any:
+        array = np.asarray(leaf)
+        if array.dtype.kind not in "fc":
+            return leaf
+        made = random.uniform(0.5, 1.5, array.shape)
+        made = (made + 1j * random.uniform(0.5, 1.5, array.shape)) if array.dtype.kind == "c" else made
+        made = np.asarray(made).astype(array.dtype)
+        return made if isinstance(leaf, np.ndarray) else made.item()
+
+    return map_leaves(seed, value)
 
 
 def slope(leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any], float]) -> tuple[float, float]:

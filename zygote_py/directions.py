@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ov
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.derivative_function import DerivativeFunction
+from zygote_py.derivative_function import DerivativeFunction, kept_derivative
 from zygote_py.drivers.directional import Derivative, Hvp, Pushforward
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
@@ -65,7 +65,7 @@ def jvp(f: Callable[..., R], args: Any, tangents: Any) -> tuple[R, R]:
 
     It may be called in functions that `numba.njit` compiles, and in those that are differentiated.
     """
-    found: tuple[R, R] = _pushforward_of(f, 0)(_as_tuple(args), _as_tuple(tangents))
+    found: tuple[R, R] = _pushforward_of(f)(_as_tuple(args), _as_tuple(tangents))
     return found
 
 
@@ -299,14 +299,14 @@ def _sparse(name: str, function: Any, f: Callable[..., Any] | None, wrt: Wrt, sp
     return getattr(sparse, name)(f, wrt, sparsity)
 
 
+@functools.lru_cache(maxsize=512)
+def _pushforward_of(f: Callable[..., Any]) -> DerivativeFunction[..., Any]:
+    """What `jvp` calls; of the last functions only, so that lambdas made in a loop do not pile up."""
+    return DerivativeFunction(f, Pushforward())
+
+
 def _as_tuple(values: Any) -> Any:
     return tuple(values) if isinstance(values, list) else values
-
-
-@functools.lru_cache(maxsize=512)
-def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction[..., Any]:
-    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
-    return DerivativeFunction(f, Pushforward(held=held), held)
 
 
 # ------------------------------------------------------------------------------------------------- in compiled code
@@ -315,20 +315,18 @@ def _pushforward_of(f: Callable[..., Any], held: int) -> DerivativeFunction[...,
 def _embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tuple[str, ...] = ("wrt",)) -> None:
     """Let a function that makes derivatives be called in compiled code."""
 
-    @functools.cache
-    def made(f: Any, form: Driver) -> DerivativeFunction[..., Any]:
-        return DerivativeFunction(f, form, form.held)
-
     def form(given: Mapping[str, Any]) -> Driver:
         return cls(**{name: hashable(value) for name, value in given.items()})
 
-    numba_adapter.embed(function, lambda f, given: made(f, form(given)), options, form=form)
+    numba_adapter.embed(
+        function, lambda f, given: kept_derivative(f, form(given), given.get("held", 0)), options, form=form
+    )
 
 
 for _function in (jvp, pushforward):
     numba_adapter.embed(
         _function,
-        lambda f, given: _pushforward_of(f, given.get("held", 0)),
+        lambda f, given: kept_derivative(f, Pushforward(held=given.get("held", 0)), given.get("held", 0)),
         applied=_function is jvp,
         form=lambda given: Pushforward(),
     )

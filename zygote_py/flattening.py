@@ -19,7 +19,7 @@ import numpy as np
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.structures import field_names, parts, with_parts
+from zygote_py.structures import leaves, map_leaves, parts
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -52,7 +52,8 @@ class Layout:
         self._loc = loc
         self._leaves: list[_Leaf] = []
         self.size = 0
-        self._take(structure, name)
+        for path, value in leaves(name, structure):
+            self._take(value, path)
         if not self._leaves:
             raise refuse(f"`{name}` holds no floats", loc, hint="pass floats, or arrays of floats, for what is to vary")
 
@@ -71,14 +72,10 @@ class Layout:
 
     def unflatten(self, x: Vector) -> Any:
         """The structure for a vector, whose memory it may share."""
-        return self._like(self.structure, iter(self._leaves), x)
+        found = iter(self._leaves)
+        return map_leaves(lambda own: next(found).taken(x) if _varies(own) else own, self.structure)
 
     def _take(self, value: Any, path: str) -> None:
-        held = parts(value)
-        if held is not None:
-            for name, part in zip(_names(value), held, strict=True):
-                self._take(part, path + name)
-            return
         if isinstance(value, complex | np.complexfloating) or (
             isinstance(value, np.ndarray) and np.iscomplexobj(value)
         ):
@@ -111,12 +108,6 @@ class Layout:
         for mine, part in zip(held, given, strict=True):
             yield from self._values(mine, part)
 
-    def _like(self, own: Any, leaves: Iterator[_Leaf], x: Vector) -> Any:
-        held = parts(own)
-        if held is not None:
-            return with_parts(own, [self._like(part, leaves, x) for part in held])
-        return next(leaves).taken(x) if _varies(own) else own
-
     def _misfit(self, value: Any, message: str) -> Exception:
         return refuse(f"the structure {type(value).__name__} {message}", self._loc, hint="pass one like x0")
 
@@ -124,14 +115,6 @@ class Layout:
 def _varies(value: Any) -> bool:
     """Whether a value that is no structure has places in the vector."""
     return isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f")
-
-
-def _names(value: Any) -> list[str]:
-    """How the parts of a structure are reached."""
-    if isinstance(value, tuple):
-        fields = getattr(value, "_fields", None)
-        return [f"[{n}]" for n in range(len(value))] if fields is None else [f".{name}" for name in fields]
-    return [f".{name}" for name in field_names(type(value))]
 
 
 def _shown(value: Any) -> str:

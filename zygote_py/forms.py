@@ -7,13 +7,18 @@ A form makes a typed function for the types of the arguments of a call (see `zyg
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
 from zygote_py.base.python_text import define
+from zygote_py.cache import Kernel, find
+from zygote_py.capture import Capture
+from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, Wrt, make_request
 from zygote_py.starred import names_of, star_of
@@ -28,36 +33,64 @@ def hashable(wrt: Any) -> Any:
     return tuple(wrt) if isinstance(wrt, list) else wrt
 
 
-class Form(Protocol):
-    """Which derivative something is. Compared and hashed by what it says."""
+def signature_of(*names: str) -> inspect.Signature:
+    """The signature of these parameters."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
+class Form:
+    """Which derivative something is: frozen data, compared and hashed by what it says.
+
+    Attributes:
+        has_own_entry: whether compiled code calls another dispatcher than Python does.
+        entry_options: the options of Numba that this dispatcher has besides those of the function.
+    """
+
+    has_own_entry = False
+    entry_options: Mapping[str, object] = MappingProxyType({})
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
         """What is asked for where it is called from Python."""
-        ...
-
-    def count(self, args: Sequence[Any]) -> int:
-        """How many arguments the function gets where it is called with these."""
-        ...
-
-    def expanded(self, primal: Any, count: int) -> Form:
-        """The same for so many arguments of a function that takes `*args`."""
-        ...
-
-    def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """Its parameters, for those of the function."""
-        ...
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
-        ...
+        raise NotImplementedError
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """It as a function that is called in one that is differentiated, for the types of the call's arguments."""
-        ...
+        raise NotImplementedError
+
+    def count(self, args: Sequence[Any]) -> int:
+        """How many arguments the function gets where it is called with these."""
+        return len(args)
+
+    def expanded(self, primal: Any, count: int) -> Form:
+        """The same for so many arguments of a function that takes `*args`."""
+        return self
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """Its parameters, for those of the function."""
+        return of
+
+    def argument_text(self, request: Request, text: str) -> str:
+        """How messages call an argument, or a part of one: `x`, `x.layers[0]`."""
+        return f"the argument `{text}`"
+
+    def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The types of the arguments of the function to be differentiated."""
+        return argument_types
+
+    def kernel(
+        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[Kernel, tuple[Capture, ...]]:
+        """What is compiled for a signature; see `zygote_py.cache.find`."""
+        return find(request, argument_types, hidden)
+
+    def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """What calls from Python run, for the compiled function of `count` arguments."""
+        return function
 
 
 @dataclass(frozen=True, slots=True)
-class GradientForm:
+class GradientForm(Form):
     """`gradient` and `value_and_gradient`, with their options."""
 
     wrt: Wrt
@@ -68,31 +101,16 @@ class GradientForm:
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
-    def _request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
+    def request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
+        """What is asked for."""
         with_value, closure, has_aux = self.with_value, self.closure, self.has_aux
         return make_request(
             primal, self.wrt, with_value=with_value, closure=closure, held=held, inner=inner, has_aux=has_aux
         )
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """What is asked for."""
-        return self._request(primal, held, inner)
-
-    def count(self, args: Sequence[Any]) -> int:
-        """All are the function's."""
-        return len(args)
-
     def expanded(self, primal: Any, count: int) -> GradientForm:
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
-
-    def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The parameters are those of the function."""
-        return of
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """The parameters are those of the function."""
-        return f"the argument `{text}`"
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The gradient for these types."""
@@ -100,13 +118,11 @@ class GradientForm:
 
         if star_of(call.func) and not self.closure:
             return call.written(self._of_all(call), call.argument_types)
-        request = self._request(call.func)
+        request = self.request(call.func)
         return typed_gradient(replace(request, options=call.options, name=f"{call.name}_{self}"), call)
 
     def _of_all(self, call: DerivedCall) -> Callable[..., Any]:
         """The gradient of a function that takes `*args`: that of one which passes as many on as there are."""
-        from zygote_py.api import gradient, value_and_gradient
-
         rest = components_of(call.argument_types[-1])
         *own, star = inspect.signature(call.func).parameters
         names = [*own, *(f"{star}_{number}" for number in range(len(rest)))]
@@ -116,15 +132,15 @@ class GradientForm:
             f"def {call.name}_{self}({', '.join((*own, star))}, closure_):\n"
             f"    def {call.name}({', '.join(names)}):\n"
             f"        return closure_({', '.join(names)})\n"
-            f"    return {self}({call.name}, wrt={wrt!r}, has_aux={self.has_aux})({', '.join(given)})\n"
+            f"    return derived_({call.name})({', '.join(given)})\n"
         )
-        name, values = f"{call.name}_{self}", {"gradient": gradient, "value_and_gradient": value_and_gradient}
+        name, values = f"{call.name}_{self}", {"derived_": applying(replace(self, wrt=hashable(wrt)))}
         made: Callable[..., Any] = define(text, name, values, filename=f"<zygote_py {name}>")
         return made
 
 
 @dataclass(frozen=True, slots=True)
-class PushForm:
+class PushForm(Form):
     """The pushforward that derivatives in forward mode are made of (see `zygote_py.pushed`).
 
     It gives the value too if `with_value`. `again` says that it is called several times for what shall be the same run.
@@ -136,32 +152,33 @@ class PushForm:
     def __str__(self) -> str:
         return "pushforward"
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
-
-    def count(self, args: Sequence[Any]) -> int:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
-
-    def expanded(self, primal: Any, count: int) -> PushForm:
-        """The same."""
-        return self
-
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments as a tuple, and a tuple of tangents for each direction."""
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Signature([inspect.Parameter(name, kind) for name in ("args", "tangents")])
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """It is only called in functions that are compiled."""
-        raise NotImplementedError
+        return signature_of("args", "tangents")
 
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The pushforward for these types."""
         from zygote_py.pushed import typed_pushforward
 
-        return typed_pushforward(call, with_value=self.with_value, again=self.again)
+        return typed_pushforward(call, push, with_value=self.with_value, again=self.again)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceForm(Form):
+    """The form of what finds out what depends on what (see `zygote_py.traced`)."""
+
+    def __str__(self) -> str:
+        return "dependence"
+
+    def signature(self, of: inspect.Signature) -> inspect.Signature:
+        """The arguments as a tuple, and a tuple with a tuple of sets."""
+        return signature_of("args", "indices")
+
+    def typed(self, call: DerivedCall) -> TypedFunction:
+        """What finds out, for these types."""
+        from zygote_py.traced import typed_trace
+
+        return typed_trace(call)
 
 
 def push(f: Any, *, with_value: bool = True, again: bool = False) -> Any:
@@ -173,13 +190,25 @@ def push(f: Any, *, with_value: bool = True, again: bool = False) -> Any:
     raise NotImplementedError
 
 
-def _push_is_internal(f: Any, options: Any) -> Any:
+@functools.cache
+def applying(form: Form) -> Callable[..., Any]:
+    """What stands for a form in functions that are compiled here, `applying(form)(f)`; no function to call."""
+
+    def made(f: Any) -> Any:
+        raise NotImplementedError
+
+    made.__name__ = str(form)
+    numba_adapter.embed(made, _is_internal, form=lambda options: form)
+    return made
+
+
+def _is_internal(f: Any, options: Any) -> Any:
     raise NotImplementedError
 
 
 numba_adapter.embed(
     push,
-    _push_is_internal,
+    _is_internal,
     ("with_value", "again"),
     form=lambda options: PushForm(options.get("with_value", True), options.get("again", False)),
 )

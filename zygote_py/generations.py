@@ -22,6 +22,7 @@ class Generation:
         self.hidden = hidden  # captured values that are passed at each call
         self.frozen: dict[Any, Capture] = {}  # those that are constants of what was compiled; replaced, never changed
         self.compiled: dict[tuple[Type, ...], Kernel] = {}
+        self._kernels: list[Kernel] = []  # all, also those that have been replaced: what they made is still called
         self.dispatcher: Any = None  # takes the hidden values behind the arguments
         self.entry = entry  # takes the arguments alone
         self.freeze(frozen.values())
@@ -31,6 +32,16 @@ class Generation:
         self.frozen = self.frozen | {capture.key: capture for capture in captures}
         self._readers = tuple(capture.read for capture in self.frozen.values())
         self._values = tuple(capture.value for capture in self.frozen.values())
+
+    def add(self, argument_types: tuple[Type, ...], kernel: Kernel) -> None:
+        """Take in what was compiled for a signature."""
+        self.freeze(kernel.frozen)
+        self.compiled[argument_types] = kernel
+        self._kernels.append(kernel)
+
+    def captured(self) -> tuple[object, ...]:
+        """The captured values that are passed, as they are now."""
+        return tuple(capture.read() for capture in self.hidden)
 
     def is_outdated(self) -> bool:
         """Whether a constant is not what it was."""

@@ -241,7 +241,13 @@ class _Check:
             value, gradients = value_and_gradient(self.f, wrt=self.asked, has_aux=self.has_aux)(*copied(self.args))
             return value[0] if self.has_aux else value, gradients
         seeds = {name: self.after[self.names.index(name)] for name in self.back.written}
-        seed = (_structured(self.value, iter(self.weights)),) if _has_floats(self.value) else ()
+        weights = iter(self.weights)
+
+        def weight(leaf: Any) -> Any:
+            found: Any = next(weights)
+            return found if isinstance(leaf, np.ndarray) else found.item()
+
+        seed = (structures.map_leaves(weight, self.value),) if _has_floats(self.value) else ()
         every = self.back(*seed, **seeds)
         return self.value, tuple(every[number] for number in self.asked)
 
@@ -255,7 +261,8 @@ class _Check:
             yield Entry("value", value, self.value, off, allowed, "", wrong)
         starts = np.cumsum([0, *(len(leaves_of((arg,))) for arg in self.args)])
         for number, gradient in zip(self.asked, gradients, strict=True):
-            for place, (name, leaf, ours) in enumerate(_paths(self.args[number], gradient, self.names[number])):
+            found = structures.leaves(self.names[number], self.args[number], gradient)
+            for place, (name, leaf, ours) in enumerate(found):
                 if np.asarray(leaf).dtype.kind in "fc":
                     yield from self._of_leaf(int(starts[number]) + place, name, leaf, ours)
         if forward:
@@ -358,58 +365,30 @@ def _both_parts(leaf: Any, place: tuple[int, ...], loss: Callable[[Any], float])
     return complex(value, imaginary), error + other
 
 
-def _paths(arg: Any, gradient: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
-    """The numbers and arrays in an argument, with what the user calls them, and their gradients."""
-    held = None if isinstance(arg, np.ndarray) else structures.parts(arg)
-    if held is None:
-        yield name, arg, gradient
-        return
-    fields = getattr(arg, "_fields", ()) if isinstance(arg, tuple) else structures.field_names(type(arg))
-    names = [f"{name}.{field}" for field in fields] or [f"{name}[{number}]" for number in range(len(held))]
-    inner = (None,) * len(held) if gradient is None else structures.parts(gradient)
-    assert inner is not None
-    for one, other, path in zip(held, inner, names, strict=True):
-        yield from _paths(one, other, path)
-
-
 def _weighted(weights: Sequence[Any], values: Sequence[Any]) -> float:
     pairs = zip(map(np.asarray, weights), map(np.asarray, values), strict=True)
     return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
 
 
-def _structured(value: Any, leaves: Iterator[Any]) -> Any:
-    held = None if isinstance(value, np.ndarray) else structures.parts(value)
-    if held is not None:
-        return structures.with_parts(value, [_structured(each, leaves) for each in held])
-    leaf = next(leaves)
-    return leaf if isinstance(value, np.ndarray) else leaf.item()
-
-
 def _zeroed(tangent: Any) -> Any:
     """A tangent with None for what has none."""
-    held = None if isinstance(tangent, np.ndarray) else structures.parts(tangent)
-    if held is not None:
-        made = tuple(map(_zeroed, held))
-        return structures.with_parts(tangent, made)
-    return tangent if np.asarray(tangent).dtype.kind in "fc" else None
+    return structures.map_leaves(lambda leaf: leaf if np.asarray(leaf).dtype.kind in "fc" else None, tangent)
 
 
 def _along(arg: Any, tangent: Any, t: float) -> Any:
-    if tangent is None:
-        return arg
-    held = None if isinstance(arg, np.ndarray) else structures.parts(arg)
-    if held is not None:
-        inner = structures.parts(tangent) or ()
-        return structures.with_parts(arg, [_along(one, d, t) for one, d in zip(held, inner, strict=True)])
-    moved = np.asarray(arg) + np.asarray(t * np.asarray(tangent), np.asarray(arg).dtype)
-    return moved if isinstance(arg, np.ndarray) else moved.item()
+    def moved(leaf: Any, change: Any) -> Any:
+        if change is None:
+            return leaf
+        there = np.asarray(leaf) + np.asarray(t * np.asarray(change), np.asarray(leaf).dtype)
+        return there if isinstance(leaf, np.ndarray) else there.item()
+
+    return structures.map_leaves(moved, arg, tangent)
 
 
 def _nothing(value: Any) -> Any:
-    held = None if isinstance(value, np.ndarray) else structures.parts(value)
-    if held is not None:
-        return structures.with_parts(value, list(map(_nothing, held)))
-    return np.zeros_like(value) if np.asarray(value).dtype.kind in "fc" else value
+    return structures.map_leaves(
+        lambda leaf: np.zeros_like(leaf) if np.asarray(leaf).dtype.kind in "fc" else leaf, value
+    )
 
 
 def _has_floats(value: Any) -> bool:
@@ -422,11 +401,6 @@ def _is_integer(value: Any) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     return bool(np.array_equal(one, other, equal_nan=True))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    pairs = zip(leaves_of((one,)), leaves_of((other,)), strict=True)
-    return all(_same(a, b) if np.asarray(a).dtype.kind in "fc" else True for a, b in pairs)
 
 
 def _text(value: complex) -> str:

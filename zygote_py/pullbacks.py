@@ -12,34 +12,33 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
-import numba
-import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.kinds import carries_adjoint
-from zygote_py.capture import are_unchanged
+from zygote_py.cache import Kernel, Link
+from zygote_py.capture import Capture
 from zygote_py.compile import CompiledPullback, compile_pullback
 from zygote_py.compiled_pullback import entry_function, known_of
-from zygote_py.derivative_function import stub_of
-from zygote_py.frontend import Capture, LoweredFunction
-from zygote_py.given import watch
-from zygote_py.gradient_function import GradientFunction
+from zygote_py.derivative_function import DerivativeFunction, kept_derivative
+from zygote_py.forms import Form
+from zygote_py.generations import Fewer
 from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of, with_components
-from zygote_py.requests import check_fit, misfit
+from zygote_py.requests import Request, make_request
 from zygote_py.seeds import Seed, check_seeds, like
-from zygote_py.starred import expanded, star_of, starred_dispatcher
-from zygote_py.structures import parts, with_parts
-from zygote_py.tracebacks import is_of_the_user, shortened
+from zygote_py.tracebacks import is_of_the_user, shortened, shortening
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@shortening
 def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R, Pullback]:
     """The value of `f(*args)`, and the function that takes adjoints of its results back to its arguments.
 
@@ -85,27 +84,14 @@ def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R
 
     Source: M. Innes, "Don't Unroll Adjoint: Differentiating SSA-Form Programs", 2018.
     """
-    try:
-        function = _function(f)
-        if function.star:
-            check_fit(f, args, kwargs)
-            function = _function(f, len(args))
-        function._of._request.check_positional(len(args))
-        return function(*(function._of._bind(args, kwargs) if kwargs else args))
-    except Exception as error:
-        if is_of_the_user(error):
-            raise shortened(error) from None
-        raise
+    made: tuple[R, Pullback] = _pullback_of(f)(*args, **kwargs)
+    return made
 
 
-@functools.lru_cache(maxsize=256)
-def _function(f: Callable[..., Any], count: int = -1, held: int = 0) -> _PullbackFunction:
-    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up.
-
-    If it takes any number of arguments, `count` says how many it is called with. The first `held` parameters are
-    captured variables.
-    """
-    return _PullbackFunction(f if count < 0 else expanded(f, count), held)
+@functools.lru_cache(maxsize=512)
+def _pullback_of(f: Callable[..., Any], held: int = 0) -> DerivativeFunction[..., Any]:
+    """What is compiled for a function; of the last ones only, so that lambdas made in a loop do not pile up."""
+    return DerivativeFunction(f, PullbackForm(), held)
 
 
 class Pullback:
@@ -120,38 +106,30 @@ class Pullback:
     can have none.
     """
 
-    __slots__ = ("_args", "_captured", "_kept", "_made", "_quick", "_value")
+    __slots__ = ("_args", "_kept", "_kernel", "_quick", "_value")
 
-    def __init__(
-        self,
-        made: _Made,
-        args: tuple[Any, ...],
-        captured: tuple[Any, ...],
-        value: Any,
-        kept: Any = None,
-        quick: Any = None,
-    ) -> None:
-        """`value` is what the function returned, or what `like` makes of it."""
-        self._made = made
+    def __init__(self, kernel: PullbackKernel, args: tuple[Any, ...], value: Any, kept: Any, quick: Any = None) -> None:
+        """`value` is what the function returned, or what `like` makes of it, `args` are what `like` makes of them."""
+        self._kernel = kernel
         self._args = args
-        self._captured = captured
         self._kept = kept
         self._quick = quick  # what may be called with one float for a seed
         self._value = value if type(value) is float else like(value)
 
     def __reduce__(self) -> Any:
         """Pickled as the function and what it keeps; the code is made anew where it is unpickled."""
-        kept = numba_adapter.taken_out(self._kept) if self._made.native and self._made.compiled.split else self._kept
-        held = self._args, self._captured, self._value, kept
-        return _restored, (self._made.of, self._made.argument_types, *held)
+        kernel = self._kernel
+        sealed = numba_adapter.is_sealed(self._kept)
+        kept = sealed, numba_adapter.taken_out(self._kept) if sealed else self._kept
+        return _restored, (_pullback_of(*kernel.of), kernel.argument_types, self._args, self._value, kept)
 
     @property
     def written(self) -> tuple[str, ...]:
         """The names of the arguments that the function writes to, which seeds may be given for."""
-        return self._made.compiled.written
+        return self._kernel.compiled.written
 
     def __repr__(self) -> str:
-        primal = self._made.of.primal
+        primal = self._kernel.of[0]
         return f"<pullback of {getattr(primal, '__qualname__', primal)}>"
 
     def __call__(self, /, *seed: Any, **seeds: Any) -> tuple[Any, ...]:
@@ -167,72 +145,73 @@ class Pullback:
             raise
 
     def _back(self, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> tuple[Any, ...]:
-        made = self._made
-        compiled = made.compiled
-        given = self._seeds(compiled, seed, seeds)
-        kept = (self._kept,) if compiled.split else map(_copied, (*self._args, *self._captured))
-        result: tuple[Any, ...] = made.back(*kept, *given)
-        return result
-
-    def _seeds(self, compiled: CompiledPullback, seed: tuple[Any, ...], seeds: Mapping[str, Any]) -> list[Any]:
-        """What is passed on for the seeds as they were given."""
+        compiled = self._kernel.compiled
         check_seeds(compiled, len(seed), seeds)
         given: list[Any] = []
         if carries_adjoint(compiled.result_type):
             missing = None if seeds else 1.0  # no seed at all is 1.0; what may do without, `check_seeds` knows
             given.append(Seed("", "", compiled.result_type, self._value).of(seed[0] if seed else missing))
-        params = compiled.lowered.function.params
-        names = [param.hint for param in params]
-        for name in compiled.written:
-            number = names.index(name)
-            given.append(Seed(name, "", params[number].type, like(self._args[number])).of(seeds.get(name)))
-        return given
+        for number, name, kind in compiled.written_parameters:
+            given.append(Seed(name, "", kind, self._args[number]).of(seeds.get(name)))
+        result: tuple[Any, ...] = self._kernel.back(self._kept)(self._kept, *given)
+        return result
 
 
-class _Made:
-    """What was compiled for one signature."""
+class PullbackKernel(Kernel):
+    """What was compiled for one signature: `function` gives the value and what is kept, `back` takes that and seeds."""
 
-    def __init__(
-        self,
-        of: GradientFunction[..., Any],
-        argument_types: tuple[Type, ...],
-        compiled: CompiledPullback,
-        options: Mapping[str, object],
-    ) -> None:
-        self.of = of
+    compiled: CompiledPullback
+
+    def __init__(self, request: Request, argument_types: tuple[Type, ...], compiled: CompiledPullback) -> None:
+        self.of = request.primal, request.held
         self.argument_types = argument_types
-        self.compiled = compiled
         self.number = next(_numbers)
-        self.native = not numba_adapter.jit_is_disabled()
-        decorate: Callable[..., Any] = numba.njit
-        self.value: Any = compiled.value  # for Numba still to compile, if it is split
-        self.back: Any = compiled.function
-        if self.native and compiled.split:
-            self.value = numba_adapter.sealed(compiled.value, self.number, options)
-            self.back = numba_adapter.opened(compiled.function, options)
-        elif self.native:
-            self.value, self.back = decorate(**options)(self.value), decorate(**options)(self.back)
+        self._options = request.options
+        self._opened: Any = None
+        lowered = compiled.lowered
+        super().__init__(compiled.emitted.standalone, lowered.hidden, lowered.frozen, self._sealed, compiled)
+        _by_number[self.number] = self
 
-    @functools.cached_property
-    def forward(self) -> Any:
-        """The compiled function that gives the value, and what is kept if it is split."""
-        decorate: Any = numba.njit
-        split = self.native and self.compiled.split
-        return decorate(**self.compiled.lowered.function.options)(self.value) if split else self.value
+    def _sealed(self) -> Callable[..., object]:
+        """The forward function as Numba compiles it, and with it what takes back what it keeps."""
+        self._opened = numba_adapter.opened(self.compiled.function, self._options)
+        return numba_adapter.sealed(self.compiled.value, self.number, self._options)
+
+    def back(self, kept: Any) -> Any:
+        """The function that takes what was kept, and seeds: the compiled one, unless the forward function was not."""
+        if not numba_adapter.is_sealed(kept):
+            return self.compiled.function
+        if self._opened is None:  # unpickled
+            self._opened = numba_adapter.opened(self.compiled.function, self._options)
+        return self._opened
+
+    @property
+    def interpreted(self) -> Callable[..., Any]:
+        """The function to call from Python where Numba is switched off."""
+
+        def call(*args: Any) -> tuple[Any, Pullback]:
+            result: Any = self.compiled.value(*args)
+            value, kept = result
+            return value, self.pullback(args, value, kept)
+
+        return call
+
+    def entry(self, request: Request, captured: Sequence[object], link: Link) -> Callable[..., object]:
+        """The function that compiled code calls."""
+        entry, back = entry_function(self.compiled, request, captured, self.restored, self.number)
+        link(back)
+        return entry
 
     def pullback(self, args: tuple[Any, ...], value: Any, kept: Any) -> Pullback:
-        """The pullback of a split function."""
-        return Pullback(self, self.likes(args), (), value, kept, self.quick_for(kept))
-
-    def likes(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the seeds for the arguments have to be like, if there are such seeds."""
-        return tuple(map(like, args)) if self.compiled.written else ()
+        """The pullback of a call."""
+        likes = tuple(map(like, args)) if self.compiled.written else ()
+        return Pullback(self, likes, value, kept, self.quick_for(kept))
 
     def quick_for(self, kept: Any) -> Any:
         """What takes what is kept and one float for the seed; None if there is more to a seed."""
-        if not self.native or self.compiled.result_type != types.float64 or self.compiled.written:
+        if not numba_adapter.is_sealed(kept) or self.compiled.result_type != types.float64 or self.compiled.written:
             return None
-        return numba_adapter.entry_of_seed(self.back, kept)
+        return numba_adapter.entry_of_seed(self.back(kept), kept)
 
     def restored(self, kept: Any, likes: tuple[Any, ...]) -> Pullback:
         """A pullback that comes out of compiled code."""
@@ -240,229 +219,64 @@ class _Made:
         result = known_of(compiled.result_type, items) if carries_adjoint(compiled.result_type) else None
         params = compiled.lowered.function.params[: compiled.lowered.argument_count]
         known = tuple(known_of(param.type, items) if param.hint in compiled.written else None for param in params)
-        if compiled.split:
-            return self.pullback(known, result, kept)
-        captured = tuple(_copied(capture.read()) for capture in compiled.lowered.hidden)
-        return Pullback(self, kept, captured, result)
+        return self.pullback(known, result, kept)
 
 
 _numbers = itertools.count()
+_by_number: weakref.WeakValueDictionary[int, PullbackKernel] = weakref.WeakValueDictionary()
 
 
-class _NotSplit(Exception):
-    """What is called has to be run again by its pullback, or captures something else now: there is no quick way."""
+@dataclass(frozen=True, slots=True)
+class PullbackForm(Form):
+    """`pullback`. It is made and called at once, and cannot be differentiated."""
 
+    has_own_entry = True
+    entry_options = MappingProxyType({"no_cpython_wrapper": True})
 
-class _PullbackFunction:
-    """The pullbacks of one function, compiled for each signature that it is called with."""
+    def __str__(self) -> str:
+        return "pullback"
 
-    def __init__(self, primal: Callable[..., Any], held: int = 0) -> None:
-        """The first `held` parameters are captured variables: they get no gradient."""
-        self._of: GradientFunction[..., Any] = GradientFunction(primal, None, with_value=False, held=held)
-        self._held = held
-        self._entry: Any = None  # for calls from compiled code
-        self._kept: list[Any] = []
-        self._made: dict[tuple[Type, ...], _Made] = {}
-        self._by_number: dict[int, _Made] = {}
-        self._by_kind: dict[int, tuple[Any, _Made, Any]] = {}  # by the type of what is kept: what takes it back
-        self._quick: Any = None  # the dispatcher of the forward functions, which takes the hidden values too
-        self._hidden: tuple[Capture, ...] = ()
-        self._readers: tuple[Callable[[], object], ...] = ()  # of what has to hold `_values`
-        self._values: tuple[object, ...] = ()
-        watch(self)
+    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+        """What is asked for: the adjoints of all parameters."""
+        return replace(make_request(primal, None, with_value=False, held=held, inner=inner), primal=primal)
 
-    @property
-    def star(self) -> bool:
-        """Whether the function takes any number of arguments: it is another one for each number."""
-        return bool(star_of(self._of.primal))
+    def kernel(
+        self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+    ) -> tuple[Kernel, tuple[Capture, ...]]:
+        """What is compiled for a signature. It is not kept on disk."""
+        compiled, hidden = compile_pullback(request, argument_types, hidden)
+        return PullbackKernel(request, argument_types, compiled), hidden
 
-    def rules_have_changed(self) -> None:
-        """Compile again at the next call: a function may have got a rule."""
-        with numba_adapter.COMPILER_LOCK:
-            self._made, self._quick, self._entry = {}, None, None
+    def finishing(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """What makes a pullback of what the compiled function keeps."""
+        by_kind: dict[int, tuple[Any, PullbackKernel, Any]] = {}  # by the type of what is kept: what takes it back
 
-    def __call__(self, *args: Any) -> tuple[Any, Pullback]:
-        quick = self._quick
-        if quick is None or not all(map(numba_adapter.is_plain, args)):
-            return self._call(args)
-        if not are_unchanged(self._readers, self._values):
-            return self._call(args)
-        try:
-            value, kept = quick(*args, *[capture.read() for capture in self._hidden]) if self._hidden else quick(*args)
-        except _NotSplit:
-            return self._call(args)
-        except Exception as error:
-            self._of._diagnose(args, {}, error)
-            raise
-        kind = kept._type
-        found = self._by_kind.get(id(kind))
-        if found is None:
-            made = self._by_number[numba_adapter.function_of(kept)]
-            found = self._by_kind[id(kind)] = kind, made, made.quick_for(kept)  # which keeps the type, and so its id
-        _, made, back = found
-        return value, Pullback(made, () if back is not None else made.likes(args), (), value, kept, back)
+        def call(*args: Any) -> tuple[Any, Pullback]:
+            if len(args) != count:
+                raise Fewer
+            value, kept = function(*args)
+            kind = kept._type
+            found = by_kind.get(id(kind))
+            if found is None:
+                kernel = _by_number[numba_adapter.function_of(kept)]
+                found = by_kind[id(kind)] = kind, kernel, kernel.quick_for(kept)  # which keeps the type, and so its id
+            _, kernel, back = found
+            likes = tuple(map(like, args)) if kernel.compiled.written else ()
+            return value, Pullback(kernel, likes, value, kept, back)
 
-    def _call(self, args: tuple[Any, ...]) -> tuple[Any, Pullback]:
-        """A call with all that the quick way has no time for: defaults, captured values, the interpreter."""
-        args = self._of._bind(args, {})
-        plain = all(map(numba_adapter.is_plain, args))
-        if not plain:
-            args = numba_adapter.with_functions(args)
-        made = self._compile(self._of._types(args))
-        captured = tuple(capture.read() for capture in made.compiled.lowered.hidden)
-        if made.compiled.split:
-            if made.native and plain and self._quick is None:
-                quick = self._quick_for(made.compiled.lowered)
-                try:
-                    value, kept = quick(*args, *captured)
-                    return value, made.pullback(args, value, kept)
-                except _NotSplit:
-                    self._quick = None
-            value, kept = made.forward(*args, *captured)
-            return value, made.pullback(args, value, kept)
-        copies = tuple(map(_copied, args)), tuple(map(_copied, captured))
-        value = made.forward(*args, *captured)
-        return value, Pullback(made, *copies, value)
-
-    def _quick_for(self, lowered: LoweredFunction) -> Any:
-        """Call the forward functions by Numba's own dispatch from now on, for what is captured as it is here."""
-        with numba_adapter.COMPILER_LOCK:
-            self._hidden = lowered.hidden
-            self._readers = self._values = ()
-            self._freeze(lowered)
-            request = self._of._request
-            stub = stub_of(request, [f"captured_{n}_{capture.name}" for n, capture in enumerate(lowered.hidden)])
-            self._quick = numba_adapter.make_dispatcher(stub, self._implement, request.options)
-            return self._quick
-
-    def _freeze(self, lowered: LoweredFunction) -> None:
-        """Note what has to hold the same for the quick way to be right."""
-        self._readers = (*self._readers, *(capture.read for capture in lowered.frozen))
-        self._values = (*self._values, *(capture.value for capture in lowered.frozen))
-
-    def _implement(self, given: tuple[Type, ...]) -> Callable[..., object]:
-        count = len(given) - len(self._hidden)
-        made = self._compile(given[:count])
-        lowered = made.compiled.lowered
-        same = [capture.key for capture in lowered.hidden] == [capture.key for capture in self._hidden]
-        if not made.compiled.split or not same or not all(map(_is_of_type, given[count:], lowered.hidden)):
-            raise _NotSplit
-        self._freeze(lowered)
-        function: Callable[..., object] = made.value
-        return function
-
-    def _entry_dispatcher(self) -> Any:
-        """The dispatcher for calls from compiled code; captured values are constants there, as Numba has them."""
-        with numba_adapter.COMPILER_LOCK:
-            if any(_is_stale(made.compiled.lowered) for made in self._made.values()):
-                self.rules_have_changed()
-            if self._entry is None:
-                if star_of(self._of.primal):
-                    self._entry = starred_dispatcher(self._of.primal, self._entry_for)
-                else:
-                    request = self._of._request
-                    options = {**request.options, "no_cpython_wrapper": True}
-                    wrong = functools.partial(misfit, request)
-                    stub = stub_of(request, [])
-                    self._entry = numba_adapter.make_dispatcher(stub, self._implement_entry, options, misfit=wrong)
-                    numba_adapter.link_along(self._entry, self._linked)
-                self._kept.append(self._entry)  # Numba refers to it weakly
-            return self._entry
-
-    def _linked(self, argument_types: tuple[Type, ...], is_whole: bool) -> Callable[[], None]:
-        """What goes with the compiled code of callers that are kept on disk, so that they are not read when stale."""
-        from zygote_py.cache.linked import linked
-
-        made = self._made.get(_with_types_of_defaults(argument_types))
-
-        def holds() -> bool:
-            return made in self._made.values() and made is not None and not _is_stale(made.compiled.lowered)
-
-        has_constants = made is None or bool(made.compiled.lowered.hidden)
-        return linked(self._of, argument_types, holds, is_whole=is_whole, has_constants=has_constants)
-
-    def _entry_for(self, count: int) -> Any:
-        """The same for so many arguments of a function that takes any number of them."""
-        made = _PullbackFunction(expanded(self._of.primal, count), self._held)
-        self._kept.append(made)
-        return made._entry_dispatcher()
-
-    def _implement_entry(self, given: tuple[Type, ...]) -> Callable[..., object]:
-        made = self._compile(_with_types_of_defaults(given))
-        entry, back = entry_function(made.compiled, self._of._request, made.restored, made.number)
-        numba_adapter.link_along(back, lambda _, is_whole: self._linked(given, is_whole))
-        return entry
-
-    def _compile(self, argument_types: tuple[Type, ...]) -> _Made:
-        with numba_adapter.COMPILER_LOCK:
-            made = self._made.get(argument_types)
-            if made is None or _is_stale(made.compiled.lowered):
-                self._of.rules_have_changed()  # what was asked for, of the function as it is now
-                request = self._of._request
-                made = _Made(self._of, argument_types, compile_pullback(request, argument_types), request.options)
-                if argument_types in self._made:
-                    self._quick = self._entry = None  # a dispatcher does not forget what it has compiled
-                self._made[argument_types] = made
-                self._by_number[made.number] = made
-            return made
-
-
-def _with_types_of_defaults(given: tuple[Type, ...]) -> tuple[Type, ...]:
-    return tuple(numba_adapter.typeof(each.value) if isinstance(each, types.Omitted) else each for each in given)
-
-
-def _is_stale(lowered: LoweredFunction) -> bool:
-    """Whether something else is captured now, or something of another type."""
-    frozen = lowered.frozen
-    if not are_unchanged((each.read for each in frozen), (each.value for each in frozen)):
-        return True
-    return not all(_is_of_type(numba_adapter.typeof(capture.read()), capture) for capture in lowered.hidden)
-
-
-def _is_of_type(type: Type, capture: Capture) -> bool:
-    """Whether a captured variable was compiled for a type, but for that nobody may write to a captured array."""
-    return capture.type is not None and _writable(type) == _writable(capture.type)
-
-
-def _writable(type: Type) -> Type:
-    if isinstance(type, types.Array):
-        return types.Array(type.dtype, type.ndim, type.layout)
-    if isinstance(type, types.BaseTuple):
-        return with_components(type, tuple(map(_writable, components_of(type))))
-    return type
+        return call
 
 
 def _restored(
-    of: GradientFunction[..., Any],
-    argument_types: tuple[Type, ...],
-    args: tuple[Any, ...],
-    captured: tuple[Any, ...],
-    value: Any,
-    kept: Any,
+    of: DerivativeFunction[..., Any], argument_types: tuple[Type, ...], args: tuple[Any, ...], value: Any, kept: Any
 ) -> Pullback:
-    """A pullback that was pickled, its function by way of the gradient of it."""
-    made = _function(of.primal, held=of.held)._compile(argument_types)
-    if made.native and made.compiled.split:
-        kept = numba_adapter.put_back(*kept)
-    return Pullback(made, args, captured, value, kept)
+    """A pullback that was pickled."""
+    _, kernel = _pullback_of(of.primal, of.held)._compile(argument_types)
+    assert isinstance(kernel, PullbackKernel)
+    sealed, items = kept
+    return Pullback(kernel, args, value, numba_adapter.put_back(*items) if sealed else items)
 
 
-def _copied(value: Any) -> Any:
-    """The same with copies of the arrays, in any structure.
-
-    Arrays that share memory are copied apart: where one of them is written to, the function has refused them.
-    """
-    if isinstance(value, np.ndarray):
-        return value.copy(order="K")
-    held = parts(value)
-    return value if held is None else with_parts(value, map(_copied, held))
-
-
-@functools.cache
-def _in_code(f: Callable[..., Any], held: int) -> _PullbackFunction:
-    """What compiled code calls for the pullback of a function; it is kept, as Numba does not."""
-    return _PullbackFunction(f, held)
-
-
-numba_adapter.register_as_dispatcher(_PullbackFunction, _PullbackFunction._entry_dispatcher)
-numba_adapter.embed(pullback, lambda f, options: _in_code(f, options.get("held", 0)), applied=True)
+numba_adapter.embed(
+    pullback, lambda f, options: kept_derivative(f, PullbackForm(), options.get("held", 0)), applied=True
+)

@@ -24,13 +24,13 @@ from zygote_py.adjoints.pushforward import Pushforwards
 from zygote_py.adjoints.sharing import refuse_shared_arguments
 from zygote_py.adjoints.transposed import Transposed
 from zygote_py.canonical import make_canonical
-from zygote_py.compile import result_of, tidy
+from zygote_py.compile import typed_as_called
 from zygote_py.drivers.writing import FUNCTION, Script
-from zygote_py.forms import push
-from zygote_py.frontend import Derived, LoweredFunction, lower_typed, typed_as_derived
+from zygote_py.frontend import LoweredFunction, lower_typed
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Type, Value, zero
+from zygote_py.ir.builder import Builder, inserting
+from zygote_py.ir.core import Function, Instr, Operand, Param, Type, Value, zero
 from zygote_py.ir.memory import Memory, draws
 from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import components_of, copied_type
@@ -45,10 +45,11 @@ if TYPE_CHECKING:
     from zygote_py.statements import TypedFunction
 
 
-def typed_pushforward(call: DerivedCall, *, with_value: bool, again: bool) -> TypedFunction:
+def typed_pushforward(call: DerivedCall, push: Callable[..., Any], *, with_value: bool, again: bool) -> TypedFunction:
     """The pushforward for arguments and tangents of these types, in a function that is typed for us.
 
-    If it is called `again` for other directions, the function must not draw random numbers.
+    `push` stands for it in Python. If it is called `again` for other directions, the function must not draw random
+    numbers.
     """
     given, directions = call.argument_types
     kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
@@ -70,13 +71,11 @@ def typed_pushforward(call: DerivedCall, *, with_value: bool, again: bool) -> Ty
     if again or one_by_one:
         refuse_draws(function)
     if one_by_one:
-        return call.written(_one_by_one(request.name, len(tangents), with_value), call.argument_types)
+        return call.written(_one_by_one(push, request.name, len(tangents), with_value), call.argument_types)
     made = Pushforwards(lowered.routines, len(tangents), Transposed(lowered_helper, make_canonical))
     pushed = made.push(function, [function.params[number] for number in wrt])
     take_together(function, given, directions, wrt, pushed.tangents, with_value)
-    tidy(function)
-    derived = Derived(function, 2, routines_of(function))
-    return typed_as_derived(call, derived, request.name, result_of(function).type, lowered.hidden, lowered.frozen)
+    return typed_as_called(call, function, request.name, lowered)
 
 
 def refuse_draws(function: Function) -> None:
@@ -96,7 +95,7 @@ def _is_large(function: Function) -> bool:
     return any(str(getattr(instr.op, "__module__", "")).startswith("numpy.linalg") for instr in function.instrs())
 
 
-def _one_by_one(name: str, count: int, with_value: bool) -> Callable[..., Any]:
+def _one_by_one(push: Callable[..., Any], name: str, count: int, with_value: bool) -> Callable[..., Any]:
     """A function that gives the tangents in several directions by a call for each: there is less to compile."""
     script = Script(name, (), ("args", "tangents", FUNCTION), {"push": push})
     for number in range(count):
@@ -145,64 +144,40 @@ def take_together(
     count = len(components_of(given))
     whole = Param(structure(given), "args", function.loc)
     changes = Param(structure(directions), "tangents", function.loc)
-    made: list[Instr] = []
-
-    def part(of: Value, number: int) -> Instr:
-        made.append(instr := Instr(ops.getitem, (of, Const(number, types.int64)), components_of(of.type)[number]))
-        return instr
-
     taken: dict[Value, Operand] = {}
-    for number, param in enumerate(function.params[:count]):
-        item = part(whole, number)
-        item.hint = param.hint
-        taken[param] = item
-    values = [taken[param] for param in function.params[:count]]
-    width = len(components_of(directions))
-    for direction in range(width):
-        of_direction = part(changes, direction)
-        for place, number in enumerate(wrt):
-            param = tangents[place * width + direction]
-            item = part(of_direction, number)
-            item.hint = param.hint
-            taken[param] = _converted(item, param.type, values[number], made)
+    with inserting(function.entry) as b:
+        values = [b.item(whole, number, param.hint) for number, param in enumerate(function.params[:count])]
+        taken |= zip(function.params, values, strict=False)
+        width = len(components_of(directions))
+        for direction in range(width):
+            of_direction = b.item(changes, direction)
+            for place, number in enumerate(wrt):
+                param = tangents[place * width + direction]
+                item = b.item(of_direction, number, param.hint)
+                taken[param] = _converted(b, item, param.type, values[number])
     replace_uses(function, taken)
-    function.entry.instrs[:0] = made
     rest = [param for param in function.params[count:] if param not in taken]
     function.params = [whole, changes, *rest]
     for block, end in function.returns():
         (result,) = end.args
         assert isinstance(result, Instr)
-        found = _packed(block, result.args[1:])
-        end.args = (_packed(block, (result.args[0], found)) if with_value else found,)
+        b = Builder(block)
+        found = b.pack(result.args[1:])
+        end.args = (b.pack([result.args[0], found]) if with_value else found,)
 
 
-def _packed(block: Block, items: Sequence[Operand]) -> Operand:
-    """A tuple, made at the end of a block."""
-    block.instrs.append(
-        made := Instr(ops.pack, tuple(items), types.BaseTuple.from_types([each.type for each in items]))
-    )
-    return made
-
-
-def _converted(item: Operand, kind: Type, of: Operand, made: list[Instr]) -> Operand:
+def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
     """The tangent of a value as one of a type: numbers are cast, None is zero; tuples part by part."""
     if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.BaseTuple):
-        parts = []
-        for number, want in enumerate(components_of(kind)):
-            part, value = (
-                Instr(ops.getitem, (whole, Const(number, types.int64)), components_of(whole.type)[number])
-                for whole in (item, of)
-            )
-            made += (part, value)
-            parts.append(_converted(part, want, value, made))
-        made.append(whole := Instr(ops.pack, tuple(parts), kind))
-        return whole
+        parts = [
+            _converted(b, b.item(item, number), want, b.item(of, number))
+            for number, want in enumerate(components_of(kind))
+        ]
+        return b.call(ops.pack, *parts, type=kind)
     if isinstance(item.type, types.NoneType) and is_number(kind):
         return zero(kind)
     if isinstance(item.type, types.NoneType) and is_array(kind):
-        made.append(zeros := Instr(np.zeros_like, (of,), kind))
-        return zeros
+        return b.call(np.zeros_like, of, type=kind)
     if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
-        made.append(cast := Instr(cast_op(item.type, kind), (item,), kind))
-        return cast
+        return b.call(cast_op(item.type, kind), item, type=kind)
     return item

@@ -12,8 +12,10 @@ It knows Numba's types, which are public, and nothing else of Numba.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from inspect import Signature
+from typing import Any
 
 from zygote_py.capture import Capture as Capture
 from zygote_py.given import Given
@@ -327,3 +329,39 @@ class TypedFunction:
     given: GivenParts | None = None  # what is given for it, beside its body
     derived: object = None  # the IR of a derivative (a `frontend.Derived`), which has no body of statements
     runs_again: bool = False  # in the reverse sweep, so that nothing but its arguments is kept
+
+
+def map_variables(node: Any, change: Callable[[Variable], Variable]) -> Any:
+    """Return a statement, an expression, or an ending with other variables."""
+
+    def changed(value: Any) -> Any:
+        match value:
+            case str():
+                return change(value)
+            case tuple():  # of variables, or of pairs that end with one
+                return tuple(
+                    (each[0], changed(each[1])) if isinstance(each, tuple) else changed(each) for each in value
+                )
+            case _:
+                return map_variables(value, change) if is_dataclass(value) else value
+
+    if isinstance(node, Fail):
+        return replace(node, args=tuple(changed(arg) if isinstance(arg, Name) else arg for arg in node.args))
+    return replace(node, **{name: changed(getattr(node, name)) for name in _fields_with_variables(node.__class__)})
+
+
+@cache
+def _fields_with_variables(node: type) -> tuple[str, ...]:
+    """Return the names of the fields that hold variables, or an expression with variables."""
+    return tuple(each.name for each in fields(node) if "Variable" in str(each.type) or each.type == "Expression")
+
+
+def map_merges(block: TypedBlock, labels: Mapping[Label, Label]) -> TypedBlock:
+    """Rename the blocks that the merges of a block name."""
+    statements = []
+    for statement in block.statements:
+        if isinstance(statement, Assign) and isinstance(statement.value, Merge):
+            incoming = tuple((labels.get(label, label), variable) for label, variable in statement.value.incoming)
+            statement = Assign(statement.target, Merge(incoming), statement.loc)
+        statements.append(statement)
+    return TypedBlock(tuple(statements), block.ending, block.loc)

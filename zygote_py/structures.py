@@ -21,7 +21,7 @@ import dataclasses
 import functools
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -69,6 +69,39 @@ def with_parts(value: Any, parts: Iterable[Any]) -> Any:
     if not isinstance(value, tuple):
         return new(type(value), tuple(parts))
     return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+
+
+def item_names(value: Any) -> list[str]:
+    """How the parts of a structure are reached: `[0]` for an item of a tuple, `.x` for a field."""
+    fields = getattr(value, "_fields", None) if isinstance(value, tuple) else field_names(type(value))
+    return [f"[{number}]" for number in range(len(value))] if fields is None else [f".{name}" for name in fields]
+
+
+def leaves(path: str, value: Any, *others: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield `(path, leaf, *others)` for each leaf of a structure, what is not a structure itself, depth first.
+
+    `others` are structures of the same form; None stands for one that holds None everywhere.
+    """
+    held = parts(value)
+    if held is None:
+        yield path, value, *others
+        return
+    for name, *each in zip(item_names(value), held, *_inside(others, len(held)), strict=True):
+        yield from leaves(path + name, *each)
+
+
+def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """The structure `value` with `function(leaf, *others)` in the place of each of its leaves; see `leaves`."""
+    held = parts(value)
+    if held is None:
+        return function(value, *others)
+    pairs = zip(held, *_inside(others, len(held)), strict=True)
+    return with_parts(value, [map_leaves(function, *each) for each in pairs])
+
+
+def _inside(others: Iterable[Any], count: int) -> list[tuple[Any, ...]]:
+    """The parts of structures that hold so many."""
+    return [(None,) * count if other is None else parts(other) or () for other in others]
 
 
 def only_assigns(cls: Any) -> bool:

@@ -32,18 +32,8 @@ def through_trampolines(
             found[label] = st.TypedBlock(block.statements, ending, block.loc)
             sources.setdefault(handler, {})[label] = way
     for handler, ways in sources.items():
-        block = found[handler]
-        statements = tuple(_from(each, ways) for each in block.statements)
-        found[handler] = st.TypedBlock(statements, block.ending, block.loc)
+        found[handler] = st.map_merges(found[handler], ways)
     return found
-
-
-def _from(statement: st.Statement, ways: Mapping[st.Label, st.Label]) -> st.Statement:
-    match statement:
-        case st.Assign(target, st.Merge(incoming), loc):
-            return st.Assign(target, st.Merge(tuple((ways.get(label, label), var) for label, var in incoming)), loc)
-        case _:
-            return statement
 
 
 def leads_out(blocks: Mapping[st.Label, st.TypedBlock], label: st.Label) -> bool:

@@ -1,4 +1,4 @@
-"""The rules: what each callable contributes to the adjoint of each of its inputs.
+"""The rules: the contribution of each callable to the adjoint of each of its inputs.
 
     rule = rule_for(instr)                             None: the callable has no rule
     rule.adjoints[k]                                   the expression for argument k; None: no gradient flows there
@@ -14,19 +14,19 @@ from __future__ import annotations
 from numba import types
 
 from zygote_py.adjoints.rules import functions, linalg, products, selection, spectra  # noqa: F401 (they fill the tables)
-from zygote_py.adjoints.rules.arithmetic import is_number
 from zygote_py.adjoints.rules.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.expand import expand, push_forward
 from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
 from zygote_py.adjoints.rules.scipy_special import rule_of
 from zygote_py.ir.core import Instr
 from zygote_py.ir.special import Special
+from zygote_py.ir.types import is_scalar
 
 __all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]
 
 
 def rule_for(instr: Instr) -> Rule | None:
-    """The rule of an instruction, by its callable, its arguments and their types; None if there is none.
+    """Return the rule of an instruction, by its callable, its arguments and their types; None if there is none.
 
     Only float and complex arguments have adjoints, and only those of an instruction whose result is such a number.
     """
@@ -36,7 +36,7 @@ def rule_for(instr: Instr) -> Rule | None:
     if not isinstance(instr.type, _CONTINUOUS):
         adjoints: tuple[str | None, ...] = (None,) * len(instr.args)
         return Rule(found.names, adjoints) if _is_flat(instr) else None
-    if not all(is_number(arg.type) for arg in instr.args):
+    if not all(is_scalar(arg.type) for arg in instr.args):
         return None
     kept = zip(found.adjoints, instr.args, strict=True)
     return Rule(found.names, tuple(text if isinstance(arg.type, _CONTINUOUS) else None for text, arg in kept))
@@ -58,5 +58,5 @@ def _row(instr: Instr) -> Rule | None:
 
 
 def _is_flat(instr: Instr) -> bool:
-    """Whether the result is of a type that carries no derivative."""
+    """Return whether the result is of a type that carries no derivative."""
     return isinstance(instr.type, types.Integer | types.Boolean)

@@ -13,7 +13,6 @@ import math
 import operator
 
 import numpy as np
-from numba import types
 
 from zygote_py.adjoints.rules.rule import Rule, flat, row, rule, structural
 from zygote_py.ir import ops
@@ -55,7 +54,7 @@ _INVERSE = row(a="dy / b", b="-((dy * y) * y)")
 
 @structural(operator.truediv, np.divide, np.true_divide)
 def quotient(instr: Instr) -> Rule | None:
-    """The rule of a division: of 1 it is an inverse."""
+    """Return the rule of a division: of 1 it is an inverse."""
     if len(instr.args) != 2:
         return None
     return _INVERSE if constant_value(instr.args[0]) == 1 else QUOTIENT
@@ -72,7 +71,7 @@ _LARGEST_CHAIN = 16
 
 @structural(operator.pow, builtins.pow, math.pow, np.power, np.float_power)
 def power(instr: Instr) -> Rule | None:
-    """The rule of a power: constant exponents are worked out here."""
+    """Return the rule of a power: constant exponents are worked out here."""
     if len(instr.args) != 2:
         return None
     exponent = constant_value(instr.args[1])
@@ -82,7 +81,7 @@ def power(instr: Instr) -> Rule | None:
 
 
 def constant_value(operand: Operand) -> int | float | None:
-    """The value of a constant number, anonymous or named, else None."""
+    """Return the value of a constant number, anonymous or named, else None."""
     match operand:
         case Const(bool()):
             return None
@@ -95,7 +94,7 @@ def constant_value(operand: Operand) -> int | float | None:
 
 
 def power_by(n: int | float) -> str | None:
-    """The adjoint of x in x**n.
+    """Return the adjoint of x in x**n.
 
     x**0 -> no gradient, x**1 -> dy, x**2 -> 2*x, x**-1 -> -y*y, x**0.5 -> 0.5/y, x**1.5 -> 1.5*sqrt(x),
     x**-n -> -n*(y/x). Each is inf, 0 and nan where the general form is.
@@ -127,8 +126,3 @@ def _chain(n: int) -> str:
         return "x"
     half = _chain(n // 2)
     return f"({half} * {half})" if n % 2 == 0 else f"({half} * {half} * x)"
-
-
-def is_number(type: types.Type) -> bool:
-    """Whether a value of the type is a scalar."""
-    return isinstance(type, types.Number | types.Boolean)

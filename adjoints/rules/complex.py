@@ -1,4 +1,4 @@
-"""The rules of complex numbers: which rows of real functions serve for them too, and the rows of their own.
+"""The rules of complex numbers: which rows of real functions apply to them too, and the rows of complex functions.
 
     mul(%z, %w) : c128      a="dy * b"                          the row of real numbers
     np.arcsin(%z) : c128    x="dy / (sqrt(...) * sqrt(...))"    a form that keeps to the side of the branch cut
@@ -34,7 +34,7 @@ from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Op, Rule, row
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand
 
-# What has the derivative of the real function of the same name, in the form that serves there.
+# Functions with the derivative of the real function of the same name, in the same form.
 _AS_REAL: tuple[Op, ...] = (
     *(operator.add, operator.sub, operator.mul, operator.neg, operator.pos),
     *(np.add, np.subtract, np.multiply, np.negative, np.positive),
@@ -49,7 +49,7 @@ _OF_CMATH: dict[Op, Op] = {
     **{getattr(cmath, f"a{name}"): getattr(np, f"arc{name}") for name in ("sin", "cos", "tan")},
     **{getattr(cmath, f"a{name}"): getattr(np, f"arc{name}") for name in ("sinh", "cosh", "tanh")},
 }
-# What is locally constant, though its result is a complex number.
+# Locally constant functions with a complex result.
 _FLAT: frozenset[Op] = frozenset({np.rint, np.round, np.around, np.ptp})
 
 _TO_COMPLEX: dict[Op, list[Rule]] = {op: ROWS[op] for op in _AS_REAL}
@@ -127,12 +127,12 @@ for _op, _same in _OF_CMATH.items():
 
 
 def has_complex(instr: Instr) -> bool:
-    """Whether an instruction takes or gives a complex number."""
+    """Return whether an instruction takes or returns a complex number."""
     return any(isinstance(operand.type, types.Complex) for operand in (instr, *instr.args))
 
 
 def complex_row(instr: Instr) -> Rule | None:
-    """The row of an instruction that takes or gives a complex number and has a real or complex result."""
+    """Return the row of an instruction that takes or returns a complex number and has a real or complex result."""
     op = instr.op
     if op in _FLAT or (op is np.std and not isinstance(instr.type, types.Complex)):
         return STRUCTURAL[op](instr)
@@ -146,7 +146,7 @@ def complex_row(instr: Instr) -> Rule | None:
 
 
 def _power(instr: Instr) -> Rule | None:
-    """A power. The selections keep `0 * inf` out at p = 0 and at x = 0."""
+    """Return the rule of a power. The selections keep `0 * inf` out at p = 0 and at x = 0."""
     if len(instr.args) != 2:
         return None
     n = _real_constant(instr.args[1])
@@ -160,7 +160,7 @@ def _power(instr: Instr) -> Rule | None:
 
 
 def _real_constant(operand: Operand) -> int | float | None:
-    """The value of a constant number that is real, of a complex type maybe, else None."""
+    """Return the value of a constant number that is real, of a complex type maybe, else None."""
     match operand:
         case Instr(op=ops.const, args=(constant,)):
             return _real_constant(constant)

@@ -15,7 +15,7 @@ operand are taken part by part, and so is what ends in a real part:
     mul(%a, %b), "dy * b"       %t  = np.conjugate @b : c128
                                 %da = mul %dy, %t : c128
 
-Nothing is simplified but what is exact for every float, NaN and infinity included: `1 * a -> a`.
+The only simplifications are those exact for every float, NaN and infinity included: `1 * a -> a`.
 """
 
 from __future__ import annotations
@@ -120,12 +120,12 @@ class _Expansion:
             return operand
         if isinstance(operand, Const):
             return constant(operand.value, type)
-        # Compiled, `float` of a float32 is that float32, and there is none of a truth value.
+        # Compiled, `float` of a float32 is that float32, and does not exist for a boolean.
         op = float if type == types.float64 and isinstance(operand.type, types.Integer) else CASTS[type]
         return self.emit(op, (operand,), type)
 
     def read(self, name: str) -> Operand:
-        """The operand of a name, of its own type; what is a real number made complex, as that real number."""
+        """Return the operand of a name, in its own type; for a real number cast to complex, the real number."""
         match name:
             case "dy":
                 return real_of(self.dy) or self.dy
@@ -135,13 +135,13 @@ class _Expansion:
                 return self.alpha(real_of(self.values[name]) or self.values[name])
 
     def of_type(self, term: Term, type: Type) -> Operand:
-        """The operand of a term as a number of a type; of a complex one, for a real type, the real part."""
+        """Return the operand of a term as a number of a type; of a complex one, for a real type, the real part."""
         if isinstance(type, types.Complex):
             return self.cast(self.number(term), type)
         return self.cast(self.part(np.real, term), type)
 
     def number(self, term: Term) -> Operand:
-        """The operand of a term as a number of the working type, complex where the term is."""
+        """Return the operand of a term as a number of the working type, complex where the term is."""
         if self.is_complex(term):
             return self.complex_number(term)
         match term:
@@ -171,7 +171,7 @@ class _Expansion:
                 return self.emit(op, tuple(map(self.number, args)), self.type)
 
     def is_complex(self, term: Term) -> bool:
-        """Whether a term is a complex number."""
+        """Return whether a term is a complex number."""
         match term:
             case str():
                 return isinstance(self.read(term).type, types.Complex)
@@ -187,7 +187,7 @@ class _Expansion:
                 return any(map(self.is_complex, args))
 
     def complex_number(self, term: Term) -> Operand:
-        """The operand of a complex term."""
+        """Return the operand of a complex term."""
         match term:
             case str():
                 return self.cast(self.read(term), self.complex)
@@ -210,7 +210,7 @@ class _Expansion:
                 return self.emit(op, tuple(self.of_type(arg, self.complex) for arg in args), self.complex)
 
     def by_parts(self, term: Call) -> bool:
-        """Whether a term is a product with a real or imaginary number or a quotient by one.
+        """Return whether a term is a product with a real or imaginary number or a quotient by one.
 
         As complex numbers they would take more operations, and make `inf * 0` of the part that is not there.
         """
@@ -223,7 +223,7 @@ class _Expansion:
                 return False
 
     def part(self, part: Op, term: Term) -> Operand:
-        """The real or the imaginary part (np.real, np.imag) of a term, the other one not computed where it can be."""
+        """Return the real or the imaginary part (np.real, np.imag) of a term, avoiding the other if possible."""
         if not self.is_complex(term):
             return self.number(term) if part is np.real else constant(0.0, self.type)
         match term:
@@ -261,7 +261,7 @@ class _Expansion:
                 return self.cast(self.emit(part, (number,), _PARTS_OF[number.type]), self.type)
 
     def scaled(self, factor: float, operand: Operand) -> Operand:
-        """A multiple of a real number."""
+        """Return a multiple of a real number."""
         if factor == 1.0:
             return operand
         if factor == -1.0:
@@ -269,7 +269,7 @@ class _Expansion:
         return self.emit(operator.mul, (constant(factor, self.type), operand), self.type)
 
     def part_of_product(self, part: Op, a: Term, b: Term) -> Operand:
-        """The real or the imaginary part of the product of two complex numbers."""
+        """Return the real or the imaginary part of the product of two complex numbers."""
         pairs, sign = (
             (((np.real, np.real), (np.imag, np.imag)), operator.sub)
             if part is np.real
@@ -281,7 +281,7 @@ class _Expansion:
         return self.emit(sign, tuple(products), self.type)
 
     def truth(self, term: Term) -> Operand:
-        """The operand of a term as a condition."""
+        """Return the operand of a term as a condition."""
         match term:
             case Call(op, args) if op in LOGIC:
                 return self.emit(op, tuple(map(self.truth, args)), types.boolean)
@@ -296,18 +296,18 @@ class _Expansion:
                 return self.cast(self.own(term), types.boolean)
 
     def integer(self, term: Term) -> Operand:
-        """The operand of a term as an integer."""
+        """Return the operand of a term as an integer."""
         operand = self.own(term)
         return operand if isinstance(operand.type, types.Integer) else self.emit(int, (operand,), types.int64)
 
     def double(self, term: Term) -> Operand:
-        """The operand of a term as an argument of a helper: a float64, or an integer where the text has one."""
+        """Return the operand of a term as an argument of a helper: a float64, or an integer where the text has one."""
         if isinstance(term, Number):
             return constant(term.value, types.int64 if isinstance(term.value, int) else types.float64)
         return self.cast(self.own(term), types.float64)
 
     def own(self, term: Term) -> Operand:
-        """The operand of a term, a name in its own type."""
+        """Return the operand of a term, a name in its own type."""
         return self.read(term) if isinstance(term, str) else self.number(term)
 
     def is_integer(self, name: str) -> bool:
@@ -315,7 +315,7 @@ class _Expansion:
 
 
 def constant(value: object, type: Type) -> Const:
-    """A constant of a type. A float32 one is a Python float of a float32's value, so that it prints as a number."""
+    """Return a constant of a type; a float32 one is a Python float of the same value, so that it prints as a number."""
     match type:
         case types.float64:
             return Const(float(value), type)  # type: ignore[arg-type]
@@ -332,7 +332,7 @@ def constant(value: object, type: Type) -> Const:
 
 
 def real_of(operand: Operand) -> Operand | None:
-    """The real number that a complex operand was made of, if it was."""
+    """Return the real number that a complex operand was made of, if it was."""
     match operand:
         case Instr(op=op, args=(number,)) if op in (complex, np.complex64, np.complex128):
             return None if isinstance(number.type, types.Complex) else number
@@ -345,7 +345,7 @@ def real_of(operand: Operand) -> Operand | None:
 
 
 def is_imaginary(term: Term) -> bool:
-    """Whether a term is a multiple of the imaginary unit, written as such."""
+    """Return whether a term is a multiple of the imaginary unit, written as such."""
     return isinstance(term, Number) and isinstance(term.value, complex) and term.value.real == 0.0
 
 

@@ -2,8 +2,8 @@
 
     rule(math.sin, np.sin, x="cos(x) * dy")
 
-The forms are chosen to neither cancel nor overflow where the derivative itself does not; docs/kinks.md says what they
-give at poles and branch points.
+The forms are chosen to neither cancel nor overflow where the derivative itself does not; docs/kinks.md lists their
+values at poles and branch points.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ rule(math.ldexp, np.ldexp, x="ldexp(dy, i)", i=None)
 
 
 def sinc(far: str) -> str:
-    """The derivative of sin(pi x) / (pi x): by its series near 0, where cos(pi x) - y cancels, and else as given.
+    """Return the derivative of sin(pi x) / (pi x): by its series near 0, where cos(pi x) - y cancels.
 
     The series is the sum of (-1)^k 2k pi^2k x^(2k-1) / (2k+1)!, in Horner's form.
     """
@@ -93,6 +93,6 @@ rule(math.erfc, x=f"-(({TWO_OVER_SQRT_PI} * exp(-(x * x))) * dy)")
 
 @structural(special.polygamma)
 def polygamma(instr: Instr) -> Rule | None:
-    """The order is a constant: rules write it."""
+    """Return the rule in x; the order is a constant, as rules write it."""
     order = constant_value(instr.args[0])
     return row(n=None, x=f"polygamma({order + 1}, x) * dy") if isinstance(order, int) else None

@@ -3,21 +3,17 @@
     y = x @ w                               dw[k, j] is the sum of conj(x[i, k]) * dy[i, j] over those i for which
     np.sum(np.where(rows, y, 0.0))          dy[i, j] is not 0, though other rows of x be NaN
 
-`GUARDED` gives the helper for such an operation in the place of the one that a rule names; it takes the same. A product
-is computed as always, and those of its elements that are not finite are summed up anew. Other operations, in whose
-results all of an argument takes part, have no adjoint where nothing of the results has.
+Each helper is the `nan_safe` one of a rule of `products.py`, beside the one that it is named after, and takes the same.
+A product is computed as always, and those of its elements that are not finite are summed up anew. Other operations, in
+whose results all of an argument takes part, have no adjoint where nothing of the results has (`linalg.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from zygote_py.adjoints.rules import linalg, products
-from zygote_py.adjoints.rules.linalg import det_a, inv_a
-from zygote_py.adjoints.rules.opaque import matters, number_matters
 from zygote_py.ir.helpers import helper
 
 Array = Any
@@ -26,7 +22,7 @@ Number = Any
 
 @helper
 def unless_zero(product: Number, factor: Number) -> Number:
-    """Give a product, but 0 where its factor is 0. Differentiated again it is `ops.guarded`."""
+    """Return a product, but 0 where its factor is 0. Differentiated again it is `ops.guarded`."""
     return product if factor != 0 else factor
 
 
@@ -185,69 +181,3 @@ def guarded_inner_right_complex(a: Array, dy: Number) -> Array:
 def guarded_vdot_left_complex(b: Array, dy: Number) -> Array:
     """As `vdot_left_complex`."""
     return times_number(b, np.conj(dy))
-
-
-@helper
-def guarded_solve_b(a: Array, dy: Array) -> Array:
-    """As `solve_b`."""
-    if not matters(dy):
-        return np.zeros_like(dy)
-    return np.linalg.solve(np.conj(a.T), dy)
-
-
-@helper
-def guarded_solve_a(y: Array, db: Array) -> Array:
-    """As `solve_a`."""
-    return -guarded_dot_left(np.conj(y), db)
-
-
-@helper
-def guarded_inv_a(y: Array, dy: Array) -> Array:
-    """As `inv_a`."""
-    if not matters(dy):
-        return np.zeros_like(y)
-    return inv_a(y, dy)
-
-
-@helper
-def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
-    """As `det_a`."""
-    if not number_matters(dy):
-        return np.zeros(a.shape, a.dtype)
-    return det_a(a, y, dy)
-
-
-GUARDED: dict[Callable[..., object], Callable[..., object]] = {
-    products.dot_left: guarded_dot_left,
-    products.dot_left_strided: guarded_dot_left_strided,
-    products.dot_left_complex: guarded_dot_left_complex,
-    products.dot_right: guarded_dot_right,
-    products.dot_right_strided: guarded_dot_right_strided,
-    products.dot_right_complex: guarded_dot_right_complex,
-    products.matvec_right_complex: guarded_matvec_right_complex,
-    products.vecmat_left: guarded_vecmat_left,
-    products.vecmat_left_strided: guarded_vecmat_left_strided,
-    products.vecmat_left_complex: guarded_vecmat_left_complex,
-    products.matvec_left: guarded_matvec_left,
-    products.vecmat_right: guarded_vecmat_right,
-    products.inner_left: guarded_inner_left,
-    products.inner_right: guarded_inner_right,
-    products.inner_left_complex: guarded_inner_left_complex,
-    products.inner_right_complex: guarded_inner_right_complex,
-    products.vdot_left_complex: guarded_vdot_left_complex,
-    linalg.solve_b: guarded_solve_b,
-    linalg.solve_a: guarded_solve_a,
-    linalg.inv_a: guarded_inv_a,
-    linalg.det_a: guarded_det_a,
-}
-_OF_VECTORS: dict[Callable[..., object], Callable[..., object]] = {
-    products.dot_right: guarded_matvec_right,
-    products.dot_right_strided: guarded_matvec_right_strided,
-}
-
-
-def guarded(function: Callable[..., object], rank: int) -> Callable[..., object]:
-    """The helper for a value that may be left out, of so many dimensions; the function itself if there is none."""
-    if rank == 1 and function in _OF_VECTORS:
-        return _OF_VECTORS[function]
-    return GUARDED.get(function, function)

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.rules.guarded import guarded_dot_left
 from zygote_py.adjoints.rules.opaque import (
     OpaqueRule,
+    adjoint,
     is_differentiated,
     matters,
     number_matters,
@@ -31,6 +33,7 @@ from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
 
 Array = Any
+Number = Any
 
 
 @helper
@@ -41,8 +44,24 @@ def inv_a(y: Array, dy: Array) -> Array:
 
 
 @helper
+def guarded_inv_a(y: Array, dy: Array) -> Array:
+    """As `inv_a`."""
+    if not matters(dy):
+        return np.zeros_like(y)
+    return inv_a(y, dy)
+
+
+@helper
 def solve_b(a: Array, dy: Array) -> Array:
     """The adjoint of b in solve(a, b): the solution of the transposed system."""
+    return np.linalg.solve(np.conj(a.T), dy)
+
+
+@helper
+def guarded_solve_b(a: Array, dy: Array) -> Array:
+    """As `solve_b`."""
+    if not matters(dy):
+        return np.zeros_like(dy)
     return np.linalg.solve(np.conj(a.T), dy)
 
 
@@ -50,6 +69,12 @@ def solve_b(a: Array, dy: Array) -> Array:
 def solve_a(y: Array, db: Array) -> Array:
     """The adjoint of a in y = solve(a, b): -db y^H."""
     return -np.dot(db, np.conj(y.T))
+
+
+@helper
+def guarded_solve_a(y: Array, db: Array) -> Array:
+    """As `solve_a`."""
+    return -guarded_dot_left(np.conj(y), db)
 
 
 @helper
@@ -110,6 +135,14 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
 
 
 @helper
+def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
+    """As `det_a`."""
+    if not number_matters(dy):
+        return np.zeros(a.shape, a.dtype)
+    return det_a(a, y, dy)
+
+
+@helper
 def slogdet_a(a: Array, y1: Array, dy1: Array) -> Array:
     """The adjoint of a real a in (sign, y1) = slogdet(a): dy1 inv(a)^T. The sign is locally constant."""
     return inverse_times(a, y1, dy1)
@@ -123,7 +156,7 @@ def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) ->
 
 @helper
 def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
-    """Give inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
+    """Return inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
     result = np.zeros(a.shape, a.dtype)
     if number_matters(factor):
         if np.isinf(logarithm):
@@ -324,16 +357,29 @@ def lstsq_vector_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Arra
     return lstsq_a(a, as_column(b), as_column(y0), y2, as_column(dy0), dy3, as_column(db))
 
 
-_SOLVE = opaque("a and b finite; a singular matrix raises as np.linalg.solve does", a=solve_a, b=solve_b)
-_SOLVE_VECTOR = opaque(_SOLVE.condition, a=solve_vector_a, b=solve_b)
+_SOLVE_B = adjoint(solve_b, nan_safe=guarded_solve_b)
+_SOLVE = opaque(
+    "a and b finite; a singular matrix raises as np.linalg.solve does",
+    a=adjoint(solve_a, nan_safe=guarded_solve_a),
+    b=_SOLVE_B,
+)
+_SOLVE_VECTOR = opaque(_SOLVE.condition, a=solve_vector_a, b=_SOLVE_B)
 _FULL_RANK = "full rank, rows or columns; refused otherwise"
 _LSTSQ = opaque(_FULL_RANK, a=lstsq_a, b=lstsq_b, rcond=None)
 _LSTSQ_VECTOR = opaque(_FULL_RANK, a=lstsq_vector_a, b=lstsq_vector_b, rcond=None)
 _SLOGDET = opaque("a regular; a singular matrix is refused", a=slogdet_a)
 _SLOGDET_COMPLEX = opaque(_SLOGDET.condition, a=slogdet_complex_a)
 
-opaque_rule(np.linalg.inv, condition="a singular matrix raises as np.linalg.inv does", a=inv_a)
-opaque_rule(np.linalg.det, condition="everywhere, singular matrices included", a=det_a)
+opaque_rule(
+    np.linalg.inv,
+    condition="a singular matrix raises as np.linalg.inv does",
+    a=adjoint(inv_a, nan_safe=guarded_inv_a),
+)
+opaque_rule(
+    np.linalg.det,
+    condition="everywhere, singular matrices included",
+    a=adjoint(det_a, nan_safe=guarded_det_a),
+)
 opaque_rule(np.linalg.matrix_power, condition="n < 0: as np.linalg.inv", a=matrix_power_a, n=None)
 opaque_rule(
     np.linalg.cholesky,
@@ -347,19 +393,19 @@ opaque_rule(np.linalg.pinv, condition=_FULL_RANK + "; so is a rank that rcond re
 
 @opaque_choice(np.linalg.solve, sample=_SOLVE)
 def solve(instr: Instr) -> OpaqueRule | None:
-    """The rule by the number of dimensions of b."""
+    """Return the rule by the number of dimensions of b."""
     return _SOLVE_VECTOR if _ndim(instr, 1) == 1 else _SOLVE
 
 
 @opaque_choice(np.linalg.lstsq, sample=_LSTSQ)
 def lstsq(instr: Instr) -> OpaqueRule | None:
-    """The rule by the number of dimensions of b."""
+    """Return the rule by the number of dimensions of b."""
     return _LSTSQ_VECTOR if _ndim(instr, 1) == 1 else _LSTSQ
 
 
 @opaque_choice(np.linalg.slogdet, sample=_SLOGDET)
 def slogdet(instr: Instr) -> OpaqueRule | None:
-    """The rule by the dtype of a."""
+    """Return the rule by the dtype of a."""
     kind = instr.args[0].type
     number = isinstance(kind, types.Array) and isinstance(kind.dtype, types.Complex)
     return _SLOGDET_COMPLEX if number else _SLOGDET

@@ -14,8 +14,8 @@ is a tuple), and for what another argument's helper returned: `db` is the contri
 adjoint of a complex number is dL/dRe + i dL/dIm.
 
 An adjoint `dy` that a helper gets may be all zeros, so a helper refuses (it raises `ValueError` or
-`np.linalg.LinAlgError`) only what matters. Which operations have rules, `products.py` and `linalg.py` say. What happens
-with a contribution is not decided here.
+`np.linalg.LinAlgError`) only what matters. The operations with rules are in `products.py`, `linalg.py` and
+`spectra.py`. How contributions are used is not decided here.
 """
 
 from __future__ import annotations
@@ -38,10 +38,14 @@ Op = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class OpaqueAdjoint:
-    """The helper that computes an argument's contribution, and the names of what it is to be called with."""
+    """The helper that computes an argument's contribution, and the names of what it is to be called with.
+
+    `nan_safe` is the helper to use where a selection may leave out some of the result (`guarded.py`).
+    """
 
     function: Op
     needs: tuple[str, ...]
+    nan_safe: Op | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class OpaqueRule:
     condition: str = ""
 
     def needed(self, active: Collection[int]) -> frozenset[str]:
-        """What the contributions to the arguments with these numbers need, those to others included."""
+        """Return the names that the contributions to these arguments need, those of other contributions included."""
 
         def also(name: str) -> tuple[str, ...]:
             other = self.other(name)
@@ -66,7 +70,7 @@ class OpaqueRule:
         return frozenset(reach(asked, also))
 
     def other(self, need: str) -> int | None:
-        """The number of the argument whose contribution a name stands for, if it does."""
+        """Return the number of the argument whose contribution a name stands for, if it does."""
         return self.names.index(need[1:]) if need[:1] == "d" and need[1:] in self.names else None
 
 
@@ -101,17 +105,23 @@ def is_differentiated(y: Any) -> Any:
 flat(matters, number_matters, is_differentiated)
 
 
-def opaque(condition: str = "", **adjoints: Op | None) -> OpaqueRule:
-    """Make a rule: a helper for each argument of the operation, in their order; None: no gradient flows there."""
-    made = {}
-    for number, function in enumerate(adjoints.values()):
-        if function is not None:
-            assert is_helper(function), function
-            made[number] = OpaqueAdjoint(function, tuple(inspect.signature(function).parameters))
+def adjoint(function: Op, *, nan_safe: Op | None = None) -> OpaqueAdjoint:
+    """Return the adjoint of an argument by a helper, which is called with what its parameters' names stand for."""
+    assert is_helper(function), function
+    return OpaqueAdjoint(function, tuple(inspect.signature(function).parameters), nan_safe)
+
+
+def opaque(condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> OpaqueRule:
+    """Make a rule: an adjoint or its helper for each argument of the operation, in order; None: no gradient flows."""
+    made = {
+        number: found if isinstance(found, OpaqueAdjoint) else adjoint(found)
+        for number, found in enumerate(adjoints.values())
+        if found is not None
+    }
     return OpaqueRule(tuple(adjoints), made, condition)
 
 
-def opaque_rule(*ops: Op, condition: str = "", **adjoints: Op | None) -> None:
+def opaque_rule(*ops: Op, condition: str = "", **adjoints: Op | OpaqueAdjoint | None) -> None:
     """Register the rule of operations, one for arguments of all types."""
     rule = opaque(condition, **adjoints)
     opaque_choice(*ops, sample=rule)(lambda instr: rule)
@@ -131,7 +141,7 @@ def opaque_choice(*ops: Op, sample: OpaqueRule) -> Callable[[Select], Select]:
 
 
 def opaque_for(instr: Instr) -> OpaqueRule | None:
-    """The rule of an instruction; None if it has none: it is no opaque operation, or not for arguments like these."""
+    """Return the rule of an instruction; None if it has none, at least for arguments of these types."""
     select = RULES.get(instr.op)
     if select is None:
         return None
@@ -146,6 +156,6 @@ def opaque_for(instr: Instr) -> OpaqueRule | None:
 
 
 def _is_inexact(instr: Instr, number: int) -> bool:
-    """Whether an argument is a float or complex number, or an array of them."""
+    """Return whether an argument is a float or complex number, or an array of them."""
     kind = instr.args[number].type
     return isinstance(kind.dtype if isinstance(kind, types.Array) else kind, types.Float | types.Complex)

@@ -2,9 +2,9 @@
 
     y = a @ b          da = dy @ b.T        db = a.T @ dy
 
-The transpose of a C-contiguous array is a Fortran-contiguous view, which BLAS takes as it is: nothing is copied. What
-is not contiguous is made so first. Complex factors are conjugated; of a vector and a matrix it is the vector, the
-cheaper one: `conj(b) @ dy` is `conj(b @ conj(dy))`.
+The transpose of a C-contiguous array is a Fortran-contiguous view, which BLAS takes as it is: nothing is copied. Other
+arrays are made contiguous first. Complex factors are conjugated; of a vector and a matrix it is the vector, the cheaper
+one: `conj(b) @ dy` is `conj(b @ conj(dy))`.
 
 Products with `out` have no rule here, nor have integers, which Numba does not multiply.
 """
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules.opaque import OpaqueRule, opaque, opaque_choice
+from zygote_py.adjoints.rules import guarded
+from zygote_py.adjoints.rules.opaque import OpaqueRule, adjoint, opaque, opaque_choice
 from zygote_py.ir.core import Instr
 from zygote_py.ir.helpers import helper
 
@@ -141,46 +142,67 @@ def vdot_left_complex(b: Array, dy: Array) -> Array:
     return b * np.conj(dy)
 
 
-_INNER = opaque(a=inner_left, b=inner_right)
-_INNER_COMPLEX = opaque(a=inner_left_complex, b=inner_right_complex)
-_VDOT_COMPLEX = opaque(a=vdot_left_complex, b=inner_right)
+# By the kind of the matrix that the helper reads.
+_VECMAT_LEFT = {
+    "contiguous": adjoint(vecmat_left, nan_safe=guarded.guarded_vecmat_left),
+    "strided": adjoint(vecmat_left_strided, nan_safe=guarded.guarded_vecmat_left_strided),
+    "complex": adjoint(vecmat_left_complex, nan_safe=guarded.guarded_vecmat_left_complex),
+}
+_MATVEC_RIGHT = {
+    "contiguous": adjoint(dot_right, nan_safe=guarded.guarded_matvec_right),
+    "strided": adjoint(dot_right_strided, nan_safe=guarded.guarded_matvec_right_strided),
+    "complex": adjoint(matvec_right_complex, nan_safe=guarded.guarded_matvec_right_complex),
+}
+_DOT_LEFT = {
+    "contiguous": adjoint(dot_left, nan_safe=guarded.guarded_dot_left),
+    "strided": adjoint(dot_left_strided, nan_safe=guarded.guarded_dot_left_strided),
+    "complex": adjoint(dot_left_complex, nan_safe=guarded.guarded_dot_left_complex),
+}
+_DOT_RIGHT = {
+    "contiguous": adjoint(dot_right, nan_safe=guarded.guarded_dot_right),
+    "strided": adjoint(dot_right_strided, nan_safe=guarded.guarded_dot_right_strided),
+    "complex": adjoint(dot_right_complex, nan_safe=guarded.guarded_dot_right_complex),
+}
+_MATVEC_LEFT = adjoint(matvec_left, nan_safe=guarded.guarded_matvec_left)
+_VECMAT_RIGHT = adjoint(vecmat_right, nan_safe=guarded.guarded_vecmat_right)
+_INNER_RIGHT = adjoint(inner_right, nan_safe=guarded.guarded_inner_right)
+_INNER = opaque(a=adjoint(inner_left, nan_safe=guarded.guarded_inner_left), b=_INNER_RIGHT)
+_INNER_COMPLEX = opaque(
+    a=adjoint(inner_left_complex, nan_safe=guarded.guarded_inner_left_complex),
+    b=adjoint(inner_right_complex, nan_safe=guarded.guarded_inner_right_complex),
+)
+_VDOT_COMPLEX = opaque(a=adjoint(vdot_left_complex, nan_safe=guarded.guarded_vdot_left_complex), b=_INNER_RIGHT)
 _DOT = opaque(a=dot_left, b=dot_right)
 
 
 @opaque_choice(np.dot, operator.matmul, sample=_DOT)
 def dot(instr: Instr) -> OpaqueRule | None:
-    """The rule of a product by the dimensions of its factors."""
+    """Return the rule of a product by the dimensions of its factors."""
     if len(instr.args) != 2:
         return None
     a, b = (arg.type for arg in instr.args)
     if not (isinstance(a, types.Array) and isinstance(b, types.Array)):
         return None
-    number = isinstance(a.dtype, types.Complex)
     match a.ndim, b.ndim:
         case 1, 1:
-            return _INNER_COMPLEX if number else _INNER
+            return _INNER_COMPLEX if _kind(a) == "complex" else _INNER
         case 1, 2:
-            left = vecmat_left_complex if number else vecmat_left if _contiguous(b) else vecmat_left_strided
-            return opaque(a=left, b=vecmat_right)
+            return opaque(a=_VECMAT_LEFT[_kind(b)], b=_VECMAT_RIGHT)
         case 2, 1:
-            right = matvec_right_complex if number else dot_right if _contiguous(a) else dot_right_strided
-            return opaque(a=matvec_left, b=right)
-        case 2, 2 if number:
-            return opaque(a=dot_left_complex, b=dot_right_complex)
+            return opaque(a=_MATVEC_LEFT, b=_MATVEC_RIGHT[_kind(a)])
         case 2, 2:
-            return opaque(
-                a=dot_left if _contiguous(b) else dot_left_strided,
-                b=dot_right if _contiguous(a) else dot_right_strided,
-            )
+            return opaque(a=_DOT_LEFT[_kind(b)], b=_DOT_RIGHT[_kind(a)])
     return None
 
 
 @opaque_choice(np.vdot, sample=_INNER)
 def vdot(instr: Instr) -> OpaqueRule | None:
-    """The rule of the scalar product of two vectors, the first of which is conjugated."""
+    """Return the rule of the scalar product of two vectors, the first of which is conjugated."""
     a = instr.args[0].type
-    return _VDOT_COMPLEX if isinstance(a, types.Array) and isinstance(a.dtype, types.Complex) else _INNER
+    return _VDOT_COMPLEX if isinstance(a, types.Array) and _kind(a) == "complex" else _INNER
 
 
-def _contiguous(array: types.Array) -> bool:
-    return array.layout in ("C", "F")
+def _kind(array: types.Array) -> str:
+    if isinstance(array.dtype, types.Complex):
+        return "complex"
+    return "contiguous" if array.layout in ("C", "F") else "strided"

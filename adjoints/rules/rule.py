@@ -1,6 +1,6 @@
-"""What a scalar rule is: one row of adjoints written as text, and the table that the rows stand in.
+"""Scalar rules: rows of adjoints written as text, and the table of the rows.
 
-A row gives, for each argument of a callable, its adjoint as a Python expression over the names of the arguments, the
+A row defines, for each argument of a callable, its adjoint as a Python expression over the names of the arguments, the
 result `y` and the result's adjoint `dy`. `None` says that no gradient flows to that argument.
 
     rule(math.sin, np.sin, x="cos(x) * dy")
@@ -12,7 +12,7 @@ Every expression is linear in `dy`, so that the same row serves forward mode. Th
 must be kept for the reverse sweep. Rules whose expressions depend on the types or on constant arguments are functions
 from an instruction to a `Rule`; `structural` registers them.
 
-A rule speaks of one instruction only. How contributions add up and where kept values live is not decided here.
+A rule covers one instruction only. How contributions add up and where kept values live is not decided here.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class Rule:
         assert len(self.names) == len(self.adjoints), self
 
     def passes(self, index: int) -> bool:
-        """Whether a gradient flows to argument `index`."""
+        """Return whether a gradient flows to argument `index`."""
         return self.adjoints[index] is not None
 
     def is_unknown(self, index: int) -> bool:
-        """Whether the derivative in argument `index` is not known."""
+        """Return whether the derivative in argument `index` is not known."""
         return self.adjoints[index] == UNKNOWN
 
 
-# The adjoint of an argument in which the derivative cannot be computed: it must not carry one.
+# The adjoint of an argument whose derivative cannot be computed: the argument must not carry one.
 UNKNOWN = "unknown"
 
 Structural = Callable[[Instr], Rule | None]
@@ -56,7 +56,7 @@ STRUCTURAL: dict[Op, Structural] = {}
 
 
 def row(**adjoints: str | None) -> Rule:
-    """A rule from its arguments' adjoints, in the order of the arguments."""
+    """Return a rule from its arguments' adjoints, in the order of the arguments."""
     return Rule(tuple(adjoints), tuple(adjoints.values()))
 
 
@@ -99,6 +99,6 @@ def _uses(expression: str) -> frozenset[str]:
 
 
 def uses(rule: Rule, index: int) -> frozenset[str]:
-    """The names of the arguments, and `y`, whose values the adjoint of argument `index` needs (`dy` not among them)."""
+    """Return the names, except `dy`, whose values the adjoint of argument `index` needs: arguments, and `y`."""
     expression = rule.adjoints[index]
     return _uses(expression) - {"dy"} if expression is not None else frozenset()

@@ -1,4 +1,4 @@
-"""What the rules of SciPy's functions need and SciPy does not have: differences and densities that do not cancel.
+"""Helpers of the rules of SciPy's functions that SciPy lacks: differences and densities that do not cancel.
 
     erfc_moment(n, x, y)        (-1)^n / (2^n n!) times the n-th derivative of y = erfcx(x)
     digamma_gap(a, b)           digamma(a) - digamma(a + b)

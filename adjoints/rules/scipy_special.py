@@ -4,7 +4,7 @@
 
 The text may call functions of SciPy too: `special.jv` is that for doubles. What has no derivative that could be
 computed, in the order of a Bessel function, say, is `UNKNOWN`: a parameter that must not carry a derivative. The forms
-are chosen to not cancel; docs/kinks.md says what they give at poles and ends.
+are chosen to not cancel; docs/kinks.md lists their values at poles and ends.
 
 The formulas are those of the NIST Handbook of Mathematical Functions, 5, 6, 7, 8, 10, 13, 15 and 19.
 """
@@ -27,12 +27,12 @@ _BY_NAME: dict[str, Rule] = {}
 
 
 def rule_of(name: str) -> Rule | None:
-    """The rule of a function of SciPy; None if there is none."""
+    """Return the rule of a function of SciPy; None if there is none."""
     return _BY_NAME.get(name)
 
 
 def names() -> tuple[str, ...]:
-    """The functions that have rules, in the order of this file."""
+    """Return the functions that have rules, in the order of this file."""
     return tuple(_BY_NAME)
 
 
@@ -227,14 +227,14 @@ rule(
 
 
 def _order(instr: Instr) -> int | None:
-    """The order that is the first argument of a helper: a constant, as rules write it."""
+    """Return the order that is the first argument of a helper: a constant, as rules write it."""
     order = constant_value(instr.args[0])
     return order if isinstance(order, int) else None
 
 
 @structural(scipy_helpers.erfc_moment)
 def erfc_moment(instr: Instr) -> Rule | None:
-    """What is passed as `y` follows from x, and is no argument of its own."""
+    """Return the rule in x; the argument passed as `y` follows from x, and is not independent."""
     n = _order(instr)
     return None if n is None else row(n=None, x=f"({-2 * (n + 1)} * erfc_moment({n + 1}, x, y0)) * dy", y0=None)
 

@@ -1,4 +1,4 @@
-"""The rules of what has kinks or steps: absolute value, extrema, selection, rounding.
+"""The rules of functions with kinks or steps: absolute value, extrema, selection, rounding.
 
     rule(np.abs, x="sign(x) * dy")
 
@@ -83,7 +83,7 @@ def minimum(instr: Instr) -> Rule | None:
 
 
 def _extremum(instr: Instr, beats: str) -> Rule | None:
-    """A NaN is returned, and gets the adjoint, only where it stands first: no comparison with it holds."""
+    """Return the rule of an extremum. A NaN is the result, and gets the adjoint, only if it comes first."""
     names = tuple(f"x{k}" for k in range(len(instr.args)))
     match names:
         case (x,):

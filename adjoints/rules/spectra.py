@@ -366,7 +366,7 @@ opaque_rule(np.linalg.eigvals, condition=_DISTINCT.format("eigvals"), a=eigvals_
 
 @opaque_choice(np.linalg.norm, sample=_NORM)
 def norm(instr: Instr) -> OpaqueRule | None:
-    """The rule of the norms that are no loops: the root of the sum of squares, and singular values."""
+    """Return the rule of the norms not computed by loops: the root of the sum of squares, and singular values."""
     kind = instr.args[0].type
     if not isinstance(kind, types.Array):
         return None
@@ -378,7 +378,7 @@ def norm(instr: Instr) -> OpaqueRule | None:
 
 @opaque_choice(np.linalg.cond, sample=_COND)
 def cond(instr: Instr) -> OpaqueRule | None:
-    """The rule of quotients of singular values."""
+    """Return the rule of quotients of singular values."""
     if len(instr.args) == 1 or isinstance(instr.args[1].type, types.NoneType):
         return _COND
     match constant_value(instr.args[1]):

@@ -22,6 +22,7 @@ import numpy as np
 
 from zygote_py.adjoints.rules import scipy_helpers, special
 from zygote_py.ir import ops
+from zygote_py.ir.special import Special
 from zygote_py.ir.special import special as function_of_scipy
 
 Op = Callable[..., object]
@@ -70,7 +71,7 @@ PARTS: frozenset[Op] = frozenset({np.real, np.imag, np.abs, np.angle, np.hypot})
 
 @functools.cache
 def parse(text: str) -> Term:
-    """The term of an expression. Raises ValueError on anything that the module's docstring does not list."""
+    """Return the term of an expression. Raises ValueError on anything that the module's docstring does not list."""
     return _term(ast.parse(text, mode="eval").body)
 
 
@@ -109,9 +110,9 @@ def _function(name: str) -> Op:
 
 @functools.cache
 def vanishes(text: str) -> bool:
-    """Whether an adjoint's expression is 0 where `dy` is 0, whatever the arguments: `dy if a > b else 0.0` and such.
+    """Return whether an adjoint is 0 where `dy` is 0 for any arguments, such as `dy if a > b else 0.0`.
 
-    `cos(x) * dy` is not: it is NaN for an infinite x.
+    `cos(x) * dy` does not vanish: it is NaN for an infinite x.
     """
     return _vanishes(parse(text))
 
@@ -128,19 +129,30 @@ def _vanishes(term: Term) -> bool:
             return False
 
 
-# What the expressions of derivatives that are infinite at finite points are written with.
-_SINGULAR = ("/", "**", "power", "log", "gamma", "special.", "_density")
+# The functions in derivatives that are infinite at finite points, besides those of SciPy.
+_SINGULAR: tuple[Op, ...] = (
+    *(np.divide, np.power, np.log, np.log2, np.log10, np.log1p, special.digamma, special.polygamma),
+    *(scipy_helpers.digamma_gap, scipy_helpers.gamma_density, scipy_helpers.beta_density),
+)
 
 
 @functools.cache
 def is_singular(text: str) -> bool:
-    """Whether an adjoint's expression may be infinite for finite arguments: it divides, or has poles of its own."""
-    return any(sign in text for sign in _SINGULAR)
+    """Return whether an adjoint may be infinite for finite arguments: it divides, or calls a function with poles."""
+    return _is_singular(parse(text))
+
+
+def _is_singular(term: Term) -> bool:
+    match term:
+        case Call(op, args):
+            return op in _SINGULAR or isinstance(op, Special) or any(map(_is_singular, args))
+        case _:
+            return False
 
 
 @functools.cache
 def leaves_out(text: str) -> bool:
-    """Whether an adjoint's expression is a selection that may give 0 for any `dy`: `dy if a > b else 0.0`."""
+    """Return whether an adjoint's expression is a selection that may give 0 for any `dy`: `dy if a > b else 0.0`."""
     return _leaves_out(parse(text))
 
 
@@ -155,7 +167,7 @@ def _leaves_out(term: Term) -> bool:
 
 
 def names_in(term: Term) -> frozenset[str]:
-    """The names that a term reads."""
+    """Return the names that a term reads."""
     match term:
         case str():
             return frozenset({term})
@@ -167,7 +179,7 @@ def names_in(term: Term) -> frozenset[str]:
 
 @functools.cache
 def transposed(text: str) -> Term:
-    """The conjugate of an expression in which `dy` is conjugated, pushed down to the names.
+    """Return the conjugate of an expression in which `dy` is conjugated, pushed down to the names.
 
     If the expression is a derivative applied to `dy`, this is its conjugate transpose applied to `dy`. The functions of
     rules are real on the real axis, so that the conjugate of `cos(x)` is `cos` of the conjugate of `x`; signed zeros
@@ -199,7 +211,7 @@ def _conjugate(term: Term) -> Term:
 
 
 def _conjugate_seed(term: Term) -> Term:
-    """The term with the conjugate of `dy` in place of `dy`."""
+    """Return the term with the conjugate of `dy` in place of `dy`."""
     match term:
         case "dy":
             return Call(np.conjugate, (term,))

@@ -1,4 +1,4 @@
-"""Array instructions become loops of scalar instructions, as few as possible and without temporary arrays.
+"""Expansion of array instructions into loops of scalar instructions, as few as possible and without temporary arrays.
 
     %t = sub %x, %m : f64[:]                        b0: %n = dim %x, 0 : i64
     %u = mul %t, %t : f64[:]                            jump b1
@@ -9,9 +9,9 @@
                                                     b2: %xi = getitem %x, %i : f64
                                                         %t = sub %xi, %m : f64 ...
 
-Elementwise operations with broadcasting, stores into whole arrays, copies, indexing with arrays of integers or truth
-values, sums and products. What it does not know stays as it is. Values and their order are those of what Numba makes of
-the same function; a store whose value overlaps its target is made from a copy, as NumPy does.
+Expanded are elementwise operations with broadcasting, stores into whole arrays, copies, indexing with integer or
+boolean arrays, sums and products. Other instructions remain unchanged. Values and their order are those of Numba's
+compilation of the same function; a store whose value overlaps its target is made from a copy, as in NumPy.
 """
 
 from __future__ import annotations

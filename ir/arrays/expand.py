@@ -1,4 +1,4 @@
-"""Expands the array instructions of a function, block by block (see `ir.arrays`)."""
+"""The expansion of the array instructions of a function, block by block (see `ir.arrays`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.arrays.groups import Group, Node, Plan, find_groups
 from zygote_py.ir.arrays.kernels import Kernel
-from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, is_of_numbers_in_arrays, is_scalar, ndim
+from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, is_of_numbers_in_arrays, ndim
 from zygote_py.ir.arrays.masks import find_positions, replace_masks
 from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.scalars import compute
@@ -19,6 +19,7 @@ from zygote_py.ir.debug import check_after
 from zygote_py.ir.edit import order_blocks, rename_incoming
 from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
+from zygote_py.ir.types import is_scalar
 from zygote_py.ir.walks import replace_uses
 
 _COUNTERS = "ijklmnopqr"
@@ -38,7 +39,7 @@ def expand_arrays(function: Function) -> None:
 
 
 def _read_numbers(function: Function) -> None:
-    """Read the numbers in arrays without axes, where operations that give a number have such arrays as arguments."""
+    """Read the elements of arrays without axes that are arguments of operations with a scalar result."""
     python_errors = _has_python_errors(function)
     replaced: dict[Value, Operand] = {}
     for block in function.blocks:
@@ -57,7 +58,7 @@ def _read_numbers(function: Function) -> None:
 
 
 def _check_products(function: Function) -> None:
-    """Compare the lengths of the factors of scalar products: if only the adjoint needs them, none is computed."""
+    """Compare the lengths of the factors of scalar products, since those used only by the adjoint are not computed."""
     for block in function.blocks:
         instrs, block.instrs = block.instrs, []
         writer = Writer(block, [], _has_python_errors(function))
@@ -100,7 +101,7 @@ class _Expansion:
         check_after("expand_arrays", self.function)
 
     def _expand(self, block: Block) -> list[Block]:
-        """Expand one block; the blocks that follow it now."""
+        """Expand one block and return the new blocks that follow it."""
         instrs, terminator = block.instrs, block.terminator
         successors = block.successors
         writer = Writer(block, self._counters(block), self.python_errors)
@@ -122,12 +123,12 @@ class _Expansion:
         return added
 
     def _counters(self, block: Block) -> list[str]:
-        """Names for the counters of loops that the loops around a block do not have."""
+        """Return names for loop counters that the loops around a block do not use."""
         taken = {phi.hint for loop in self.nest.around(block) for phi in loop.header.phis}
         return [name for name in _COUNTERS if name not in taken]
 
     def _answer(self, instr: Instr, writer: Writer) -> bool:
-        """Replace a question for a length whose answer is known, or will be gone."""
+        """Replace a query for a length that is already known, or whose array will be removed."""
         array, axis = instr.args
         if not isinstance(axis, Const) or not isinstance(axis.value, int):
             return False
@@ -153,7 +154,7 @@ class _Expansion:
         return added
 
     def _copy_overlapping(self, node: Node, group: Group, writer: Writer) -> list[Block]:
-        """Copy what a store reads directly and would overwrite before it has read all of it."""
+        """Copy an array that a store reads directly and would overwrite before it has read all of it."""
         target = node.target
         if target is None:
             return []

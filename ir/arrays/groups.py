@@ -1,15 +1,16 @@
-"""Which array instructions become one nest of loops.
+"""Grouping of array instructions that become one loop nest.
 
     %t = sub %x, %m : f64[:]
     %u = mul %t, %t : f64[:]        one group: its root is the sum, %t and %u are fused into it
     %s = np.sum %u : f64
 
-A group has roots, which leave something behind (a sum, an array that is filled, a store), and what is fused into them,
-which exists as one number at a time. An instruction is fused if all its uses are in one group, and if nothing between
-it and the place of the group may write to what it reads. A value that several groups use would bring them together, if
-they may be moved to one place; else it is filled, once. Groups that follow each other over equal shapes are joined.
+A group has roots, which have a lasting result (a sum, an array that is filled, a store), and instructions fused into
+them, of which only one element exists at a time. An instruction is fused if all its uses are in one group, and if
+no instruction between it and the position of the group may write to memory it reads. Several groups that use one value
+are joined, if they may move to one position; else the value is stored in an array, once. Consecutive groups over equal
+shapes are joined.
 
-Nothing is changed here.
+The function is not changed here.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from zygote_py.ir.arrays.kinds import (
     in_fortran_order,
     is_elementwise,
     is_numeric,
-    is_scalar,
     ndim,
     reduced_axes,
 )
@@ -36,13 +36,14 @@ from zygote_py.ir.arrays.overlap import are_apart, same_elements
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.memory import Memory, Order
+from zygote_py.ir.types import is_scalar
 
-_FAR = 12  # how many groups further on a group is looked for that another may be joined with
+_FAR = 12  # how many groups ahead to search for one to join with
 
 
 @dataclass(eq=False)
 class Node:
-    """An instruction that is expanded."""
+    """An instruction that will be expanded."""
 
     instr: Instr
     kind: Kind
@@ -52,7 +53,7 @@ class Node:
 
     @property
     def parts(self) -> tuple[Operand, ...]:
-        """The arrays that it reads an element at a time."""
+        """Return the arrays read one element at a time."""
         args = self.instr.args
         match self.kind:
             case Kind.STORE:
@@ -67,25 +68,25 @@ class Node:
 
     @property
     def read(self) -> tuple[Operand, ...]:
-        """All arrays whose memory it reads."""
+        """Return all arrays whose memory is read."""
         source = self.instr.args[:1] if self.kind in (Kind.GATHER, Kind.MASKED_STORE) else ()
         return (*source, *self.parts)
 
     @property
     def is_by_element(self) -> bool:
-        """Whether the loops have an element of its result at hand."""
+        """Return whether an element of the result is available inside the loops."""
         return self.kind in (Kind.ELEMENTWISE, Kind.GATHER)
 
     @property
     def target(self) -> Operand | None:
-        """The array that it stores into."""
+        """Return the array stored into, or None."""
         stores = self.kind in (Kind.STORE, Kind.SCATTER, Kind.MASKED_STORE)
         return self.instr.args[0] if stores else None
 
 
 @dataclass(eq=False)
 class Group:
-    """One nest of loops, over `frame`, at the place of the instruction at `position` of its block."""
+    """One loop nest over `frame`, at the position `position` of its block."""
 
     roots: list[Node]
     frame: Shape
@@ -95,31 +96,31 @@ class Group:
 
     @property
     def nodes(self) -> list[Node]:
-        """All that belongs to it."""
+        """Return the roots and the fused nodes."""
         return [*self.roots, *self.fused]
 
     @property
     def may_move(self) -> bool:
-        """Whether it writes to no memory but its own, so that it may be joined with others."""
+        """Return whether the group writes only to its own memory, so that it may be joined with others."""
         return all(root.target is None and root.kind is not Kind.POSITIONS for root in self.roots)
 
     @property
     def order(self) -> list[int]:
-        """The axes of the frame, outermost loop first; those that are known to be of length 1 need no loop."""
+        """Return the axes of the frame, outermost loop first; axes of constant length 1 need no loop."""
         axes = [axis for axis, length in enumerate(self.frame) if not length.is_one]
         return axes[::-1] if self.backwards else axes
 
 
 @dataclass(eq=False)
 class Plan:
-    """The groups of a function by the instruction at whose place they are, and all instructions they stand for."""
+    """The groups of a function, keyed by the instruction at their position, and all instructions they replace."""
 
     groups: dict[Instr, Group]
     nodes: dict[Value, Node]
 
 
 def kind_of(instr: Instr) -> Kind | None:
-    """What an instruction is to the expansion; None if it is left as it is."""
+    """Return the kind of an instruction in the expansion; None if it is not expanded."""
     args = instr.args
     if instr.op is ops.setitem and args and is_numeric(args[0].type):
         return _kind_of_store(instr)
@@ -171,7 +172,7 @@ def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
 
 
 class _BlockGroups:
-    """The groups of one block. It is gone through from its end, so that the uses of a value are known before it."""
+    """The groups of one block, which is visited backwards, so that the uses of a value are known before it."""
 
     def __init__(
         self, block: Block, uses: dict[Value, list[Instr | None]], shapes: Shapes, memory: Memory, order: Order
@@ -199,7 +200,7 @@ class _BlockGroups:
             return
         users = [user for user in self.uses.get(node.instr, []) if user is None or user.op is not ops.dim]
         if not users:
-            return  # its lengths may be asked for, its elements are not
+            return  # its lengths may be read, its elements are not
         readers = [self.nodes.get(user) if user is not None else None for user in users]
         found: list[Group] = []
         for reader in readers:
@@ -220,7 +221,7 @@ class _BlockGroups:
             self._start(node)
 
     def _may_repeat(self, node: Node) -> bool:
-        """Whether an element costs no more than to read it would, were it kept."""
+        """Return whether computing an element costs no more than reading it from memory."""
         made = any(part in self.nodes for part in node.parts if isinstance(part, Value))
         return ops.of(node.instr.op).duplicable and not made
 
@@ -239,7 +240,7 @@ class _BlockGroups:
         )
 
     def _start(self, node: Node) -> None:
-        """Make the instruction the root of a group of its own."""
+        """Make the instruction the root of a separate group."""
         node.is_index = False
         instr = node.instr
         args = instr.args
@@ -261,10 +262,10 @@ class _BlockGroups:
         node.group = Group([node], frame, backwards, node.position)
         self.groups.append(node.group)
 
-    # ------------------------------------------------------------------------------------------- what may be fused
+    # ------------------------------------------------------------------------------------------- fusion
 
     def _can_join(self, node: Node, group: Group) -> bool:
-        """Whether the elements of an array may be computed in the loops of `group`, where it is."""
+        """Return whether the elements of an array may be computed in the loops of `group`, at its position."""
         if not self._unchanged(node, group.position):
             return False
         if any(not self._keeps_clear(node, root) for root in group.roots):
@@ -272,12 +273,12 @@ class _BlockGroups:
         return ops.of(node.instr.op).duplicable or not self._is_repeated(node, group)
 
     def _unchanged(self, node: Node, position: int) -> bool:
-        """Whether what an instruction reads is the same at another place of the block."""
+        """Return whether the memory an instruction reads is the same at a different position in the block."""
         first, last = sorted((node.position, position))
         return not any(self.order.writes_between(self._at(first), self._at(last), operand) for operand in node.read)
 
     def _keeps_clear(self, node: Node, root: Node) -> bool:
-        """Whether a store of one element leaves those alone that are read for the next."""
+        """Return whether a store of one element does not affect the elements read for the next."""
         target = root.target
         if target is None:
             return True
@@ -291,7 +292,7 @@ class _BlockGroups:
         )
 
     def _is_same_place(self, node: Node, root: Node) -> bool:
-        """Whether a scatter is into just those elements that a gather reads, each of them once."""
+        """Return whether a scatter writes exactly the elements that a gather reads, once each."""
         if node.kind is not Kind.GATHER or root.kind is not Kind.SCATTER:
             return False
         source, *index = node.instr.args
@@ -307,7 +308,7 @@ class _BlockGroups:
         )
 
     def _is_repeated(self, node: Node, group: Group) -> bool:
-        """Whether the loops certainly compute an element more than once, as those over rows do with each of a row."""
+        """Return whether the loops certainly compute an element repeatedly, as loops over rows do for a row vector."""
         shape = self.shapes.of(node.instr)
         if node.is_index or len(shape) > len(group.frame):
             return True
@@ -318,7 +319,7 @@ class _BlockGroups:
     # ------------------------------------------------------------------------------------------- joining of groups
 
     def _brought_together(self, groups: Sequence[Group]) -> Group | None:
-        """One group out of several, at the place of one of them."""
+        """Join several groups at the position of one of them; None if that is impossible."""
         first, *others = sorted(groups, key=lambda group: group.position)
         for other in others:
             joined = self._join(first, other)
@@ -339,7 +340,7 @@ class _BlockGroups:
                 place += 1
 
     def _join(self, first: Group, second: Group) -> Group | None:
-        """Join two groups over equal shapes, at the place of the first or else of the second, if that may be."""
+        """Join two groups over equal shapes at the position of the first or else the second, if possible."""
         if not (first.may_move and second.may_move) or first.backwards != second.backwards or not first.frame:
             return None
         if [length.key for length in first.frame] != [length.key for length in second.frame]:
@@ -360,13 +361,13 @@ class _BlockGroups:
         return first
 
     def _can_precede(self, group: Group, other: Group) -> bool:
-        """Whether a group may move up to the place of another."""
+        """Return whether a group may move up to the position of another."""
         own = {node.instr for node in (*group.nodes, *other.nodes) if node.is_by_element}
         for node in group.nodes:
             if not self._unchanged(node, other.position):
                 return False
             if node.kind is Kind.GATHER and node.instr.args[0] in own:
-                return False  # which takes elements of all of an array
+                return False  # a gather reads arbitrary elements of an array
             for operand in node.instr.args:
                 waits = isinstance(operand, Instr) and self.places.get(operand, -1) >= other.position
                 if waits and operand not in own:
@@ -374,7 +375,7 @@ class _BlockGroups:
         return True
 
     def _can_follow(self, group: Group, other: Group) -> bool:
-        """Whether a group may move down to the place of another."""
+        """Return whether a group may move down to the position of another."""
         for root in group.roots:
             for user in self.uses.get(root.instr, []):
                 if (

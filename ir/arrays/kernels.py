@@ -1,12 +1,12 @@
-"""Makes the loops of one group.
+"""The loop nest of one group.
 
     %t = sub %x, %m : f64[:]                for i in range(x.shape[0]):
     %u = mul %t, %t : f64[:]        ->          t = x[i] - m
     %s = np.sum %u : f64                        s += t * t
 
-An element is computed in the outermost loop whose counter it depends on, so that what does not change with the columns
-is computed once for each row. The indices of an array that may have to be broadcast are chosen by a condition that is
-computed before the loops: `x[i if x.shape[0] == n else 0]`.
+An element is computed in the outermost loop whose counter it depends on, so that values independent of the columns are
+computed once per row. The indices of an array that may be broadcast are chosen by a condition that is computed before
+the loops: `x[i if x.shape[0] == n else 0]`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Value
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The axes of what is computed element by element: their lengths, and the indices of the element in question."""
+    """The axes of an elementwise computation: their lengths, and the indices of the current element."""
 
     shape: Shape
     indices: tuple[Operand, ...]
 
 
 def start_of(op: ops.Op, type: Type) -> Const:
-    """What a sum or a product starts from."""
+    """Return the initial value of a sum or a product."""
     number = 1 if op is np.prod else 0
     match type:
         case types.Float():
@@ -52,7 +52,7 @@ def start_of(op: ops.Op, type: Type) -> Const:
 
 
 class Kernel:
-    """The loops of one group, and what is in them. `results` is what has become of the values of its roots."""
+    """The loops of one group with their contents. `results` are the replacements of the values of its roots."""
 
     def __init__(self, group: Group, writer: Writer, shapes: Shapes, replaced: dict[Value, Operand]) -> None:
         self.group = group
@@ -67,7 +67,7 @@ class Kernel:
         self.loads: dict[tuple[Operand, ...], Operand] = {}
 
     def make(self) -> list[Block]:
-        """Add the loops behind what has been written, and what the roots need before them; the new blocks."""
+        """Append the loops and the code that the roots need before them, and return the new blocks."""
         group = self.group
         self.sources = {root: self._source(root) for root in group.roots}
         lengths = {axis: self._bound(axis) for axis in group.order}
@@ -92,7 +92,7 @@ class Kernel:
     # ---------------------------------------------------------------------------------------------- before the loops
 
     def _source(self, root: Node) -> Operand | None:
-        """The value that a root stores, or else what it is made of."""
+        """Return the value that a root stores, or else the operand it is computed from."""
         match root.kind:
             case Kind.STORE | Kind.SCATTER | Kind.MASKED_STORE:
                 return root.instr.args[1]
@@ -102,7 +102,7 @@ class Kernel:
                 return root.instr
 
     def _bound(self, axis: int) -> Operand:
-        """The length of an axis of the frame, once it is certain that what is stored fits in it."""
+        """Return the length of an axis of the frame, after a check that the stored value fits in it."""
         length = self.group.frame[axis]
         operand = self.writer.length(length)
         for root in self.group.roots:
@@ -127,7 +127,7 @@ class Kernel:
         return array
 
     def _check_other_axes(self, root: Node) -> None:
-        """Axes of a stored value that the target does not have, or has with length 1, must be of length 1."""
+        """Check that stored axes that the target lacks, or has with length 1, are of length 1."""
         value = self.shapes.of(root.instr.args[1])
         padding = len(value) - len(self.group.frame)
         for axis, length in enumerate(value):
@@ -137,7 +137,7 @@ class Kernel:
     # ----------------------------------------------------------------------------------------------- in the loops
 
     def emit(self, op: ops.Op, *args: Operand, type: Type) -> Operand:
-        """Add an instruction where all of its operands are known."""
+        """Append an instruction in the outermost loop in which all of its operands are available."""
         return self._emit_at(max((self.levels.get(arg, -1) for arg in args), default=-1), op, *args, type=type)
 
     def _emit_at(self, level: int, op: ops.Op, *args: Operand, type: Type) -> Instr:
@@ -172,7 +172,7 @@ class Kernel:
                 self._emit_at(last, ops.initialize, array, value, *self.frame.indices, type=types.none)
 
     def _reduce(self, root: Node, value: Operand, depth: int) -> Operand:
-        """Add up in the loops from `depth` on; what it comes to after them."""
+        """Accumulate in the loops from `depth` on, and return the result after them."""
         instr = root.instr
         type = element(instr)
         op = operator.mul if instr.op is np.prod else operator.add
@@ -189,12 +189,12 @@ class Kernel:
         return carried.outer
 
     def _inner_axes(self, root: Node) -> int:
-        """How many loops there are around those over the axes that are added up."""
+        """Return the number of loops around those over the reduced axes."""
         axes = reduced_axes(root.instr) or frozenset()
         return sum(axis not in axes for axis in self.group.order)
 
     def _is_inner(self, root: Node) -> bool:
-        """Whether the axes that are added up are those of the innermost loops."""
+        """Return whether the reduced axes are those of the innermost loops."""
         axes = reduced_axes(root.instr) or frozenset()
         return all(axis in axes for axis in self.group.order[self._inner_axes(root) :])
 
@@ -222,7 +222,7 @@ class Kernel:
         self._store(target, value, self._items(target, index, self.frame))
 
     def _store_masked(self, root: Node, source: Operand) -> None:
-        """`x[mask] = v` without a branch: every element is stored, most of them as they are."""
+        """Perform `x[mask] = v` without a branch: every element is stored, most of them unchanged."""
         target, _, mask = root.instr.args
         rank = ndim(mask)
         covered = Frame(self.frame.shape[:rank], self.frame.indices[:rank])
@@ -240,7 +240,7 @@ class Kernel:
     # ------------------------------------------------------------------------------------------------- elements
 
     def element(self, operand: Operand, frame: Frame) -> Operand:
-        """The element of an array at the indices of a frame that it broadcasts to; a scalar is itself."""
+        """Return the element of an array at the indices of a frame that it broadcasts to, or a scalar itself."""
         if not is_numeric(operand.type):
             return operand
         key = operand, frame
@@ -273,7 +273,7 @@ class Kernel:
         return self.loads[key]
 
     def _project(self, array: Operand, frame: Frame) -> tuple[Operand, ...]:
-        """The indices of an array's element, for those of the frame that it broadcasts to."""
+        """Return the indices of an array's element, from those of the frame that it broadcasts to."""
         shape = self.shapes.of(array)
         padding = len(frame.shape) - len(shape)
         found: list[Operand] = []
@@ -295,7 +295,7 @@ class Kernel:
         return tuple(found)
 
     def _items(self, source: Operand, index: Sequence[Operand], frame: Frame) -> tuple[Operand, ...]:
-        """The indices of the element of `source` that an index with arrays takes for an element of its result."""
+        """Return the indices in `source` of the element that an array index selects for one element of its result."""
         how = gathering(source, index)
         assert how is not None
         rank = max(map(ndim, how.arrays))

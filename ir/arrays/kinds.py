@@ -1,4 +1,4 @@
-"""Which instructions are expanded: what each of them is, from its callable and its types.
+"""Classification of the instructions that are expanded, by callable and types.
 
     %y = np.sin %x : f64[:]                 elementwise
     setitem %x, %v                          a store into a whole array
@@ -19,10 +19,11 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
 from zygote_py.ir.ops import Family
+from zygote_py.ir.types import is_scalar
 
 
 class Kind(enum.Enum):
-    """What is made of an instruction."""
+    """The kind of expansion of an instruction."""
 
     ELEMENTWISE = "elementwise"
     GATHER = "gather"
@@ -34,45 +35,40 @@ class Kind(enum.Enum):
     POSITIONS = "positions"
 
 
-def is_scalar(type: Type) -> bool:
-    """Whether this is a number or a truth value."""
-    return isinstance(type, types.Number | types.Boolean)
-
-
 def is_numeric(type: Type) -> bool:
-    """Whether this is an array of numbers or truth values."""
+    """Return whether this is the type of an array of numbers or booleans."""
     return isinstance(type, types.Array) and is_scalar(type.dtype)
 
 
 def element(operand: Operand) -> Type:
-    """The type of an array's elements, or that of a scalar."""
+    """Return the type of an array's elements, or that of a scalar."""
     found: Type = operand.type.dtype if isinstance(operand.type, types.Array) else operand.type
     return found
 
 
 def ndim(operand: Operand) -> int:
-    """The number of axes of an array; 0 for a scalar."""
+    """Return the number of axes of an array; 0 for a scalar."""
     return int(operand.type.ndim) if isinstance(operand.type, types.Array) else 0
 
 
 def in_fortran_order(type: Type) -> bool:
-    """Whether the first axis of an array is the one whose elements are next to each other."""
+    """Return whether an array is in Fortran order: the elements along its first axis are adjacent."""
     return isinstance(type, types.Array) and bool(type.layout == "F")
 
 
 def in_layout(type: Type, layout: Literal["C", "A"]) -> Type:
-    """The type of such an array in another layout."""
+    """Return the array type in another layout."""
     found: Type = type.copy(layout=layout) if isinstance(type, types.Array) else type
     return found
 
 
 def is_elementwise(instr: Instr) -> bool:
-    """Whether each element of the result is made from the elements of the arguments at its place."""
+    """Return whether each element of the result is computed from the elements of the arguments at its index."""
     return is_numeric(instr.type) and _is_of_elements(instr)
 
 
 def is_of_numbers_in_arrays(instr: Instr) -> bool:
-    """Whether this makes a number of those in arrays without axes, as such an operation does on arrays with axes."""
+    """Return whether this is an elementwise operation with a scalar result, on arrays without axes."""
     return is_scalar(instr.type) and any(is_numeric(arg.type) for arg in instr.args) and _is_of_elements(instr)
 
 
@@ -102,7 +98,7 @@ def _is_part(operand: Operand) -> bool:
 
 
 def reduced_axes(instr: Instr) -> frozenset[int] | None:
-    """The axes, counted from 0, that a sum or a product adds up; None if this is something else."""
+    """Return the axes, counted from 0, that a sum or a product reduces; None for any other instruction."""
     if instr.op not in (np.sum, np.prod) or not instr.args or not is_numeric(instr.args[0].type):
         return None
     rank = ndim(instr.args[0])
@@ -123,7 +119,7 @@ def reduced_axes(instr: Instr) -> frozenset[int] | None:
 
 
 def can_store(target: Operand, value: Operand) -> bool:
-    """Whether a store makes of the value's elements some of the target's type."""
+    """Return whether a store can convert the value's elements to the target's type."""
     if not is_numeric(target.type) or not _is_part(value):
         return False
     return isinstance(element(target), types.Complex) or not isinstance(element(value), types.Complex)

@@ -1,4 +1,4 @@
-"""Nests of loops that count from 0, in canonical form, to be filled with instructions.
+"""Loop nests that count from 0, in canonical form, to be filled with instructions.
 
     nest = Nest(block, [n, m], "ij")        b0: jump b1
                                             b1: %i: i64 = phi b0: 0, b4: %i2
@@ -10,8 +10,8 @@
                                                 jump b1
                                             b5: (after)
 
-What is put into `bodies[k]` runs before the next inner loop, what is put into `ends[k]` after it. A nest without loops
-is the block itself.
+Instructions in `bodies[k]` run before the next inner loop, those in `ends[k]` after it. A nest without loops is the
+block itself.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ INDEX = types.int64
 
 @dataclass(eq=False)
 class Accumulator:
-    """A number that is carried around the loops of a nest from `depth` on: its phis, and what the last one gets."""
+    """A number carried around the loops of a nest from `depth` on: its phis, and the next value of the last one."""
 
     depth: int
     phis: list[Phi]
 
     @property
     def inner(self) -> Phi:
-        """What it is at the start of an innermost iteration."""
+        """Return the value at the start of an innermost iteration."""
         return self.phis[-1]
 
     @property
     def outer(self) -> Phi:
-        """What it is after the loops."""
+        """Return the value after the loops."""
         return self.phis[0]
 
 
 class Nest:
-    """Loops around each other, each from 0 to its bound by 1."""
+    """A loop nest; each loop runs from 0 to its bound by 1."""
 
     def __init__(self, before: Block, bounds: Sequence[Operand], hints: Sequence[str], loc: Loc | None) -> None:
         self.before = before
@@ -61,7 +61,7 @@ class Nest:
             counter = Phi(INDEX, hint, loc)
             test = Instr(operator.lt, (counter, bound), types.boolean, "c", loc)
             header.phis, header.instrs = [counter], [test]
-            header.terminator = Branch(test, body, body)  # the way out is set at the end
+            header.terminator = Branch(test, body, body)  # the exit is set at the end
             block.terminator = Jump(header)
             self.headers.append(header)
             self.bodies.append(body)
@@ -72,19 +72,19 @@ class Nest:
 
     @property
     def depth(self) -> int:
-        """How many loops there are."""
+        """Return the number of loops."""
         return len(self.headers)
 
     def block(self, level: int) -> Block:
-        """Where to put what changes with the counter of this loop and no inner one; -1 is before all loops."""
+        """Return the block for code that depends on the counter of a loop and no inner one; -1: before all loops."""
         return self.bodies[level] if level >= 0 else self.before
 
     def end(self, level: int) -> Block:
-        """Where to put what follows the loop inside of this one; -1 is after all loops."""
+        """Return the block for code after the loop just inside of a loop; -1: after all loops."""
         return self.ends[level] if level >= 0 else self.after
 
     def accumulate(self, depth: int, start: Operand, type: Type, hint: str) -> Accumulator:
-        """Carry a number from `start` around the loops from `depth` on; what becomes of it, `finish` is told."""
+        """Carry a number from `start` around the loops from `depth` on; `set_next` sets its next value."""
         phis = [Phi(type, hint, self.loc) for _ in self.headers[depth:]]
         for level, phi in enumerate(phis, depth):
             self.headers[level].phis.append(phi)
@@ -92,11 +92,11 @@ class Nest:
         return Accumulator(depth, phis)
 
     def set_next(self, accumulator: Accumulator, value: Operand) -> None:
-        """What an innermost iteration leaves in an accumulator."""
+        """Set the value of an accumulator after an innermost iteration."""
         self._accumulators.append((accumulator, value))
 
     def finish(self) -> list[Block]:
-        """Close the loops; the blocks that were made, in order, the one after the loops last."""
+        """Close the loops and return the new blocks in order, ending with the one after the loops."""
         for level, header in enumerate(self.headers):
             end = self.ends[level]
             counter = self.counters[level]

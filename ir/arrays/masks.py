@@ -1,9 +1,9 @@
-"""Indexing with arrays of truth values: these become arrays of the places where they hold.
+"""Indexing with boolean arrays, which become arrays of the positions of their true elements.
 
     %y = getitem %x, %mask : f64[:]         %p = np.flatnonzero %mask : i64[:]
                                             %y = getitem %x, %p : f64[:]
 
-`x[mask] = v` with a scalar is no matter of places (see `ir.arrays.kernels`). Slices beside arrays in an index are taken
+`x[mask] = v` with a scalar needs no positions (see `ir.arrays.kernels`). Slices next to arrays in an index are applied
 first, as a view.
 """
 
@@ -16,18 +16,19 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, is_scalar, ndim
+from zygote_py.ir.arrays.kinds import element, in_layout, is_numeric, ndim
 from zygote_py.ir.arrays.loops import INDEX, Nest
 from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.memory import Memory, Order
+from zygote_py.ir.types import is_scalar
 
 _PLACES = types.Array(INDEX, 1, "C")
 
 
 def replace_masks(function: Function) -> None:
-    """Bring indexing with arrays into the form that has integers, arrays of integers, and `:` only."""
+    """Rewrite indexing with arrays to use only integers, integer arrays and `:`."""
     memory = Memory(function)
     for block in function.blocks:
         instrs: list[Instr] = []
@@ -43,9 +44,9 @@ def replace_masks(function: Function) -> None:
 
 
 def _prepare(instr: Instr, first: int, order: Order, known: dict[Operand, tuple[Instr, Instr]]) -> list[Instr]:
-    """The instructions to be put before one that indexes with arrays.
+    """Return the instructions to insert before one that indexes with arrays.
 
-    `known` are, for each mask, the last instruction before which its places were asked for, and these.
+    `known` maps each mask to the last instruction before which its positions were computed, and to these.
     """
     source, value, index = instr.args[0], instr.args[1:first], instr.args[first:]
     if any(isinstance(item.type, types.NoneType) for item in index):
@@ -90,7 +91,7 @@ def _arrays(index: tuple[Operand, ...]) -> int:
 
 
 def find_positions(instr: Instr, length: Length, writer: Writer) -> tuple[list[Block], Instr]:
-    """The loops of `np.flatnonzero`: one that counts, one that fills; the new blocks and the array."""
+    """Build the loops of `np.flatnonzero`, one that counts and one that fills; return the new blocks and the array."""
     (array,) = instr.args
     bound = writer.length(length)
     nest = Nest(writer.block, [bound], writer.counters[:1], instr.loc)

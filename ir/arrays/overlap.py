@@ -1,4 +1,4 @@
-"""Whether two array handles are the same elements in the same order, or have none in common.
+"""Overlap analysis: whether two array handles have the same elements in the same order, or none in common.
 
 %a = getitem %x, %s      %b = getitem %x, %s       the same: made in the same way from the same
 %a = getitem %x, 0       %b = getitem %x, 1        apart: different rows
@@ -20,12 +20,12 @@ from zygote_py.ir.memory import is_view
 
 
 def same_elements(a: Operand, b: Operand) -> bool:
-    """Whether two arrays certainly have the same elements in the same order."""
+    """Return whether two arrays certainly have the same elements in the same order."""
     if a is b or (isinstance(a, Const) and a == b):
         return True
     match a, b:
         case Instr(), Instr() if a.op is b.op and a.keywords == b.keywords and len(a.args) == len(b.args):
-            if a.type != b.type:  # views of the same bytes as other numbers
+            if a.type != b.type:  # views of the same bytes as numbers of different types
                 return False
             plain = is_view(a) or a.op is builtins.slice or a.op is ops.dim
             return plain and all(map(same_elements, a.args, b.args))
@@ -34,7 +34,7 @@ def same_elements(a: Operand, b: Operand) -> bool:
 
 
 def are_apart(a: Operand, b: Operand) -> bool:
-    """Whether two arrays certainly have no element in common: they are at different constant places of one array."""
+    """Return whether two arrays certainly have no element in common: different constant indices of one array."""
     match a, b:
         case Instr(op=ops.getitem, args=(x, *first)), Instr(op=ops.getitem, args=(y, *second)) if (
             is_view(a) and is_view(b) and same_elements(x, y)
@@ -60,7 +60,7 @@ def _differ(a: Operand, b: Operand) -> bool:
 def seen_through(
     array: Operand, indices: Sequence[Operand], replaced: Mapping[Value, Operand]
 ) -> tuple[Operand, tuple[Operand, ...]]:
-    """The array that an element of a view belongs to, and its indices there, as far as these are at hand."""
+    """Return the array underlying an element of a view and its indices there, resolved through known views only."""
     indices = tuple(indices)
     while True:
         while isinstance(array, Value) and array in replaced:

@@ -1,11 +1,11 @@
-"""What an elementwise operation does to one element: scalar instructions, with every cast explicit.
+"""Elementwise operations on one element: scalar instructions, with every cast explicit.
 
     %y = mul %x, %w : f64[:]        where %x is f32[:]          %t = np.float64 %xi : f64
                                                                 %yi = mul %t, %wi : f64
 
-It is what Numba makes of an expression of arrays: the operation on scalars of the elements' types, cast to the result's
-element type, with NumPy's treatment of errors. A division of floats by zero is infinite and raises nothing, so that it
-is `np.divide`, unless the whole function has NumPy's treatment; an integer divided by zero gives 0.
+The result is that of Numba for an array expression: the operation on scalars of the elements' types, cast to the
+result's element type, with NumPy's treatment of errors. A division of floats by zero is infinite and does not raise, so
+it becomes `np.divide`, unless the whole function uses NumPy's error model; an integer divided by zero gives 0.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
 from zygote_py.ir.ops import Family
 
-# Parametric functions give a number of double precision for one of single precision, which is rounded then.
+# Parametric functions return double precision for single precision, which is then rounded.
 _IN_DOUBLE: dict[Type, Type] = {types.float32: types.float64, types.complex64: types.complex128}
 
 
 class Emit(Protocol):
-    """Adds an instruction of scalars to a loop."""
+    """Appends a scalar instruction to a loop."""
 
     def __call__(self, op: ops.Op, *args: Operand, type: Type) -> Operand:
-        """What the instruction computes."""
+        """Return the result of the instruction."""
 
 
 def cast(emit: Emit, operand: Operand, type: Type) -> Operand:
-    """The number as one of another type."""
+    """Return the number cast to a type."""
     own = operand.type
     if own == type:
         return operand
@@ -58,25 +58,25 @@ def _converted(value: object, type: Type) -> object:
 
 
 def joint_type(*found: Type) -> Type:
-    """The type that numbers of these types have in common, as NumPy has it."""
+    """Return NumPy's common type of numbers of these types."""
     result: Type = getattr(types, np.result_type(*(np.dtype(type.name) for type in found)).name)
     return result
 
 
 def is_inexact(type: Type) -> bool:
-    """Whether this is a type of floating-point numbers, real or complex."""
+    """Return whether this is a type of floating-point numbers, real or complex."""
     return isinstance(type, types.Float | types.Complex)
 
 
 def _working_type(result: Type) -> Type:
-    """The type that arithmetic is done in: Numba computes with integers of 64 bits."""
+    """Return the type in which arithmetic is done: Numba computes with integers of 64 bits."""
     if is_inexact(result):
         return result
     return types.uint64 if isinstance(result, types.Integer) and result.name.startswith("u") else types.int64
 
 
 def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, python_errors: bool) -> Operand:
-    """One element of `op(*args)`, of the type `result`."""
+    """Return one element of `op(*args)`, of the type `result`."""
     record = ops.of(op)
     scalar = record.scalar or op
     work = _working_type(result)
@@ -95,7 +95,7 @@ def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, pyt
         case Family.IDENTITY:
             return cast(emit, args[0], result)
         case Family.TRUE_DIVISION:
-            # Complex division raises in Numba's expressions of arrays too.
+            # In Numba's array expressions, too, complex division raises.
             quiet = python_errors and not isinstance(result, types.Complex)
             by = np.divide if quiet else operator.truediv
             return emit(by, *(cast(emit, arg, result) for arg in args), type=result)
@@ -119,7 +119,7 @@ def compute(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, pyt
 
 
 def _comparable(emit: Emit, args: tuple[Operand, ...]) -> list[Operand]:
-    """Operands to be compared: of one type if one is inexact, and as they are if all are whole numbers."""
+    """Return the operands of a comparison: cast to one type if one is inexact, unchanged if all are integers."""
     if not any(is_inexact(arg.type) for arg in args):
         return list(args)
     work = joint_type(*(arg.type for arg in args))
@@ -145,7 +145,7 @@ def _bits(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, work:
 
 
 def _divide_whole(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type, work: Type) -> Operand:
-    """`//` and `%`, which Python's scalars raise for where the divisor is zero."""
+    """Compute `//` or `%`, for which Python's scalars raise if the divisor is zero."""
     a, b = (cast(emit, arg, work) for arg in args)
     if isinstance(b, Const) and b.value:
         return cast(emit, emit(op, a, b, type=work), result)
@@ -163,7 +163,7 @@ def _power(emit: Emit, args: tuple[Operand, ...], result: Type, work: Type, pyth
     base, exponent = args
     if not (isinstance(result, types.Float) and isinstance(exponent.type, types.Integer)):
         return cast(emit, emit(operator.pow, *(cast(emit, arg, work) for arg in args), type=work), result)
-    # A float to the power of an integer is multiplied out, in the float's own type.
+    # A float to an integer power is computed by multiplication, in the float's own type.
     base = base if isinstance(base.type, types.Float) else cast(emit, base, result)
     exponent = cast(emit, exponent, types.int64)
     own = base.type
@@ -174,7 +174,7 @@ def _power(emit: Emit, args: tuple[Operand, ...], result: Type, work: Type, pyth
 
 
 def _function(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Type) -> Operand:
-    """Any other function: its arguments are cast to the result's type, if that is one of numbers."""
+    """Compute any other function: its arguments are cast to the type of the result, if that is a number type."""
     if op is np.ldexp:
         first, second = args
         return emit(op, cast(emit, first, result), second, type=result)

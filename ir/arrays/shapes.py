@@ -1,11 +1,11 @@
-"""The lengths of the axes of arrays, as far as they can be told while compiling.
+"""Shape analysis: symbolic lengths of the axes of arrays at compile time.
 
     %y = record %n : f64[:]             (n,)
     %v = getitem %x, 0, None, %s        (1, x.shape[1] - 1)     where %s is `1:`
     %t = add %x, %y : f64[:]            the common length of x.shape[0] and n
 
-Two lengths with the same key are equal in every execution. What is not known to be equal may still be so. Nothing is
-added to the function here: where a length has to be computed, `ir.arrays.writer` does.
+Two lengths with the same key are equal in every execution. Lengths with different keys may still be equal. The function
+is not changed here: `ir.arrays.writer` computes lengths where necessary.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ INDEX = types.int64
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The length of an axis: `operand`, or that of `axis` of `array`, or what all of `parts` broadcast to."""
+    """The length of an axis: `operand`, or that of `axis` of `array`, or the common broadcast length of `parts`."""
 
     key: Hashable
     operand: Operand | None = None
@@ -38,7 +38,7 @@ class Length:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is the constant 1."""
+        """Return whether it is the constant 1."""
         return isinstance(self.operand, Const) and self.operand.value == 1
 
 
@@ -46,7 +46,7 @@ Shape = tuple[Length, ...]
 
 
 def constant_length(value: int) -> Length:
-    """A length that is known while compiling."""
+    """Return a length that is a compile-time constant."""
     return Length(("const", value), Const(value, INDEX))
 
 
@@ -54,7 +54,7 @@ ONE = constant_length(1)
 
 
 def common(lengths: Sequence[Length]) -> Length:
-    """What axes of these lengths broadcast to."""
+    """Return the length that axes of these lengths broadcast to."""
     atoms: dict[Hashable, Length] = {}
     for length in lengths:
         for part in length.parts or (length,):
@@ -67,7 +67,7 @@ def common(lengths: Sequence[Length]) -> Length:
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """The shape that arrays of these shapes broadcast to."""
+    """Return the shape that arrays of these shapes broadcast to."""
     rank = max(map(len, shapes), default=0)
     return tuple(
         common([shape[axis - rank + len(shape)] for shape in shapes if axis >= rank - len(shape)])
@@ -82,7 +82,7 @@ class Shapes:
         self._known: dict[Value, Shape] = {}
 
     def of(self, operand: Operand) -> Shape:
-        """The lengths of the axes; none of a scalar."""
+        """Return the lengths of the axes; none for a scalar."""
         if not isinstance(operand, Value) or not isinstance(operand.type, types.Array):
             return ()
         if operand not in self._known:
@@ -92,7 +92,7 @@ class Shapes:
         return self._known[operand]
 
     def length(self, operand: Operand) -> Length:
-        """The length that an integer operand stands for."""
+        """Return the length that an integer operand represents."""
         match operand:
             case Const(int(value)) if value >= 0:
                 return constant_length(value)
@@ -133,7 +133,7 @@ class Shapes:
         return None
 
     def _given(self, array: Instr, lengths: tuple[Operand, ...]) -> Shape:
-        """The lengths that an allocation is given; `reshape` may be given -1 for one."""
+        """Return the lengths passed to an allocation; `reshape` accepts -1 for one of them."""
         asked = self._asked(array)
         if len(asked) != len(lengths):
             return asked
@@ -182,12 +182,12 @@ class Shapes:
 
 
 def _whole(value: Hashable, other: int = -1) -> int:
-    """A bound that is known, or the other value."""
+    """Return a bound that is known, or the other value."""
     return value if isinstance(value, int) else other
 
 
 def _is_length(operand: Operand) -> bool:
-    """Whether an operand is certainly not negative."""
+    """Return whether an operand is certainly nonnegative."""
     if isinstance(operand, Const):
         return isinstance(operand.value, int) and operand.value >= 0
     return isinstance(operand, Instr) and operand.op is ops.dim
@@ -200,7 +200,7 @@ def _with_new_axis(shape: Shape, axis: object, rank: int) -> Shape:
 
 
 def slice_bounds(item: Operand) -> tuple[Operand, Operand, Operand] | None:
-    """The start, stop and step of a slice that is made in the function."""
+    """Return the start, stop and step of a slice constructed in the function."""
     nothing = Const(None, types.none)
     match item:
         case Instr(op=builtins.slice, args=(stop,)):
@@ -214,7 +214,7 @@ def slice_bounds(item: Operand) -> tuple[Operand, Operand, Operand] | None:
 
 
 def full_index(index: Sequence[Operand], rank: int) -> tuple[Operand, ...]:
-    """An index with an item for each axis: an ellipsis, and axes that are left out at the end, become `:`."""
+    """Return an index with an item per axis: an ellipsis, and axes omitted at the end, become `:`."""
     taken = sum(not isinstance(item.type, types.NoneType | types.EllipsisType) for item in index)
     missing = (whole_slice(),) * (rank - taken)
     for place, item in enumerate(index):
@@ -224,20 +224,20 @@ def full_index(index: Sequence[Operand], rank: int) -> tuple[Operand, ...]:
 
 
 def whole_slice() -> Instr:
-    """The slice `:`."""
+    """Return the slice `:`."""
     nothing = Const(None, types.none)
     return Instr(builtins.slice, (nothing, nothing), types.slice2_type)
 
 
 def is_whole(item: Operand) -> bool:
-    """Whether this is the slice `:`."""
+    """Return whether this is the slice `:`."""
     bounds = slice_bounds(item)
     return bounds is not None and all(isinstance(bound, Const) and bound.value is None for bound in bounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gathered:
-    """An index with integer arrays: its items, one for each axis, and where among the result's axes theirs are."""
+    """An index with integer arrays: its items, one per axis, and the position of their axes in the result."""
 
     items: tuple[Operand, ...]
     place: int
@@ -245,7 +245,7 @@ class Gathered:
 
 
 def gathering(source: Operand, index: Sequence[Operand]) -> Gathered | None:
-    """Take an index with integer arrays apart; None if there is anything but these, integers and `:` in it."""
+    """Analyze an index with integer arrays; None if it contains anything but these, integers and `:`."""
     items = full_index(index, ndim(source))
     arrays = tuple(item for item in items if isinstance(item.type, types.Array))
     advanced = []
@@ -259,13 +259,13 @@ def gathering(source: Operand, index: Sequence[Operand]) -> Gathered | None:
                 return None
     if not arrays or len(items) != ndim(source):
         return None
-    # As NumPy has it: where the integers and arrays stand together, their axes come in their place, else first.
+    # As in NumPy: if the integers and arrays are adjacent, their axes replace them, else they come first.
     together = advanced[-1] - advanced[0] + 1 == len(advanced)
     return Gathered(items, advanced[0] if together else 0, arrays)
 
 
 def gathered(shapes: Shapes, source: Operand, index: Sequence[Operand]) -> Shape | None:
-    """The shape of `x[index]` with integer arrays in the index."""
+    """Return the shape of `x[index]` with integer arrays in the index."""
     how = gathering(source, index)
     if how is None:
         return None

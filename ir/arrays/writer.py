@@ -1,4 +1,4 @@
-"""Adds instructions to the end of a block, and computes there the lengths of axes, each once.
+"""Appending of instructions to a block, with a cache of the lengths of axes computed there.
 
 writer.length(common([n, m]))           %n1 = common_length %n, %m : i64
 writer.fitting(%n, m)                   %n2 = fitting_length %n, %m : i64
@@ -19,7 +19,7 @@ _LENGTHS = "nmpq"
 
 
 class Writer:
-    """Where the expansion of one block has come to. `counters` are names for the counters of loops, by axis."""
+    """The current position of the expansion of one block. `counters` are names for loop counters, by axis."""
 
     def __init__(self, block: Block, counters: list[str], python_errors: bool) -> None:
         self.block = block
@@ -29,17 +29,17 @@ class Writer:
         self._lengths: dict[Hashable, Operand] = {}
 
     def add(self, op: ops.Op, *args: Operand, type: Type, hint: str = "", loc: Loc | None = None) -> Instr:
-        """Add an instruction."""
+        """Append an instruction."""
         instr = Instr(op, args, type, hint, loc or self.loc)
         self.block.instrs.append(instr)
         return instr
 
     def know(self, length: Length, operand: Operand) -> None:
-        """Say what a length is, which the function computes itself."""
+        """Record the operand of a length that the function itself computes."""
         self._lengths.setdefault(length.key, operand)
 
     def length(self, length: Length) -> Operand:
-        """The operand that is a length."""
+        """Return the operand of a length."""
         if length.operand is not None:
             return length.operand
         if length.key not in self._lengths:
@@ -54,7 +54,7 @@ class Writer:
         return self.add(ops.dim, length.array, axis, type=INDEX, hint=_LENGTHS[min(length.axis, 3)])
 
     def fitting(self, target: Operand, value: Length, length: Length | None = None) -> Operand:
-        """The length of the target, once it is certain that an axis of another length broadcasts to it."""
+        """Return the length of the target, after a check that an axis of length `value` broadcasts to it."""
         key = "fitting", target, value.key
         if key not in self._lengths:
             others = [part for part in value.parts or (value,) if length is None or part.key != length.key]
@@ -63,7 +63,7 @@ class Writer:
         return self._lengths[key]
 
     def equal(self, a: Operand, b: Operand) -> Operand:
-        """Whether two lengths are equal."""
+        """Return whether two lengths are equal, as an operand."""
         key = "equal", a, b
         if key not in self._lengths:
             self._lengths[key] = self.add(operator.eq, a, b, type=types.boolean, hint="c")

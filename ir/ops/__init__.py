@@ -1,7 +1,7 @@
-"""The callables that instructions call, and the table of what is known of them.
+"""The callables that instructions call, and the table of their properties.
 
-Python's own callables stand for themselves (`operator.mul`, `math.sin`, `numpy.exp`, `float`); the primitives are
-functions that the IR needs and Python has no callable for. `of` gives the record of any of them.
+Python's own callables represent themselves (`operator.mul`, `math.sin`, `numpy.exp`, `float`); the primitives are
+functions that the IR needs and for which Python has no callable. `of` returns the record of any of them.
 """
 
 from zygote_py.ir.ops import numpy, python

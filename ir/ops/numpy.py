@@ -1,4 +1,4 @@
-"""What is known of NumPy's functions, beyond that they are pure."""
+"""Properties of NumPy's functions, beyond their purity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FRESH = """
     interp intersect1d isin kron linspace ones ones_like outer partition prod repeat roll searchsorted setdiff1d sort
     stack sum take tri tril triu union1d unique vander vstack where zeros zeros_like
 """
-# The ufuncs that compute what an operator computes, on arrays and with NumPy's treatment of errors.
+# The ufuncs that compute the same as an operator, on arrays and with NumPy's treatment of errors.
 _OF_OPERATORS: dict[Op, tuple[Family, Op]] = {
     np.add: (Family.ARITHMETIC, operator.add),
     np.subtract: (Family.ARITHMETIC, operator.sub),

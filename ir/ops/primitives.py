@@ -1,26 +1,26 @@
-"""The operations of the IR that Python has no callable for.
+"""The operations of the IR for which Python has no callable.
 
-Each is an ordinary function, so that the interpreter can call it; `zygote_py.emit` knows the Python syntax of each.
+Each is an ordinary function, so that the interpreter can call it; `zygote_py.emit` prints each in Python syntax.
 
     getitem(x, i, j)          x[i, j]                     pick(i, a, b, c)         (a, b, c)[i]
     setitem(x, v, i, j)       x[i, j] = v                 select(c, a, b)          a if c else b
     accumulate(x, v, i, j)    x[i, j] += v                dim(x, axis)             x.shape[axis]
     record(n, m)              np.empty((n, m), dtype)     range_length(a, b, s)    len(range(a, b, s))
     const(1.0)                1.0, a named constant       pack(a, b), pack(a)      (a, b), (a,)
-    zeros(n, m)               np.zeros((n, m), dtype)     initialize(x, v, i)      x[i] = v, the element's first
+    zeros(n, m)               np.zeros((n, m), dtype)     initialize(x, v, i)      x[i] = v, the first write
     stack()                   []                          push(s, v), pop(s)       s.append(v), s.pop()
     copied(s)                 s[:], of a list
     common_length(n, m)       the length that axes of these lengths broadcast to
     fitting_length(n, m)      n, if an axis of length m broadcasts to one of length n
-    spread(x, n, m)           np.broadcast_to(x, (n, m)), but to be written to
-    view(x)                   x.view(dtype), the same bytes as other numbers; of a number too
-    stop(x)                   x, through which no derivative flows; of an array a copy
+    spread(x, n, m)           np.broadcast_to(x, (n, m)), but writable
+    view(x)                   x.view(dtype), the same bytes as numbers of another type; also of a number
+    stop(x)                   x with derivative zero; an array is copied
     release(x)                nothing: from here on, the caller may write to what `x` reaches
     checkpointed(n, k, s)     n: the loop that counts to it has k segments, or s snapshots (0: not given)
 
-Without index, `setitem` and `accumulate` are of the whole array: `x[...] = v`, `x += v`. The dtype and the layout of a
-`record` and of `zeros` are those of its instruction's type, an array; so is the dtype of a `view`. In-place operators
-on numbers are the plain ones.
+Without an index, `setitem` and `accumulate` apply to the whole array: `x[...] = v`, `x += v`. The dtype and the layout
+of a `record` and of `zeros` are those of its instruction's type, an array; so is the dtype of a `view`. In-place
+operators on numbers are represented by the plain operators.
 """
 
 from __future__ import annotations
@@ -35,87 +35,87 @@ from zygote_py.ir.ops.table import Cost, Effect, Role, operation, primitive
 
 @primitive(effect=Effect.READ, role=Role.READ, cost=Cost.READ, fresh=True, duplicable=True)
 def getitem(x: Any, *index: Any) -> Any:
-    """Give `x[i, j]`."""
+    """Return `x[i, j]`."""
     return x[index[0] if len(index) == 1 else index]
 
 
 @primitive(effect=Effect.WRITE, role=Role.STORE)
 def setitem(x: Any, value: Any, *index: Any) -> None:
-    """Do `x[i, j] = v`."""
+    """Perform `x[i, j] = v`."""
     x[index[0] if len(index) == 1 else index] = value
 
 
 @primitive(effect=Effect.WRITE, role=Role.STORE)
 def accumulate(x: Any, value: Any, *index: Any) -> None:
-    """Do `x[i, j] += v`."""
+    """Perform `x[i, j] += v`."""
     x[index[0] if len(index) == 1 else index] += value
 
 
 @primitive(effect=Effect.WRITE, role=Role.STORE)
 def initialize(x: Any, value: Any, *index: Any) -> None:
-    """Do `x[i, j] = v`, which is the first to set that element, and the only one before all have been set."""
+    """Perform `x[i, j] = v`, the first write to that element, and the only kind before all have been set."""
     setitem(x, value, *index)
 
 
 @primitive(role=Role.CHOOSE, handle_only=True)
 def pick(index: Any, *items: Any) -> Any:
-    """Give the item with this number."""
+    """Return the item with this index."""
     return items[index]
 
 
 @primitive(role=Role.CHOOSE, handle_only=True, remade=True)
 def select(condition: Any, then: Any, orelse: Any) -> Any:
-    """Give one of two values, both computed."""
+    """Return one of two values, both of which are computed."""
     return then if condition else orelse
 
 
 @primitive(role=Role.GUARD, remade=True)
 def guarded(value: Any, *factors: Any) -> Any:
-    """Give the value, but 0 where all factors are 0: a product with them, of which the rest may be infinite there."""
+    """Return `value`, or 0 where all factors are 0: a product with them, whose other factors may be infinite there."""
     return value if any(factor != 0 for factor in factors) else 0 * factors[0]
 
 
 @primitive(handle_only=True, remade=True)
 def const(value: Any) -> Any:
-    """Give the value: a constant with a name."""
+    """Return the value: a named constant."""
     return value
 
 
 @primitive(role=Role.PACK, handle_only=True)
 def pack(*items: Any) -> tuple[Any, ...]:
-    """Make a tuple."""
+    """Return a tuple."""
     return items
 
 
 @primitive(role=Role.LENGTH, handle_only=True, nonnegative=True, remade=True, hoistable=True)
 def dim(x: Any, axis: int) -> int:
-    """Give the length of an axis."""
+    """Return the length of an axis."""
     length: int = x.shape[axis]
     return length
 
 
 @primitive(nonnegative=True, remade=True, hoistable=True)
 def range_length(start: int, stop: int, step: int) -> int:
-    """Give the length of a range."""
+    """Return the length of a range."""
     return len(range(start, stop, step))
 
 
 @primitive(effect=Effect.ALLOCATE, role=Role.ALLOCATE, contents="unset", fresh=True, shapes_decide=True)
 def record(*shape: int) -> Any:
-    """Make an array whose elements are not set."""
-    # Objects, as the interpreter sees no types.
+    """Return an array with uninitialized elements."""
+    # Objects, since the interpreter sees no types.
     return np.empty(shape, object)
 
 
 @primitive(effect=Effect.ALLOCATE, role=Role.ALLOCATE, contents="zero", fresh=True, shapes_decide=True)
 def zeros(*shape: int) -> Any:
-    """Make an array of zeros."""
+    """Return an array of zeros."""
     return np.zeros(shape)
 
 
 @primitive(role=Role.CHECK)
 def common_length(first: int, *others: int) -> int:
-    """Give the length to which axes of these lengths broadcast. Raises ValueError if they do not fit."""
+    """Return the length to which axes of these lengths broadcast. Raises ValueError if they do not fit."""
     length = first
     for other in others:
         if length == 1:
@@ -127,7 +127,7 @@ def common_length(first: int, *others: int) -> int:
 
 @primitive(role=Role.CHECK)
 def fitting_length(target: int, *others: int) -> int:
-    """Give the first length. Raises ValueError if axes of the other lengths do not broadcast to it."""
+    """Return the first length. Raises ValueError if axes of the other lengths do not broadcast to it."""
     for other in others:
         if other not in (1, target):
             raise ValueError("the value does not have the shape of what it is assigned to")
@@ -143,20 +143,20 @@ def check_lengths(first: int, second: int) -> None:
 
 @primitive(view=True)
 def spread(x: Any, *shape: int) -> Any:
-    """Give a view of this shape in which elements of `x` stand in several places, and that may be written to."""
+    """Return a view of this shape in which elements of `x` stand in several places, and that may be written to."""
     strides = np.broadcast_to(x, shape).strides
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 @primitive(view=True)
 def view(x: Any, dtype: Any) -> Any:
-    """Give the same bytes as numbers of another type, which an instruction has from its own type."""
+    """Return the same bytes as numbers of another type, which is given by the type of the instruction."""
     return x.view(dtype)
 
 
 @primitive(elements=1, fresh=True, duplicable=True)
 def stop(x: Any) -> Any:
-    """Give the value, of an array a copy: no derivative flows through it."""
+    """Return the value, a copy for an array; its derivative is zero."""
     return np.copy(x) if isinstance(x, np.ndarray) else x
 
 
@@ -169,18 +169,18 @@ def refuse(condition: bool, message: str) -> None:
 
 @primitive(effect=Effect.WRITE, role=Role.RELEASE)
 def release(x: Any) -> None:
-    """Do nothing: from here on, somebody else may write to what `x` reaches."""
+    """Do nothing: marks the point after which the caller may write to memory that `x` reaches."""
 
 
 @primitive()
 def checkpointed(stop: int, segments: int, snapshots: int) -> int:
-    """Give the first: where a loop that keeps little for its reverse sweep stops counting."""
+    """Return `stop`: the bound of a loop that is checkpointed in the reverse sweep."""
     return stop
 
 
 @primitive(effect=Effect.ALLOCATE, contents="empty")
 def stack() -> list[Any]:
-    """Make an empty list."""
+    """Return an empty list."""
     return []
 
 
@@ -192,15 +192,15 @@ def push(values: list[Any], value: Any) -> None:
 
 @primitive(effect=Effect.WRITE, role=Role.POP)
 def pop(values: list[Any]) -> Any:
-    """Take the last of a list."""
+    """Remove and return the last item of a list."""
     return values.pop()
 
 
 @primitive(effect=Effect.ALLOCATE, role=Role.COPY)
 def copied(values: list[Any]) -> list[Any]:
-    """Make a list of the same."""
+    """Return a copy of a list."""
     return values[:]
 
 
-# Allocates: two questions are never one.
+# Allocates, so that two queries are never merged.
 operation(came_from, effect=Effect.ALLOCATE)

@@ -1,4 +1,4 @@
-"""What is known of Python's operators and built-in functions, and of `math`."""
+"""Properties of Python's operators and built-in functions, and of `math`."""
 
 from __future__ import annotations
 

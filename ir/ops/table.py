@@ -2,10 +2,10 @@
 
     operation(operator.add, family=Family.ARITHMETIC, elements=2, syntax="+", commutative=True)
     of(operator.add).family         Family.ARITHMETIC
-    of(np.load).effect              Effect.WRITE: a callable without a record may do anything
+    of(np.load).effect              Effect.WRITE: a callable without a record may have any effect
 
-A record holds facts that more than one pass asks for; nothing in it is about derivatives. The functions of NumPy,
-`math` and `cmath` need no entry to be known as pure: `of` derives their records when it is asked.
+A record holds properties that more than one pass queries; none concerns derivatives. The functions of NumPy, `math` and
+`cmath` need no entry to count as pure: `of` derives their records on demand.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ Op = Callable[..., Any]
 
 
 class Effect(enum.Enum):
-    """What an instruction may do besides computing its result."""
+    """The effect of an instruction apart from computing its result."""
 
     PURE = "pure"  # may be removed, repeated, merged and moved
-    READ = "read"  # reads memory: may be removed and repeated while nothing writes
-    ALLOCATE = "allocate"  # makes a new object, from memory that it may read: may be removed, not merged
-    WRITE = "write"  # must stay where it is
+    READ = "read"  # reads memory: may be removed, and repeated while no write intervenes
+    ALLOCATE = "allocate"  # allocates a new object, from memory that it may read: may be removed, not merged
+    WRITE = "write"  # must not move
 
 
 class Role(enum.Enum):
-    """The part that a primitive plays in moving values, which analyses treat alike."""
+    """The role of a primitive in moving values, which analyses treat alike."""
 
     NONE = "none"
     READ = "read"  # args[0] at an index
-    STORE = "store"  # puts args[1] into the array args[0]
-    APPEND = "append"  # puts args[1] at the end of the list args[0]
-    POP = "pop"  # takes the last item of the list args[0]
-    CHOOSE = "choose"  # one of args[1:], by args[0]
+    STORE = "store"  # stores args[1] in the array args[0]
+    APPEND = "append"  # appends args[1] to the list args[0]
+    POP = "pop"  # removes the last item of the list args[0]
+    CHOOSE = "choose"  # one of args[1:], chosen by args[0]
     GUARD = "guard"  # args[0], or zero
     PACK = "pack"  # a tuple of the arguments
     ALLOCATE = "allocate"  # an array whose lengths are the arguments
-    COPY = "copy"  # args[0], in memory of its own
-    CHECK = "check"  # raises where lengths do not fit
+    COPY = "copy"  # a copy of args[0], in newly allocated memory
+    CHECK = "check"  # raises if lengths do not fit
     LENGTH = "length"  # the length of an axis or of a sequence
     RELEASE = "release"
 
 
-FILLS = (Role.STORE, Role.APPEND)  # put args[1] into what args[0] reaches
+FILLS = (Role.STORE, Role.APPEND)  # store args[1] in memory that args[0] reaches
 
 
 class Family(enum.Enum):
-    """How an elementwise operation treats the types of its operands."""
+    """The way an elementwise operation treats the types of its operands."""
 
     FUNCTION = "function"
     ARITHMETIC = "arithmetic"
@@ -73,12 +73,12 @@ class Family(enum.Enum):
     INVERSION = "inversion"
     LOGICAL = "logical"
     COMPARISON = "comparison"
-    PARAMETRIC = "parametric"  # of one array, and maybe of numbers that say how
+    PARAMETRIC = "parametric"  # of one array and optional scalar parameters
     CAST = "cast"
 
 
 class Cost(enum.IntEnum):
-    """What an operation costs, in quarters of an addition or so."""
+    """The cost of an operation, roughly in quarters of an addition."""
 
     CHEAP = 2
     READ = 10
@@ -88,9 +88,9 @@ class Cost(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """An order of numbers.
+    """An ordering of numbers.
 
-    `direction` is 1 for `<` and `<=`, -1 for `>` and `>=`, 0 for `==` and `!=`; `of_equals` is the answer for equal
+    `direction` is 1 for `<` and `<=`, -1 for `>` and `>=`, 0 for `==` and `!=`; `of_equals` is the result for equal
     operands.
     """
 
@@ -100,17 +100,17 @@ class Comparison:
 
     @property
     def mirrored(self) -> Comparison:
-        """The comparison of the exchanged operands that says the same."""
+        """Return the equivalent comparison of the exchanged operands."""
         return COMPARISONS[-self.direction, self.of_equals]
 
     @property
     def negated(self) -> Comparison:
-        """The comparison that holds where this one does not."""
+        """Return the comparison that holds exactly where this one does not."""
         return COMPARISONS[-self.direction, not self.of_equals]
 
     @property
     def past(self) -> int:
-        """What to add to the bound of a counter to get the first number that it does not come to."""
+        """Return the offset from the bound of a counter to the first number that the counter does not reach."""
         return self.direction * self.of_equals
 
 
@@ -129,7 +129,7 @@ COMPARISONS = {
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Operation:
-    """What is known of a callable.
+    """The properties of a callable.
 
     Parameters
     ----------
@@ -138,52 +138,53 @@ class Operation:
     name
         Its name in IR text.
     effect
-        What it may do, for arguments of any type; `memory.effect` knows more, from the types.
+        Its effect for arguments of any type; `memory.effect` refines it by the types.
     elements
-        Of how many operands each element of the result is made, one element each; 0 if it is not elementwise.
+        The number of operands that each element of the result is computed from, one element each; 0 if it is not
+        elementwise.
     scalar
-        The operation on two elements, where that has a name of its own: `operator.add` for `np.add`.
+        The operation on two elements, if it has a different name: `operator.add` for `np.add`.
     contents
-        "zero", "unset" or "empty" for what makes an array or a list that holds nothing else yet.
+        "zero", "unset" or "empty" for operations that allocate an array or a list with these contents.
     exact
-        For which types constants are folded, since NumPy and Numba agree to the last bit: "f" floats, "i" integers,
-        "b" truth values, "c" complex numbers, "p" complex numbers and their parts.
+        The types whose constants are folded, since NumPy and Numba agree bitwise: "f" floats, "i" integers,
+        "b" booleans, "c" complex numbers, "p" complex numbers and their parts.
     cast_to
-        The type that a cast gives.
+        The result type of a cast.
     syntax
-        How Python writes it: "a + b", "-a".
+        Its Python syntax: "a + b", "-a".
     view
-        It gives a view of the memory of its first argument, if both are arrays.
+        Its result is a view of its first argument, if both are arrays.
     fresh
-        It gives an array of its own: never an argument, nor a view of one.
+        It returns a new array: never an argument, nor a view of one.
     handle_only
-        It looks at the handles of its arguments, never at elements.
+        It reads the handles of its arguments, never elements.
     silent
-        Where it has an effect, it does not write to what its arguments reach.
+        Its effects do not include writes to memory that its arguments reach.
     draws
-        It draws random numbers, or changes what is drawn next.
+        It draws random numbers, or changes the state of the generator.
     raises_for_zero
         It raises for a divisor of 0 under Numba's error model "python".
     commutative
         Its two operands may be exchanged.
     sums
-        It is the sum of its operands, each with a sign.
+        It is a signed sum of its operands.
     scales
-        It is linear in one operand, with a factor made from the others.
+        It is linear in one operand, with a factor computed from the others.
     truth
-        It is computed on truth values, or compares numbers, in the same way by Python.
+        It operates on booleans, or compares numbers, exactly as in Python.
     nonnegative
-        It gives an integer of at least 0.
+        Its result is a nonnegative integer.
     shapes_decide
-        Whether it raises depends on the shapes of its arguments alone.
+        Whether it raises depends only on the shapes of its arguments.
     scalar_product
-        Of two vectors it is their scalar product.
+        For two vectors it is their scalar product.
     duplicable
         It costs about as much as reading its result from memory.
     remade
-        It is computed anew in the reverse half of a function rather than kept.
+        It is recomputed in the reverse half of a function rather than stored.
     hoistable
-        It may be computed in front of the loop that it stands in.
+        It may be hoisted to the preheader of its loop.
     """
 
     function: Op
@@ -218,7 +219,7 @@ class Operation:
 
     @property
     def may_raise(self) -> bool:
-        """Whether a compiled call can raise, for some arguments."""
+        """Return whether a compiled call can raise, for some arguments."""
         return self.effect is Effect.WRITE or self.role is Role.CHECK or self.raises_for_zero
 
 
@@ -227,9 +228,9 @@ _BY_NAME: dict[str, Op] = {}
 
 
 def operation(*functions: Op, **fields: Any) -> None:
-    """Enter facts about callables; what is known of them stays, but for the fields given.
+    """Set properties of callables; their other known properties are unchanged.
 
-    A `name` makes a callable known under it.
+    A `name` registers a callable under it.
     """
     for function in functions:
         if "name" in fields:
@@ -238,7 +239,7 @@ def operation(*functions: Op, **fields: Any) -> None:
 
 
 def primitive(**fields: Any) -> Callable[[Op], Any]:
-    """Make a function an operation of the IR, under its own name. A decorator."""
+    """Register a function as an operation of the IR, under its own name. A decorator."""
 
     def enter(function: Op) -> Op:
         operation(function, **{"name": function.__name__, "effect": Effect.PURE, "cost": Cost.CHEAP} | fields)
@@ -252,22 +253,22 @@ OWN: set[Op] = set()
 
 
 def of(op: Op) -> Operation:
-    """What is known of a callable."""
+    """Return the record of a callable."""
     return _OPERATIONS.get(op) or _derived(op)
 
 
 def name_of(op: Op) -> str:
-    """The name of a callable in IR text: `mul`, `math.sin`, `np.exp`, `float`, `package.module.function`."""
+    """Return the name of a callable in IR text: `mul`, `math.sin`, `np.exp`, `float`, `package.module.function`."""
     return of(op).name
 
 
 def module_of(op: Op) -> str:
-    """The name of the module that a callable is from; methods of built-in types (`str.upper`) have none."""
+    """Return the name of the module of a callable; methods of built-in types (`str.upper`) have none."""
     return getattr(op, "__module__", None) or "?"
 
 
 def named(name: str) -> Op:
-    """The callable that `name_of` gave this name. Raises KeyError if there is none."""
+    """Return the callable with this `name_of`. Raises KeyError if there is none."""
     if name in _BY_NAME:
         return _BY_NAME[name]
     module, _, attribute = name.rpartition(".")
@@ -280,7 +281,7 @@ def named(name: str) -> Op:
 
 _NAMESPACES = {"math": math, "cmath": cmath, "np": np, "np.linalg": np.linalg}
 _RANDOM = ("numpy.random", "numpy.random.mtrand", "random")
-# NumPy's functions are objects of these kinds. Those that write to their arguments or to files are no less of them.
+# NumPy's functions are objects of these types, including those that write to their arguments or to files.
 _NUMPY_FUNCTIONS = (FunctionType, BuiltinFunctionType, type(np.sum))
 _WRITING = frozenset(
     {np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask, np.save, np.savetxt, np.load}
@@ -288,7 +289,7 @@ _WRITING = frozenset(
 
 
 def _derived(op: Op) -> Operation:
-    """The record of a callable without an entry. It is kept if the callable is found in a module by its name."""
+    """Return the record of a callable without an entry. It is cached if a module has the callable under its name."""
     name: str = getattr(op, "__name__", "?")
     if isinstance(op, Routine):
         return Operation(function=op, name=name)

@@ -1,8 +1,8 @@
-"""Passes over the IR, one a file, and the lists in which they run.
+"""Passes over the IR, one per file, and the lists in which they run.
 
     run(function, CLEAN_UP)
 
-The environment can ask for a check or a dump after each of them (see `zygote_py.ir.debug`).
+Environment variables enable a check or a dump after each of them (see `zygote_py.ir.debug`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from zygote_py.ir.passes.unrotate_loops import unrotate_loops
 
 Pass = Callable[[Function], None]
 
-# These keep canonical form. What one round leaves to do, a second one finds: a folded branch, a phi that is a copy.
+# These keep canonical form. A second round handles what the first one exposes: a folded branch, a phi that is a copy.
 CLEAN_UP: tuple[Pass, ...] = (
     fold_constants,
     propagate_copies,

@@ -1,11 +1,11 @@
-"""Make one operation of reading an element, adding to it and writing it back.
+"""Merge the read of an element, an addition to it and its write-back into one operation.
 
     %t = getitem %x, %i : f64
     %u = add %t, %v : f64               ->      accumulate %x, %v, %i
     setitem %x, %u, %i
 
-Only where neither intermediate value is used otherwise, and nothing writes to the array in between. For `sub` the
-negative is added, which is the same number.
+Only if neither intermediate value has other uses, and nothing writes to the array in between. For `sub` the negative is
+added, with an identical result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def recognise_accumulations(function: Function) -> None:
 
 
 def _rewritten(block: Block, order: Order, uses: Counter[Operand]) -> list[Instr]:
-    """The instructions that a block has afterwards."""
+    """Return the rewritten instructions of a block."""
     instrs: list[Instr] = []
     removed: set[Instr] = set()
     for instr in block.instrs:
@@ -54,7 +54,7 @@ def _rewritten(block: Block, order: Order, uses: Counter[Operand]) -> list[Instr
 
 
 def _matched(store: Instr, uses: Counter[Operand]) -> tuple[Instr, Instr, Operand] | None:
-    """The read, the sum and the other summand, if the store writes back an element to which something was added."""
+    """Return the read, the sum and the other summand if the store writes back an element after an addition to it."""
     if store.op is not ops.setitem or not isinstance(store.args[0].type, types.Array):
         return None
     array, total, *index = store.args

@@ -1,4 +1,4 @@
-"""Leave in the header of a loop only what its condition needs: numbers that are used elsewhere are computed elsewhere.
+"""Reduce the header of a loop to the computation of its condition: numbers used elsewhere are computed elsewhere.
 
     b1:  %y1: f64 = phi b0: %y, b2: %y2         b1:  %y1: f64 = phi b0: %y, b2: %y2
          %t = mul %y1, %y1 : f64                     %t = mul %y1, %y1 : f64
@@ -10,8 +10,8 @@
                                                 b3:  %t2 = mul %y1, %y1 : f64
                                                      return %t2
 
-A header runs once more than the body, so that its numbers belong to no iteration; afterwards those of the body do. The
-loops are in canonical form. Integers and truth values stay, and so does what has effects.
+A header runs once more than the body, so its numbers belong to no iteration; after this pass those of the body do. The
+loops are in canonical form. Integers and booleans remain, and so do instructions with effects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zygote_py.ir.walks import map_operands, uses
 
 
 def bare_headers(function: Function) -> None:
-    """Move the uses of a header's numbers to copies of them in the body and after the loop."""
+    """Redirect the uses of a header's numbers to copies of them in the body and after the loop."""
     nest = loop_nest(function)
     for loop in nest.loops:
         branch = loop.header.terminator
@@ -55,7 +55,7 @@ def bare_headers(function: Function) -> None:
 
 
 def _used_elsewhere(function: Function, loop: Loop) -> list[Instr]:
-    """The header's numbers that are used outside of it, and those that they are computed from."""
+    """Return the header's numbers that are used outside of it, and those that they are computed from."""
     movable = [
         instr
         for instr in loop.header.instrs

@@ -1,4 +1,4 @@
-"""Splits merges of more than two predecessors, other than the headers of loops, into merges of two.
+"""Split merges of more than two predecessors, other than loop headers, into merges of two.
 
     b4:                                            b5:
       %r: f64 = phi b1: %x, b2: %y, b3: %z           %r1: f64 = phi b2: %y, b3: %z
@@ -6,7 +6,7 @@
                                                    b4:
                                                      %r2: f64 = phi b1: %x, b5: %r1
 
-Those that part last meet first, so that the arms of an inner `if` meet before they meet those of the outer one.
+Paths that diverge last merge first, so that the arms of an inner `if` merge before they meet those of the outer one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zygote_py.ir.edit import merge_edges, order_blocks
 
 
 def make_merges_binary(function: Function) -> None:
-    """Give no block but the headers of loops more than two predecessors. There must be no critical edges."""
+    """Limit all blocks except loop headers to two predecessors. There must be no critical edges."""
     preds = predecessors(function)
     tree = dominator_tree(function)
     wide = [
@@ -45,7 +45,7 @@ def _merge_in_pairs(
     function: Function, block: Block, order: Sequence[Block], tree: DominatorTree, depth: dict[Block, int]
 ) -> None:
     """Merge neighbours in the order of the dominator tree, those with the deepest common dominator first."""
-    # A stack of merged edges, each with the depth at which it parted from the one below; that depth only grows.
+    # A stack of merged edges, each with the depth at which it diverged from the one below; that depth only grows.
     stack: list[tuple[Block, int]] = []
     for pred, parted in zip(order, [-1, *_parted(order, tree, depth)], strict=True):
         while len(stack) > 1 and stack[-1][1] >= parted:
@@ -62,7 +62,7 @@ def _merge_top(function: Function, block: Block, stack: list[tuple[Block, int]])
 
 
 def _parted(order: Sequence[Block], tree: DominatorTree, depth: dict[Block, int]) -> list[int]:
-    """The depth of the nearest common dominator of each block and the one before it."""
+    """Return the depth of the nearest common dominator of each block and the one before it."""
     found: list[int] = []
     for before, block in pairwise(order):
         common: Block = before

@@ -1,11 +1,11 @@
-"""A phi that says which way a branch went is the branch's condition.
+"""Replace phis that record the direction of a branch by the condition of the branch.
 
     b1:  branch %c, b2, b3              b1:  branch %c, b2, b3
     b2:  jump b4                        b2:  jump b4
     b3:  jump b4                ->      b3:  jump b4
     b4:  %go = phi b2: False, b3: True  b4:  %go = not_ %c
 
-Only phis of two constants are looked at, and only where each side of the branch above leads to the merge by one edge.
+Only phis of two constants are considered, and only if each side of the branch above reaches the merge by one edge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zygote_py.ir.walks import replace_uses
 
 
 def replace_boolean_phis(function: Function) -> None:
-    """Replace phis of True and False by the condition, or its negation, that decides between them."""
+    """Replace phis of True and False by the condition that decides between them, or its negation."""
     tree = dominator_tree(function)
     replacement: dict[Value, Operand] = {}
     for block in function.blocks:
@@ -51,7 +51,7 @@ def _condition(phi: Phi, block: Block, tree: DominatorTree) -> Operand | None:
 
 
 def _leads(side: Block, above: Block, pred: Block, block: Block, tree: DominatorTree) -> bool:
-    """Whether control that leaves `above` for `side` is what enters `block` from `pred`."""
+    """Return whether control enters `block` from `pred` exactly if it leaves `above` for `side`."""
     if side is block:
         return pred is above
     return pred is not above and tree.idom[side] is above and tree.dominates(side, pred)

@@ -1,7 +1,7 @@
-"""Gives every loop one preheader, one latch and one exit, which leaves from its header.
+"""Establish one preheader, one latch and one exit per loop, with the exit in the header.
 
-A `break`, and a `return` in a loop, becomes a flag: `go` says whether to go round again. A loop whose header tests
-something simple keeps the test there. Before and after:
+A `break`, and a `return` in a loop, becomes a flag: `go` is True if there is a further iteration. A loop with a simple
+test in its header keeps it there. Before and after:
 
     b1:  %i: i64 = phi b0: 0, b3: %i2                     b1:  %go1: bool = phi b0: True, b4: %go2
          %c = lt %i, %n : bool                                 %i1: i64 = phi b0: 0, b4: %i2
@@ -18,12 +18,12 @@ something simple keeps the test there. Before and after:
                                                                jump b1
                                                           b5:  return %i1
 
-Any other loop gets a new header with nothing but the flag: `branch %go, b1, b5`; so does a loop whose only exit is that
-of its header, if the header does work of the iteration, such as a loop with its test at the end. Where exits lead to
-different places, the block after the loop finds out which exit it was: by `go` whether the header's, by a number which
-of the others.
+Any other loop gets a new header that contains only the flag: `branch %go, b1, b5`; so does a loop whose only exit is
+that of its header, if the header does part of the work of an iteration, such as a loop with its test at the end. If
+exits have different targets, the block after the loop determines which exit was taken: `go` identifies that of the
+header, a number the others.
 
-Exits to blocks that only lead to a `Raise` stay where they are, and so do loops that have no other exits.
+Exits to blocks that lead only to a `Raise` are unchanged, and so are loops without other exits.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ from zygote_py.ir.passes.join_edges import join_loop_edges
 from zygote_py.ir.ssa import SSABuilder
 from zygote_py.ir.walks import map_operands
 
-_FEW = 4  # numbers that are cheaper to compute twice than to carry a flag for
+_FEW = 4  # numbers cheaper to compute twice than to carry a flag for
 _EXACT = (types.Integer, types.Boolean)
 
 
 def canonicalise_loops(function: Function) -> None:
     """Bring every loop of `function` into canonical form, inner loops first."""
     join_loop_edges(function)
-    # Loops of one depth have no block in common: one look at the function serves them all.
+    # Loops of one depth have no common blocks: one analysis of the function serves them all.
     for depth in range(max((loop.depth for loop in loop_nest(function).loops), default=0), 0, -1):
         _give_one_exit(function, depth)
     order_blocks(function)
 
 
 def _give_one_exit(function: Function, depth: int) -> None:
-    """Change the loops of one depth that have other exits than one from the header."""
+    """Change the loops of one depth that have exits other than a single one in the header."""
     nest = loop_nest(function)
     loops = [loop for loop in nest.loops if loop.depth == depth and loop.exits]
     working = _working_headers(function, {loop.header for loop in loops})
@@ -116,10 +116,10 @@ def _has_other_exits(loop: Loop) -> bool:
 
 
 def _working_headers(function: Function, headers: Collection[Block]) -> set[Block]:
-    """Those headers that do part of the work of an iteration, as in a loop with its test at the end.
+    """Return the headers that do part of the work of an iteration, as in a loop with its test at the end.
 
-    A header runs once more than the rest, and what it computes for the test alone may be repeated; its effects and
-    more than a few numbers for elsewhere may not.
+    A header runs once more than the rest of the loop. Computations for the test alone may be repeated; effects, and
+    more than a few numbers used elsewhere, may not.
     """
     home = {instr: block for block in headers for instr in block.instrs if not isinstance(instr.type, _EXACT)}
     wanted: set[Operand] = set()
@@ -145,7 +145,7 @@ def _working_headers(function: Function, headers: Collection[Block]) -> set[Bloc
 
 
 def _restore_dominance(function: Function, values: Collection[Value], home: Mapping[Value, Block]) -> None:
-    """Add phis for those uses of `values` that may come through the one exit of a loop or directly from within."""
+    """Add phis for the uses of `values` that are reached through the one exit of a loop or directly from within."""
     tree = dominator_tree(function)
     ssa = SSABuilder(function)
     for block, preds in predecessors(function).items():
@@ -165,13 +165,13 @@ def _restore_dominance(function: Function, values: Collection[Value], home: Mapp
 
 @dataclass(eq=False)
 class _Carried:
-    """What the exits hand on to the code after the loop: a value, or a phi there that gets different ones."""
+    """A result that the exits pass to the code after the loop: a value, or a phi there with different operands."""
 
     type: Type
     hint: str
     at: dict[Block, Operand]  # at the exits that have it
     value: Value | None = None
-    phis: list[tuple[Phi, Block]] = field(default_factory=list)  # to be given the result, and where
+    phis: list[tuple[Phi, Block]] = field(default_factory=list)  # phis that will receive the result, each with its edge
     result: Operand | None = None
 
 
@@ -204,7 +204,7 @@ class _OneExit:
         self.needed = {value for value in into_raising if self.is_at_hand(value)}
 
     def make(self) -> dict[Value, Operand]:
-        """Change the loop; gives what to use for its values after it."""
+        """Change the loop; return the replacements of its values after it."""
         loop, again = self.loop, self.again
         header_exit = next(edge for edge in loop.exits if edge[0] is loop.header) if self.test is not None else None
         breaks = [edge for edge in loop.exits if edge is not header_exit]
@@ -250,14 +250,14 @@ class _OneExit:
         return new
 
     def leave(self, edge: Edge) -> Block:
-        """Lead an exit to the new latch, through a block on the edge: one of a loop that exits also goes on in it."""
+        """Redirect an exit to the new latch, through a block on the edge, in which exits of outer loops continue."""
         end = self.new_block(inside=True)
         end.terminator = Jump(self.again)
         retarget(*edge, end)
         return end
 
     def collect(self, breaks: list[Edge], ends: Mapping[Edge, Block], arms: Mapping[Block, Block]) -> None:
-        """Find what the exits must hand on: values used after the loop, and operands of phis there."""
+        """Collect the values the exits must pass on: values used after the loop, and operands of phis there."""
         for value in self.escaping:
             self.carry(value, breaks, ends)
         for target, arm in arms.items():
@@ -277,7 +277,7 @@ class _OneExit:
                         carried.phis.append((phi, arm))
 
     def carry(self, value: Value, breaks: list[Edge], ends: Mapping[Edge, Block]) -> _Carried | None:
-        """Hand on a value of the loop, unless it is one of the header and at hand after the loop in any case."""
+        """Pass on a value of the loop, unless the header defines it, so that it is available after the loop anyway."""
         if self.is_at_hand(value):
             self.needed.add(value)
             return None
@@ -287,15 +287,15 @@ class _OneExit:
         return self.carried[value]
 
     def is_at_hand(self, value: Value) -> bool:
-        """Whether the header defines a value, so that it can be used after the loop without more ado."""
+        """Return whether the header defines a value, so that it is available after the loop."""
         return value in self.header.phis or self.home[value] is self.header
 
     def choose_phis(self, own: list[Phi], header_exit: Edge | None) -> None:
-        """Let phis of the header that are not used after the loop take over what is handed on, where it fits."""
+        """Reuse phis of the header that are not used after the loop for passing results on, where they fit."""
         free = [phi for phi in own if phi not in self.needed]
         tested: set[Operand] = set()
         if self.test is not None:
-            # The header runs once more: what it computes must be computable, and the same where it is used.
+            # The header runs once more: its values must be computable then, and unchanged where they are used.
             tested = {operand for instr in self.header.instrs for operand in instr.args}
             if any(instr in self.needed for instr in self.header.instrs):
                 free = [phi for phi in free if phi not in tested]
@@ -306,13 +306,13 @@ class _OneExit:
         self.tested = tested
 
     def fitness(self, phi: Phi, carried: _Carried, header_exit: Edge | None) -> int:
-        """How well a phi of the header stands for what is handed on; 0: not at all."""
+        """Return how well a phi of the header can carry a result; 0: not at all."""
         if phi.type != carried.type:
             return 0
         if header_exit is not None and any(
             after.incoming.get(header_exit[0]) is phi for after, _ in carried.phis if after in header_exit[1].phis
         ):
-            return 4  # where the header's exit hands on this phi
+            return 4  # the header's exit passes on this phi
         if carried.value is not None and phi.incoming[self.latch] is carried.value:
             return 3
         if phi.hint and phi.hint == carried.hint:
@@ -320,7 +320,7 @@ class _OneExit:
         return int(any(operand in (phi, phi.incoming[self.latch]) for operand in carried.at.values()))
 
     def fill_phis(self, own: list[Phi], ends: Mapping[Edge, Block]) -> None:
-        """Give the phis of the header their operands from the new latch, and add those that are still missing."""
+        """Set the operands of the header's phis for the new latch, and add the missing phis."""
         taken = {carried.result: carried for carried in (*self.carried.values(), *self.others)}
         for phi in own:
             following = phi.incoming.pop(self.latch)
@@ -343,14 +343,14 @@ class _OneExit:
                 self.header.phis.append(phi)
 
     def anything(self, operand: Operand, block: Block) -> Operand:
-        """Where no value is needed: the operand if it is at hand, which may save a phi."""
+        """Return the operand if it is available, where any value is allowed; this may save a phi."""
         home = self.home.get(operand) if isinstance(operand, Value) else None
         if home is None or home not in self.loop.blocks or self.tree.dominates(home, block):
             return operand
         return Undef(operand.type)
 
     def flag(self, values: Mapping[Block, object], type: Type, hint: str, start: object) -> Phi:
-        """A phi of the header for a constant that depends on how control came to the new latch."""
+        """Add a phi to the header for a constant that depends on the path to the new latch."""
         incoming: dict[Block, Operand] = {self.latch: Undef(type)}
         incoming |= {block: Const(value, type) for block, value in values.items()}
         phi = Phi(type, hint)
@@ -362,7 +362,7 @@ class _OneExit:
         return phi
 
     def set_header(self, go: Phi, header_exit: Edge | None, broken: Block) -> None:
-        """Let the header decide on going round; after it, tell its own exit from the others."""
+        """Set the header's branch; after it, distinguish its own exit from the others."""
         header = self.header
         if header_exit is None or self.test is None:
             header.terminator = Branch(go, self.loop.header, self.after)
@@ -386,7 +386,7 @@ class _OneExit:
         self.after.terminator = Branch(go, done, broken)
 
     def dispatch(self, which: Phi, arrivals: list[Block], arms: list[Block]) -> None:
-        """Go to the arm whose number `which` is."""
+        """Branch to the arm with the number `which`."""
         for number, arrival in enumerate(arrivals):
             test = Instr(operator.eq, (which, Const(number, types.int64)), types.boolean)
             arrival.instrs.append(test)
@@ -395,7 +395,7 @@ class _OneExit:
 
 
 def _kept_test(loop: Loop) -> Instr | None:
-    """The condition of the header, if it is an exit and all that the header does can as well be done once more."""
+    """Return the condition of the header, if it is an exit and everything the header does may be repeated."""
     branch = loop.header.terminator
     if not isinstance(branch, Branch) or not isinstance(branch.condition, Instr):
         return None

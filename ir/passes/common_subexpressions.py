@@ -1,13 +1,13 @@
-"""Computes once what is computed again where the first result is at hand.
+"""Eliminate common subexpressions: reuse the first result where it is available.
 
     %a = mul %x, %y : f64
     %b = mul %y, %x : f64           ->      %a = mul %x, %y : f64
     %c = add %a, %b : f64                   %c = add %a, %a : f64
 
-Pure operations, and reads of memory that nothing can have written to in between: memory that is never written to, and
-in one block what no instruction between the two writes to. What was written to an element need not be read. Operands
-may be exchanged for `add` and `mul` of numbers. Named constants are not merged, as they have the names of different
-variables. Nothing is moved: the first result must dominate the second.
+Merged are pure operations, and reads of memory without a possible write in between: of memory that is never written to,
+and within one block of memory that no instruction between the two writes to. A read of an element just stored is
+replaced by the stored value. The operands of `add` and `mul` of numbers may be exchanged. Named constants are not
+merged, since they have the names of different variables. Nothing is moved: the first result must dominate the second.
 
 Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson, "Value Numbering", 1997.
 """
@@ -42,7 +42,7 @@ def merge_common_subexpressions(function: Function) -> None:
 
 
 class _Table:
-    """What has been computed on the way to a block; what is added in a subtree is forgotten after it."""
+    """The computations available in a block; those of a subtree are removed after it."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -59,7 +59,7 @@ class _Table:
         for phi in block.phis:
             incoming = frozenset((pred, self.key(operand)) for pred, operand in phi.incoming.items())
             self.look_up(phi, (block, phi.type, incoming))
-        written: dict[Value, int] = {}  # how often each root was written to in this block
+        written: dict[Value, int] = {}  # number of writes to each root in this block
         for instr in block.instrs:
             if instr.op is ops.const:
                 continue
@@ -76,7 +76,7 @@ class _Table:
                 self.look_up(instr, (instr.op, instr.type, instr.keywords, tuple(args), state))
 
     def state(self, instr: Instr, block: Block, written: Mapping[Value, int]) -> Hashable:
-        """What distinguishes the contents of the memory that `instr` reads from what they are elsewhere."""
+        """Return a key for the contents of the memory that `instr` reads, which differs where these may differ."""
         roots = [self.memory.root(arg) for arg in reads(instr)]
         if None in roots:
             return instr
@@ -86,7 +86,7 @@ class _Table:
         return (block, written.get(root, 0)) if self.memory.is_written(root) else None
 
     def note_stored(self, store: Instr, block: Block, written: Mapping[Value, int]) -> None:
-        """What was just stored in an element is what reading it gives, until something else is written."""
+        """Record that a read of the element just stored yields the stored value, until the next write."""
         array, value, *index = store.args
         root = self.memory.root(array)
         if root is None or not isinstance(value, Value) or not isinstance(array.type, types.Array):
@@ -112,5 +112,5 @@ class _Table:
         if isinstance(operand, Value):
             return self.replaced.get(operand, operand)
         if isinstance(operand, Const) and not isinstance(operand.type, _SCALARS):
-            return id(operand.value)  # equal texts do not make equal objects
+            return id(operand.value)  # objects with equal text need not be equal
         return operand

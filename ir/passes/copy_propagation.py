@@ -1,4 +1,4 @@
-"""Replaces copies by what they copy.
+"""Replace copies by their sources.
 
     %a = float %x : f64             # %x is f64 already
     %b = pos %a : f64               ->
@@ -8,8 +8,8 @@
     %t = pack %x, %y : (f64, f64)
     return getitem %t, 1                    return %y
 
-A part of a tuple that can only be None is None. Redundant phis are copies too. A copy of an array is not one: `pos` of
-an array makes a new array.
+A component of a tuple that can only be None is None. Redundant phis count as copies. Copies of arrays do not: `pos` of
+an array allocates a new array.
 """
 
 from __future__ import annotations
@@ -26,21 +26,19 @@ from zygote_py.ir.walks import replace
 
 
 def propagate_copies(function: Function) -> None:
-    """Replace casts to the type that a value has, `pos`, selections between equals, parts of tuples that were packed,
-    and redundant phis.
-    """
+    """Replace redundant casts, `pos`, selections between equal operands, items of packed tuples and redundant phis."""
     remove_redundant_phis(function)
     copies: dict[Value, Operand] = {}
     for instr in function.instrs():
         if (source := copied(instr)) is not None:
             copies[instr] = source
             if isinstance(source, Instr) and not source.hint:
-                source.hint = instr.hint  # a name from the user's source is better than none
+                source.hint = instr.hint  # prefer a name from the user's source to none
     replace(function, copies)
 
 
 def copied(instr: Instr) -> Operand | None:
-    """The operand that an instruction returns unchanged, or the None that it returns, if there is one."""
+    """Return the operand that an instruction returns unchanged, or the constant None it returns, if there is one."""
     if instr.op is ops.getitem:
         if isinstance(instr.type, types.NoneType) and isinstance(instr.args[0].type, types.BaseTuple):
             return Const(None, types.none)
@@ -62,7 +60,7 @@ def copied(instr: Instr) -> Operand | None:
 
 
 def _item(read: Instr) -> Operand | None:
-    """What was packed where a part of a tuple is read; None if that is not known."""
+    """Return the packed operand where a component of a tuple is read; None if it is not known."""
     match read.args:
         case (Instr() as whole, Const(value=int() as number)):
             if whole.op is ops.getitem:

@@ -1,4 +1,4 @@
-"""Removes what nothing needs: blocks that cannot be reached, and values that no effect and no result depends on.
+"""Remove dead code: unreachable blocks, and values that no effect and no result depends on.
 
     b0:                                     b0:
       %a = mul %x, %x : f64                   jump b1
@@ -9,9 +9,9 @@
       %s2 = add %s, %a : f64
       ...
 
-Here %s is used by %s2 and %s2 by %s, and by nothing else. What is written to memory that the function made itself is
-needed only if something that is needed reads it. A division that can raise is kept, under Numba's error model
-`python`, even if its result is not used. Loops that compute nothing stay: they may not end.
+Here %s is used only by %s2, and %s2 only by %s. A write to memory that the function allocated itself is live only if a
+live instruction reads the memory. A division that can raise is kept, under Numba's error model `python`, even if its
+result is not used. Loops that compute nothing remain: they may not terminate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def remove_dead_code(function: Function) -> None:
     visible = set(memory.outside)
 
     def writers(operands: Iterable[Operand]) -> Iterator[Value]:
-        """The instructions that write to what operands reach, which matters from now on."""
+        """Yield the instructions that write to memory the operands reach, which is live from now on."""
         for operand in operands:
             root = memory.root(operand)
             if root is not None and root not in visible:
@@ -65,7 +65,7 @@ def remove_dead_code(function: Function) -> None:
 
 
 def _is_local(instr: Instr, memory: Memory, visible: Collection[Value]) -> bool:
-    """Whether all that an instruction does is to write to memory that nothing is known to read (so far)."""
+    """Return whether an instruction only writes to memory that nothing is known to read (so far)."""
     if ops.of(instr.op).role not in ops.FILLS:
         return False
     root = memory.root(instr.args[0])
@@ -78,7 +78,7 @@ def _acts(instr: Instr, python_errors: bool) -> bool:
 
 
 def can_raise(instr: Instr) -> bool:
-    """Whether a pure instruction can raise, under the error model `python`: a scalar division by what may be zero."""
+    """Return whether a pure instruction can raise, under the error model `python`: a scalar division by zero."""
     record = ops.of(instr.op)
     if record.role is Role.CHECK:
         return True
@@ -86,7 +86,7 @@ def can_raise(instr: Instr) -> bool:
         return False
     match instr.op, instr.args:
         case (operator.pow, (_, Const(exponent), *_)):
-            # Numba raises for 0 ** -1 of integers, and when the exponent only is an integer.
+            # Numba raises for 0 ** -1 of integers, and if only the exponent is an integer.
             return not isinstance(exponent, float | int) or exponent < 0
         case (operator.pow, _):
             return not isinstance(instr.args[1].type, types.Float)

@@ -1,4 +1,4 @@
-"""Remove loops that count and do nothing else, and loops that never run.
+"""Remove loops that only count, and loops that never run.
 
     b0:  jump b1                                b0:  jump b3
     b1:  %i = phi b0: 0, b2: %i2
@@ -8,9 +8,9 @@
          jump b1
     b3:  ...                                    b3:  ...
 
-Such loops remain where what they computed turned out to be unused. A loop that does not count may not end, and stays,
-unless its test fails at the first time, as that of `while k < 0` does after `k = 0`. (Numba sees that too, and then it
-cannot tell the types of lists that only the loop appends to.)
+Such loops remain where their results turn out to be unused. A loop that does not count may not terminate and is kept,
+unless its test fails the first time, as that of `while k < 0` does after `k = 0`. (Numba prunes such a loop too, and
+then cannot infer the types of lists that only the loop appends to.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zygote_py.ir.walks import uses
 
 
 def remove_dead_loops(function: Function) -> None:
-    """Lead control past loops that never run, and past those that only count and define nothing that is used later."""
+    """Bypass loops that never run, and those that only count and define nothing that is used later."""
     for loop in loop_nest(function).loops:
         if _never_runs(loop):
             _bypass(loop)
@@ -61,7 +61,7 @@ def _inside(loop: Loop) -> list[Loop]:
 
 
 def _never_runs(loop: Loop) -> bool:
-    """Whether the test in the header fails when control comes from outside."""
+    """Return whether the test in the header fails when the loop is entered."""
     branch = loop.header.terminator
     if len(loop.exits) != 1 or loop.exits[0][0] is not loop.header or not isinstance(branch, Branch):
         return False
@@ -70,7 +70,7 @@ def _never_runs(loop: Loop) -> bool:
 
 
 def _at_entry(operand: Operand, loop: Loop) -> object:
-    """What an operand of the header is at the first time, if that is known: a constant; else None."""
+    """Return the constant value of a header operand on entry to the loop; None if it is not known."""
     match operand:
         case Const(value):
             return value

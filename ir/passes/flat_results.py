@@ -1,14 +1,14 @@
-"""Lets routines return the numbers and arrays in a tuple of tuples one by one, as what is differentiated has them.
+"""Flatten the nested tuples that routines return into tuples of numbers and arrays, as differentiation requires.
 
     return (%a, (%b, %c))                   return (%a, %b, %c)
     %t = f %x                               %t = f %x
                                       ->    %a = getitem %t, 0  ...
-                                            %u = pack %a, (pack %b, %c)         # stands where %t did
+                                            %u = pack %a, (pack %b, %c)         # replaces %t
     %p = getitem %t, 1                          # %p is the inner pack, and %q is %c
     %q = getitem %p, 1
 
-What a routine returns and how it is called change together, so that all functions of a program are done at once. It is
-no pass over one function.
+The results of a routine and its calls change together, so all functions of a program are processed at once. This is not
+a pass over a single function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zygote_py.ir.walks import replace_uses, resolved
 
 
 def flatten_results(function: Function, routines: Collection[Routine]) -> None:
-    """Flatten what the routines return, in place, in them and where they are called: in these, and in a function."""
+    """Flatten the results of the routines in place, in them and at their calls in these and in `function`."""
     changed = {routine for routine in routines if _flatten(routine.function)}
     functions = (function, *(routine.function for routine in routines))
     for each in functions:
@@ -36,7 +36,7 @@ def flatten_results(function: Function, routines: Collection[Routine]) -> None:
 
 
 def _flatten(function: Function) -> bool:
-    """Let a function return a flat tuple, if it returns one with tuples in it; gives whether it does."""
+    """Flatten the tuple that a function returns, if it is nested; return whether it is."""
     found = False
     for block, end in function.returns():
         (value,) = end.args
@@ -48,7 +48,7 @@ def _flatten(function: Function) -> bool:
 
 
 def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
-    """Put what routines returned together again, where they are called."""
+    """Rebuild the nested tuples at the calls of changed routines."""
 
     def change(b: Builder, instr: Instr) -> Operand | None:
         if instr.op not in changed:
@@ -60,11 +60,11 @@ def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
 
     if rewrite(function, change):
         _read_through(function)
-        remove_dead_code(function)  # tuples that nothing takes as a whole
+        remove_dead_code(function)  # tuples that are not used as a whole
 
 
 def _read_through(function: Function) -> None:
-    """Replace what is taken out of a tuple by what was put into it."""
+    """Replace items read from a tuple by the operands packed into it."""
     found: dict[Value, Operand] = {}
     for instr in function.instrs():
         match instr:

@@ -1,12 +1,13 @@
-"""Computes at compile time what has constant operands, and drops operations that change nothing.
+"""Fold operations with constant operands at compile time, and remove identity operations.
 
     %a = mul 2.0, 3.0 : f64         ->      6.0 for %a
     %b = mul %x, 1.0 : f64          ->      %x for %b
     branch True, b1, b2             ->      jump b1
 
-What is folded is exactly what the program would compute: operations that IEEE 754 rounds correctly and integer ones
-that do not overflow; no elementary functions, whose last bit depends on the library. What raises or warns is not
-folded. The identities on floats here are those that hold for NaN, infinities and the sign of zero.
+The folded result is exactly what the program would compute: only operations that IEEE 754 rounds correctly and integer
+ones that do not overflow are folded, but not elementary functions, whose last bit depends on the library. Operations
+that raise or warn are not folded. The identities on floats here are those that hold for NaN, infinities and the sign of
+zero.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from zygote_py.ir.walks import replace
 
 
 def fold_constants(function: Function) -> None:
-    """Fold instructions and branches of constants; constants that have a name are seen through."""
+    """Fold instructions and branches of constants, including named ones."""
     folded: dict[Value, Operand] = {}
     named: dict[Value, Operand] = {}
 
@@ -53,7 +54,7 @@ def fold_constants(function: Function) -> None:
 
 
 def _negate(instr: Instr, args: tuple[Operand, ...]) -> None:
-    """Let an adjoint times -1 be its negative; the sign of NaN, in which they differ, the user's own products keep."""
+    """Replace an adjoint times -1 by its negative; the user's own products keep the sign of NaN."""
     if instr.op is not operator.mul or instr.origin is None or not isinstance(instr.type, types.Float):
         return
     for factor, other in (args, args[::-1]):
@@ -78,7 +79,7 @@ def _fold_branches(function: Function, seen_through: Callable[[Operand], Operand
 
 
 def _fold(instr: Instr, args: tuple[Operand, ...]) -> Const | None:
-    """The constant that an instruction of constants computes, or None where it must be left to run."""
+    """Return the constant that an instruction of constants computes, or None if it must run."""
     constants = [arg for arg in args if isinstance(arg, Const)]
     if (
         len(constants) < len(args)
@@ -95,7 +96,7 @@ def _fold(instr: Instr, args: tuple[Operand, ...]) -> Const | None:
 
 
 def _is_exact(instr: Instr, operands: list[Type]) -> bool:
-    """Whether NumPy and Numba agree to the last bit on this operation for these types."""
+    """Return whether NumPy and Numba agree bitwise on this operation for these types."""
     record, result = ops.of(instr.op), instr.type
     if any(isinstance(t, types.Complex) for t in (result, *operands)):
         return _is_exact_of_complex(record, result, operands)
@@ -127,7 +128,7 @@ def _is_exact_of_complex(record: ops.Operation, result: Type, operands: list[Typ
 
 
 def _number(value: object, type: Type) -> object:
-    """A constant as what the arithmetic of its type is defined on: floats of NumPy, and ints and bools of Python."""
+    """Return a constant as the arithmetic of its type is defined: floats of NumPy, ints and bools of Python."""
     match type:
         case types.Complex(bitwidth=bits):
             return _complex(value, bits)
@@ -142,7 +143,7 @@ def _complex(value: Any, bits: int) -> np.complexfloating:
 
 
 def _constant(value: object, type: Type) -> Const:
-    """The result as a constant; raises OverflowError where the type cannot hold an integer."""
+    """Return the result as a constant; raise OverflowError if the type cannot hold an integer."""
     match type:
         case types.Float(bitwidth=bits):
             return Const(float(np.float32(value) if bits == 32 else np.float64(value)), type)  # type: ignore[arg-type]
@@ -161,7 +162,7 @@ _REAL = (types.Integer, types.Float)
 
 
 def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
-    """The operand, or the constant, that an instruction comes to whatever its other operands are."""
+    """Return the operand, or the constant, to which an instruction simplifies whatever its other operands are."""
     match instr.op, args:
         case ops.select, (Const(condition), then, orelse):
             arm = then if condition else orelse
@@ -177,11 +178,11 @@ def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
             return None
     match instr.op, args:
         case operator.pow, (x, Const(1 | 1.0)) if x.type == instr.type and isinstance(x.type, _REAL):
-            return x  # x**1 -> x, for an exponent of any type; a complex one is rounded on its way through polar form
+            return x  # x**1 -> x, for an exponent of any type; a complex one is rounded in its polar form
     if instr.keywords or not args or any(arg.type != args[0].type for arg in args):
         return None
     if (order := ops.of(instr.op).comparison) and isinstance(args[0].type, types.Integer) and args[0] == args[1]:
-        return Const(order.of_equals, types.boolean)  # for floats not: NaN
+        return Const(order.of_equals, types.boolean)  # not for floats: NaN
     if args[0].type != instr.type:
         return None
     identities = next((found for kind, found in _IDENTITIES.items() if isinstance(instr.type, kind)), None)
@@ -192,10 +193,10 @@ _X, _CONSTANT = "the other operand", "the constant itself"
 
 
 class _Identities:
-    """What operations on numbers of one kind come to where an operand is a certain constant, or both are the same.
+    """Identities of one kind of number with a constant operand, or with two equal operands.
 
-    `rows` are operations, a constant, the sides on which it may stand, and what comes of it; `of_equals` are operations
-    on two equal operands; `undone` are those that undo themselves.
+    `rows` are operations, a constant, its possible sides, and the result; `of_equals` are operations on two equal
+    operands; `undone` are involutions.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ class _Identities:
         }
 
     def applied(self, op: ops.Op, args: tuple[Operand, ...]) -> Operand | None:
-        """What an operation comes to; None if that is not known."""
+        """Return the simplified result of an operation; None if there is none."""
         match args:
             case (Instr(op=inner, args=(x,)) as done,) if inner is op and op in self._undone and x.type == done.type:
                 return x
@@ -237,7 +238,7 @@ def _made(result: object, other: Operand, constant: Operand) -> Operand:
 
 _LEFT, _RIGHT = 0, 1
 _EITHER = (_LEFT, _RIGHT)
-# Each result is the operand bit for bit (a quiet NaN stays the NaN it is): x + 0.0 and x - -0.0 are 0.0 for -0.0.
+# Each result is bitwise the operand (a quiet NaN stays the same NaN): x + 0.0 and x - -0.0 are 0.0 for -0.0.
 _OF_FLOATS = _Identities(
     (
         ((operator.mul,), 1.0, _EITHER, _X),

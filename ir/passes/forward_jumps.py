@@ -1,10 +1,11 @@
-"""Leads edges past blocks that only jump on.
+"""Forward edges past blocks that only jump.
 
     b0:  branch %c, b1, b2              b0:  branch %c, b3, b2
     b1:  jump b3                ->
     b2:  jump b4                        b2:  jump b4
 
-It makes critical edges and removes preheaders and latches, so it belongs before the passes that make canonical form.
+The pass creates critical edges and removes preheaders and latches, so it runs before the passes that establish
+canonical form.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from zygote_py.ir.edit import drop_unreachable, remove_incoming
 
 
 def forward_jumps(function: Function) -> None:
-    """Forward the edges to empty blocks, unless a phi needs to know which way control came."""
+    """Forward the edges to empty blocks, unless a phi depends on the edge."""
     preds = predecessors(function)
     changed = False
     for block in reversed(reverse_postorder(function)):
@@ -48,5 +49,5 @@ def _forward(block: Block, target: Block, preds: dict[Block, list[Block]]) -> bo
     if changed and not kept:
         preds[target].remove(block)
         remove_incoming(target, block)
-        block.terminator = Jump(block)  # not reached any more
+        block.terminator = Jump(block)  # now unreachable
     return changed

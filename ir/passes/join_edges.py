@@ -1,4 +1,4 @@
-"""Gives every loop one preheader and one latch: blocks that lead nowhere but to the header.
+"""Establish one preheader and one latch per loop: blocks that lead only to the header.
 
 b1:  %i: i64 = phi b0: 0, b2: %i2, b3: %i3      b1:  %i: i64 = phi b0: 0, b4: %i1
      ...                                             ...
@@ -16,8 +16,8 @@ from zygote_py.ir.loops import loop_nest
 
 
 def join_loop_edges(function: Function) -> None:
-    """Lead the edges that enter a loop together, and those that close it."""
-    # An edge to a header either enters the loop or closes it: no edit here is in the way of another.
+    """Merge the edges that enter a loop, and its back edges."""
+    # An edge to a header either enters the loop or is a back edge: the edits here are independent.
     changed = [
         _join(function, edges, loop.header)
         for loop in loop_nest(function).loops
@@ -28,7 +28,7 @@ def join_loop_edges(function: Function) -> None:
 
 
 def _join(function: Function, blocks: list[Block], header: Block) -> bool:
-    """Let the edges from `blocks` come from one block that leads nowhere else."""
+    """Merge the edges from `blocks` in one block that leads nowhere else; return whether anything changed."""
     if len(blocks) > 1:
         merge_edges(function, blocks, header)
     elif not isinstance(blocks[0].terminator, Jump):

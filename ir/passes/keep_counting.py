@@ -1,4 +1,4 @@
-"""Let the counter of a loop that was left by `break` count on: after the last iteration nobody looks at it.
+"""Advance the counter of a loop with `break` in every iteration: its value is not used after the last one.
 
     b1:  %i0 = phi b0: 0, b8: %i2                       b1:  %i0 = phi b0: 0, b8: %i3
          %go0 = phi b0: True, b8: %go1                       %go0 = phi b0: True, b8: %go1
@@ -10,8 +10,8 @@
          %go1 = phi b6: False, b7: True                      %i3 = add %i0, 1
          jump b1                                             jump b1
 
-Where the flag is False the loop ends, whatever the counter is; so that every iteration may add the step, and the
-counter is known from the number of the iteration. The loops are those of `canonicalise_loops`.
+Where the flag is False the loop ends, whatever the counter is; so every iteration may add the step, and the counter is
+a function of the iteration number. The loops are those of `canonicalise_loops`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FALSE = Const(False, types.boolean)
 
 
 def keep_counting(function: Function) -> None:
-    """Make the counters of loops with a flag independent of the flag, where nothing after the loop uses them."""
+    """Make the counters of loops with a flag independent of the flag, if they are not used after the loop."""
     stopping = {loop: found for loop in loop_nest(function).loops if (found := _stopping(loop))}
     after = _used_after(function, stopping)
     for loop, blocks in stopping.items():
@@ -42,7 +42,7 @@ def keep_counting(function: Function) -> None:
 
 
 def _stopping(loop: Loop) -> set[Block]:
-    """The predecessors of the latch that end the loop: those from which its flag is False."""
+    """Return the predecessors of the latch that end the loop: those from which its flag is False."""
     branch = loop.header.terminator
     if len(loop.latches) != 1 or not isinstance(branch, Branch) or branch.then not in loop:
         return set()
@@ -59,7 +59,7 @@ def _stopping(loop: Loop) -> set[Block]:
 
 
 def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
-    """What counts the phi on wherever the loop goes on: itself plus or minus a constant."""
+    """Return the increment of a phi wherever the loop continues: itself plus or minus a constant."""
     following = phi.incoming[latch]
     if not isinstance(phi.type, types.Integer) or not isinstance(following, Phi) or following not in latch.phis:
         return None
@@ -74,7 +74,7 @@ def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
 
 
 def _used_after(function: Function, loops: Iterable[Loop]) -> set[Operand]:
-    """The values of headers that are used outside of the loop, themselves or through another value of the header."""
+    """Return the header values used outside of the loop, directly or through another header value."""
     used = uses(function)
     found: set[Operand] = set()
     for loop in loops:

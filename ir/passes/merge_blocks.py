@@ -1,4 +1,4 @@
-"""Makes one block of two where nothing is between them, and removes branches that make no difference.
+"""Merge blocks in straight lines, and remove branches without effect.
 
     b0:                             b0:                 b0:                             b0:
       %a = mul %x, %x : f64           %a = mul ...        branch %c, b1, b2               jump b3
@@ -7,7 +7,7 @@
       %b = add %a, %x : f64                             b3:                             b3:
       ...                                                 %t: bool = phi b1: True,        ... %c for %t
                                                                      b2: False
-It keeps canonical form: no critical edges, and preheaders, latches and merges of two as they are.
+The pass preserves canonical form: no critical edges appear, and preheaders, latches and binary merges remain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zygote_py.ir.walks import replace_uses, resolved
 
 
 def merge_blocks(function: Function) -> None:
-    """Merge straight lines of blocks, and remove branches around nothing."""
+    """Merge straight lines of blocks, and remove branches with empty arms."""
     merger = _Merger(function)
     pending = list(reversed(function.blocks))
     while pending:
@@ -55,7 +55,7 @@ class _Merger:
         self.replaced: dict[Value, Operand] = {}
 
     def absorb_successor(self, block: Block) -> bool:
-        """Append the block that control always goes on to, if it always comes from here."""
+        """Append the only successor of a block, if the block is its only predecessor."""
         match block.terminator:
             case Jump(successor) if successor is not block and self.preds[successor] == [block]:
                 pass
@@ -74,7 +74,7 @@ class _Merger:
         return True
 
     def remove_branch(self, block: Block) -> bool:
-        """Jump to where both ways of a branch meet, if they are empty and the phis there need no branch."""
+        """Replace a branch by a jump to where its arms meet, if these are empty and the phis there do not need it."""
         match block.terminator:
             case Branch(condition, then, orelse):
                 pass
@@ -106,7 +106,7 @@ class _Merger:
         return True
 
     def way(self, block: Block, arm: Block) -> Block | None:
-        """Where an arm of a branch leads that contains nothing, or None if there is something in it."""
+        """Return the target of an empty arm of a branch, or None if the arm is not empty."""
         match arm.terminator:
             case Jump(target) if not arm.phis and not arm.instrs and self.preds[arm] == [block]:
                 return target
@@ -114,7 +114,7 @@ class _Merger:
                 return None
 
     def chosen(self, block: Block, condition: Operand, then: Operand, orelse: Operand) -> Operand | None:
-        """What a phi of the two ways is, if that can be said without the branch."""
+        """Return the value of a phi of the two arms, if it can be expressed without the branch."""
         if resolved(then, self.replaced) == resolved(orelse, self.replaced):
             return then
         match then, orelse:

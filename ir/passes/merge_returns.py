@@ -1,11 +1,11 @@
-"""Leads all returns to one block.
+"""Merge all returns into one block.
 
     b1:  return %x                      b1:  jump b3
     b2:  return 0.0             ->      b2:  jump b3
                                         b3:  %t: f64 = phi b1: %x, b2: 0.0
                                              return %t
 
-Blocks that raise stay as they are.
+Blocks that raise are unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zygote_py.ir.edit import joined, order_blocks
 
 
 def merge_returns(function: Function) -> None:
-    """Give `function` one `Return`, with phis for the values where they differ."""
+    """Merge the returns of `function`, with phis for the values where they differ."""
     returns = dict(function.returns())
     if len(returns) < 2:
         return
@@ -36,7 +36,7 @@ def merge_returns(function: Function) -> None:
 
 
 def _merged(block: Block, incoming: Mapping[Block, Operand], type: Type) -> Operand:
-    """What the predecessors of a block return; of tuples that they all have made, the items one by one."""
+    """Return the merged result of the predecessors of a block; tuples that all of them pack are merged item by item."""
     made = [value for value in incoming.values() if isinstance(value, Instr) and value.op is ops.pack]
     if len(made) == len(incoming) and len({tuple(item.type for item in pack.args) for pack in made}) == 1:
         whole = Instr(ops.pack, (), type, "", block.loc)

@@ -1,4 +1,4 @@
-"""Add up in a variable what a loop adds to one element of an array.
+"""Promote the accumulation of a loop into one array element to a variable.
 
     b1: %k: i64 = phi b0: 0, b2: %k2                b1: %k: i64 = phi b0: 0, b2: %k2
                                                         %s: f64 = phi b0: 0.0, b2: %s2
@@ -11,10 +11,10 @@
                                                     b5: accumulate %x, %s, %i
                                                         jump b3
 
-Only where the element is the same in all iterations and nothing else in the loop touches the array. If the loop makes
-no iteration there may be no such element; loops that do not count are left alone. The sum is added up in another order
-than before: this is for adjoints (instructions with an `origin`), which are sums in no particular order, and not for
-what the user wrote.
+Only if the element is the same in all iterations and nothing else in the loop accesses the array. If the loop makes no
+iteration there may be no such element; loops that do not count are unchanged. The order of summation changes: only
+adjoints (instructions with an `origin`), which are sums in no particular order, are promoted, not the user's own
+accumulations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zygote_py.ir.memory import Memory, reads, writes
 
 
 def promote_accumulations(function: Function) -> None:
-    """Rewrite the loops of a joint function, inner ones first, in place."""
+    """Rewrite the loops of a joint function in place, inner loops first."""
     memory = Memory(function)
     changed = False
     while _promote_one(function, memory):
@@ -85,7 +85,7 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
 
 
 def _touched(loop: Loop, memory: Memory) -> dict[Value, int]:
-    """How many instructions of a loop read or write what has a root."""
+    """Return the number of instructions of a loop that read or write memory with each root."""
     touched: dict[Value, int] = {}
     for block in loop.order:
         for instr in block.instrs:
@@ -96,7 +96,7 @@ def _touched(loop: Loop, memory: Memory) -> dict[Value, int]:
 
 
 def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Block, function: Function) -> None:
-    """Do the accumulations after the loop, if it has made an iteration."""
+    """Perform the accumulations after the loop, if it has made an iteration."""
     after = split_edge(function, loop.header, behind)
     added = after
     if _runs(counted) is None:
@@ -110,7 +110,7 @@ def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Blo
 
 
 def _runs(counted: CountedLoop) -> bool | None:
-    """Whether the loop makes an iteration; None if it depends."""
+    """Return whether the loop makes an iteration; None if it depends."""
     match counted.start, counted.bound:
         case Const(int(start)), Const(int(bound)):
             return bool(counted.comparison.op(start, bound))

@@ -1,4 +1,4 @@
-"""Removes phis that always have the value of one operand, also where several keep each other alive in a loop.
+"""Remove phis that always have the value of one operand, also where several refer to each other in a loop.
 
     b1:                                                 b1:
       %a: f64 = phi b0: %x, b3: %b        ->              branch %c, b2, b3
@@ -11,7 +11,7 @@
     b4:
       return %b
 
-`undef` is an operand like others: phi(%x, undef) stays.
+`undef` is an operand like any other: phi(%x, undef) remains.
 
 The algorithm is number 5 of Braun et al. 2013: sets of phis that refer to each other are strongly connected components.
 """
@@ -25,7 +25,7 @@ from zygote_py.ir.walks import replace, resolved
 
 
 def remove_redundant_phis(function: Function) -> None:
-    """Replace every set of phis that has one operand besides itself by that operand."""
+    """Replace every set of phis that has a single operand outside of the set by that operand."""
     replaced: dict[Value, Operand] = {}
     pending = [function.phis()]
     while pending:
@@ -39,7 +39,7 @@ def remove_redundant_phis(function: Function) -> None:
 
 
 def _split(component: list[Phi], replaced: dict[Value, Operand]) -> tuple[list[Phi], list[Operand]]:
-    """The phis of a component with no operands outside of it, and the operands outside of it."""
+    """Return the phis of a component without operands outside of it, and the operands outside of it."""
     members = set(component)
     inner: list[Phi] = []
     outer: dict[Operand, None] = {}
@@ -52,7 +52,7 @@ def _split(component: list[Phi], replaced: dict[Value, Operand]) -> tuple[list[P
 
 
 def _components(phis: Collection[Phi], replaced: dict[Value, Operand]) -> list[list[Phi]]:
-    """The strongly connected components of the graph from phis to their operands, operands first (Tarjan)."""
+    """Return the strongly connected components of the graph from phis to their operands, operands first (Tarjan)."""
     members = set(phis)
     number: dict[Phi, int] = {}
     lowest: dict[Phi, int] = {}

@@ -1,4 +1,4 @@
-"""Puts a block on every edge from a block with several successors to one with several predecessors.
+"""Insert a block on every edge from a block with several successors to one with several predecessors.
 
 b0:  branch %c, b1, b2      ->      b0:  branch %c, b1, b3
 b1:  jump b2                        b1:  jump b2

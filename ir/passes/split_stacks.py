@@ -1,11 +1,11 @@
-"""Makes a stack of tuples into several stacks, one for each item: what is differentiated again has stacks of numbers.
+"""Split each stack of tuples into several stacks, one per item: differentiation requires stacks of numbers.
 
     push %s, %t        (%t = pack %a, %b)       push %s_0, %a        push %s_1, %b
     %r = pop %s                           ->    %r_0 = pop %s_0      %r_1 = pop %s_1
     %v = getitem %r, 0                          %v = %r_0
 
-A stack of stacks of tuples becomes several stacks of stacks. Stacks are passed to routines and returned by them, so
-that all functions of a program are done at once. It is no pass over one function.
+A stack of stacks of tuples becomes several stacks of stacks. Stacks are passed to routines and returned by them, so all
+functions of a program are processed at once. This is not a pass over a single function.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
             routine.shares = _moved(routine.shares, place)
             routine.mixes = _moved(routine.mixes, place)
         for each in functions:
-            remove_dead_code(each)  # tuples with such stacks, of which what is in them was taken
+            remove_dead_code(each)  # tuples with such stacks, whose items have been extracted
         if not set(before).isdisjoint(value for each in functions for value in each.values()):
             raise InternalError("split_stacks: a stack of tuples is left")
     check_after("split_stacks", *functions)
 
 
 def _depth(kind: Type) -> int:
-    """How deep the tuples on a stack are nested, those on stacks in them included; 0 for what is no stack of tuples."""
+    """Return the nesting depth of the tuples on a stack, including stacks in them; 0 if it is not a stack of tuples."""
 
     def depth(of: Type) -> int:
         if isinstance(of, types.List):
@@ -56,7 +56,7 @@ def _depth(kind: Type) -> int:
 
 
 def _kinds(kind: Type, depth: int) -> tuple[Type, ...]:
-    """The types of what a value becomes: stacks, of one of the deepest tuples; what is on them is split later."""
+    """Return the types a value is split into: stacks of the items of the deepest tuples; these are split later."""
     if not isinstance(kind, types.List) or _depth(kind) != depth:
         return (kind,)
     items = _kinds(kind.dtype, depth) if isinstance(kind.dtype, types.List) else components_of(kind.dtype)
@@ -64,7 +64,7 @@ def _kinds(kind: Type, depth: int) -> tuple[Type, ...]:
 
 
 def _new_places(params: list[Param], depth: int) -> list[range]:
-    """Where each parameter will be."""
+    """Return the new positions of each parameter."""
     found: list[range] = []
     for param in params:
         at = found[-1].stop if found else 0
@@ -77,13 +77,13 @@ def _moved(numbers: frozenset[int], places: list[range]) -> frozenset[int]:
 
 
 class _Split:
-    """The change of one function. `parts` are the stacks that one becomes."""
+    """The change of one function. `parts` are the stacks that each stack is split into."""
 
     def __init__(self, function: Function, depth: int) -> None:
         self.function = function
         self.depth = depth
         self.parts: dict[Value, tuple[Operand, ...]] = {}
-        self.popped: dict[Value, tuple[Operand, ...]] = {}  # from the stacks that one became
+        self.popped: dict[Value, tuple[Operand, ...]] = {}  # from the split stacks
         self.returned: dict[Value, tuple[Type, ...]] = {}  # by routines, in tuples of these types
 
     def run(self) -> None:
@@ -118,7 +118,7 @@ class _Split:
                 part.incoming = {pred: self.parts_of(operand)[number] for pred, operand in phi.incoming.items()}
 
     def change(self, b: Builder, instr: Instr) -> Operand | None:
-        """Add what an instruction becomes; give what takes the place of an item of a tuple that was taken apart."""
+        """Append the replacement of an instruction; return the operand that replaces an item of a split tuple."""
         b.loc = instr.loc
         match instr:
             case Instr(op=ops.stack) if instr in self.parts:
@@ -147,7 +147,7 @@ class _Split:
                     for each in self.parts_of(stack)
                 )
             case Instr(op=ops.pack, args=args) if any(self.is_stack(arg.type) for arg in args):
-                pass  # it is pushed or returned, and taken apart there
+                pass  # the tuple is pushed or returned, and is split there
             case Instr(op=Routine()):
                 instr.args = self.expanded(instr.args)
                 kinds = components_of(instr.type) if isinstance(instr.type, types.BaseTuple) else (instr.type,)
@@ -167,18 +167,18 @@ class _Split:
         return None
 
     def is_stack(self, kind: Type) -> bool:
-        """Whether this is one of the stacks that are split now."""
+        """Return whether this is a stack that is split now."""
         return _depth(kind) == self.depth
 
     def kinds(self, kind: Type) -> tuple[Type, ...]:
         return _kinds(kind, self.depth)
 
     def expanded(self, args: Iterable[Operand]) -> tuple[Operand, ...]:
-        """Operands, with the stacks that one becomes in its place."""
+        """Return the operands, with each stack replaced by its parts."""
         return tuple(new for arg in args for new in (self.parts_of(arg) if self.is_stack(arg.type) else (arg,)))
 
     def parts_of(self, stack: Operand) -> tuple[Operand, ...]:
-        """The stacks that one becomes."""
+        """Return the parts of a stack."""
         if isinstance(stack, Undef):
             return tuple(map(Undef, self.kinds(stack.type)))
         if not isinstance(stack, Value) or stack not in self.parts:
@@ -186,11 +186,11 @@ class _Split:
         return self.parts[stack]
 
     def taken(self, b: Builder, whole: Value, numbers: range, hint: str) -> tuple[Operand, ...]:
-        """Items of what a routine returns."""
+        """Return items of the result of a routine."""
         b.loc = None
         return tuple(b.item(whole, number, hint) for number in numbers)
 
 
 def _item(b: Builder, item: Operand, number: int) -> Operand:
-    """An item of what is pushed."""
+    """Return an item of the pushed value."""
     return Builder(b.block).item(item, number)

@@ -1,4 +1,4 @@
-"""Undoes what Python's compiler does to `while` loops: the test stands once, in the header of the loop.
+"""Undo the loop rotation of Python's compiler: the test of a `while` loop occurs once, in the header.
 
 Python compiles `while n > 0: n -= 1` like `if n > 0:` around `do: n -= 1; while n > 0`. Before and after:
 
@@ -10,9 +10,9 @@ Python compiles `while n > 0: n -= 1` like `if n > 0:` around `do: n -= 1; while
          branch %c1, b1, b2                                jump b3
     b2:  %n3 = phi b0: %n, b1: %n2                    b2:  (%n1 for %n3)
 
-Tests of several blocks (`while a and b`) are handled too, and the first test when `continue` leads back to it. The two
-copies of a test must match, instruction for instruction, and come from the same lines; a loop that is not of this shape
-stays as it is.
+Tests of several blocks (`while a and b`) are supported, and so is a `continue` that leads back to the first test. The
+two copies of a test must match, instruction for instruction, and come from the same lines; a loop without this shape is
+unchanged.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _Uses = Mapping[Value, Sequence[Use]]
 
 
 def unrotate_loops(function: Function) -> None:
-    """Give every loop whose test stands both before it and at its end a header with that test, in place."""
+    """Rewrite every loop whose test occurs both before it and at its end to have the test in its header, in place."""
     while _round(function):
         pass
 
 
 def _round(function: Function) -> bool:
-    """Change as many loops as one loop nest is good for."""
+    """Change as many loops as one computation of the loop nest allows."""
     nest = loop_nest(function)
     preds = predecessors(function)
     used = uses(function)
@@ -69,7 +69,8 @@ def _round(function: Function) -> bool:
 class _Match:
     """The blocks and instructions of the test at the end, each with its counterpart before the loop.
 
-    Of the two `roots`, where the tests begin, only the last instructions take part; the other blocks are nothing else.
+    In the two `roots`, where the tests begin, only the last instructions belong to the test; the other blocks contain
+    nothing else.
     """
 
     roots: tuple[Block, Block]
@@ -78,14 +79,14 @@ class _Match:
     exits: list[Block] = field(default_factory=list)
 
     def counterpart(self, first: Operand, last: Operand) -> bool:
-        """Whether the two are the same thing, computed by the two copies or before both."""
+        """Return whether two operands are equal: computed by the two copies or before both."""
         if isinstance(last, Instr) and last in self.values:
             return self.values[last] is first
         return first == last
 
 
 def _find(loop: Loop, preds: dict[Block, list[Block]], used: _Uses, tree: DominatorTree) -> _Match | None:
-    """The largest match of tests that decide on entering `loop` and on going round again."""
+    """Return the largest match of tests that decide on entering `loop` and on its next iteration."""
     for entering in loop.entering:
         for latch in loop.latches:
             found: _Match | None = None
@@ -100,7 +101,7 @@ def _find(loop: Loop, preds: dict[Block, list[Block]], used: _Uses, tree: Domina
 
 
 def _might_match(first: Block, last: Block, loop: Loop) -> bool:
-    """Whether two blocks may be where the two copies of a test begin."""
+    """Return whether the two copies of a test might begin in two blocks."""
     if first in loop or last not in loop:
         return False
     match first.terminator, last.terminator:
@@ -137,7 +138,7 @@ def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]
 
 
 def _match_blocks(match: _Match, first: Block, last: Block, loop: Loop) -> bool:
-    """Extend the match by two blocks and what follows them, up to where the two ways meet."""
+    """Extend the match by two blocks and their successors, up to where the two paths meet."""
     if first in loop or last not in loop:
         return False
     match.blocks[last] = first
@@ -162,7 +163,7 @@ def _match_blocks(match: _Match, first: Block, last: Block, loop: Loop) -> bool:
 
 
 def _match_values(match: _Match, first: Block, last: Block, a: Operand, b: Operand) -> bool:
-    """Match two instructions of the blocks with as much of what they use as matches; say whether they do."""
+    """Match two instructions of the blocks, and their operands where these match; return whether they match."""
     if not isinstance(a, Instr) or not isinstance(b, Instr):
         return False
     if b in match.values:
@@ -181,7 +182,7 @@ def _match_values(match: _Match, first: Block, last: Block, a: Operand, b: Opera
 
 
 def _ends_with(block: Block, test: set[Instr]) -> bool:
-    """Whether the instructions of the test can all move to the end of the block."""
+    """Return whether all instructions of the test can move to the end of the block."""
     for index, instr in enumerate(block.instrs):
         if instr not in test:
             continue
@@ -197,7 +198,7 @@ def _ends_with(block: Block, test: set[Instr]) -> bool:
 
 
 def _stay_inside(match: _Match, used: _Uses) -> bool:
-    """Whether what the tests compute is used by nothing but the tests and the phis where the two ways meet."""
+    """Return whether the values of the tests are used only by the tests and by the phis where the two paths meet."""
     tests: set[Value] = set(match.values) | set(match.values.values())
     inside = set(match.blocks) | set(match.blocks.values())
     for test in tests:
@@ -211,7 +212,7 @@ def _stay_inside(match: _Match, used: _Uses) -> bool:
                     fine = use.block in inside
             if not fine:
                 return False
-    # A phi must not get a value of one copy and something else on the other way: there would be no name for it.
+    # A phi must not get a value of one copy and a different one on the other path: it could not be named.
     for phi, first, last in _meeting(match):
         a, b = phi.incoming[first], phi.incoming[last]
         if (a in tests or b in tests) and not match.counterpart(a, b):
@@ -220,7 +221,7 @@ def _stay_inside(match: _Match, used: _Uses) -> bool:
 
 
 def _meeting(match: _Match) -> Iterator[tuple[Phi, Block, Block]]:
-    """The phis where the two ways meet, with the two blocks."""
+    """Yield the phis where the two paths meet, with the two blocks."""
     for exit_block in match.exits:
         for phi in exit_block.phis:
             for last, first in match.blocks.items():
@@ -229,7 +230,7 @@ def _meeting(match: _Match) -> Iterator[tuple[Phi, Block, Block]]:
 
 
 def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[Value, Operand]) -> set[Block]:
-    """Make one copy of the test, in front of `body`; gives the blocks that are gone."""
+    """Move a single copy of the test before `body`; return the removed blocks."""
     first_root, last_root = match.roots
     made = {block: Block(block.loc) for block in function.blocks if block in match.blocks}
     header = made[last_root]
@@ -265,7 +266,7 @@ def _rewrite(function: Function, body: Block, match: _Match, replacement: dict[V
         assert isinstance(old, Branch)
         assert isinstance(other, Branch)
         condition = merged(other.condition, old.condition, "c")
-        # The last root may be the body itself, which is then an exit of the test and no part of it.
+        # The last root may be the body itself, which is then an exit of the test and not part of it.
         then, orelse = (way if way in match.exits else made[way] for way in (old.then, old.orelse))
         copy.terminator = Branch(condition, then, orelse)
     for exit_block in match.exits:
@@ -290,7 +291,7 @@ def _hint(operand: Operand) -> str:
 
 
 def _drop_single_phis(blocks: list[Block], replacement: dict[Value, Operand]) -> None:
-    """Remove the phis of blocks that are now entered from one block only."""
+    """Remove the phis of blocks that now have a single predecessor."""
     for block in blocks:
         for phi in block.phis:
             if len(phi.incoming) == 1:
@@ -299,7 +300,7 @@ def _drop_single_phis(blocks: list[Block], replacement: dict[Value, Operand]) ->
 
 
 def _fold_first_test(function: Function, match: _Match, nest: LoopNest, replacement: dict[Value, Operand]) -> None:
-    """Where `continue` led to the first test, lead it to the new header instead, if nothing is left of the first."""
+    """Redirect a `continue` from the first test to the new header, if the first test is empty now."""
     first_root = match.roots[0]
     jump = first_root.terminator
     if first_root.instrs or not isinstance(jump, Jump) or all(loop.header is not first_root for loop in nest.loops):

@@ -1,4 +1,4 @@
-"""Writes what is added to a whole array as a sum that is assigned, which `ir.arrays` makes a loop of.
+"""Rewrite the accumulation into a whole array as the assignment of a sum, which `ir.arrays` expands into a loop.
 
 accumulate %x, %v           ->      %t = add %x, %v : f64[:]
                                     setitem %x, %t

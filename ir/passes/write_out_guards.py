@@ -1,4 +1,4 @@
-"""Writes guarded products as selections, at the end: before that their derivatives would not be known.
+"""Lower guarded products to selections, as the last step: selections would hide them from differentiation.
 
 %g = guarded %t, %dy        ->      %c = ne %dy, 0.0 : bool
                                     %g = select %c, %t, 0.0 : f64
@@ -16,7 +16,7 @@ from zygote_py.ir.core import Const, Function, Instr, Operand, zero
 
 
 def write_out_guards(function: Function) -> bool:
-    """Replace guarded products, in place; say whether there were any."""
+    """Replace guarded products in place; return whether there were any."""
     found = any(instr.op is ops.guarded for instr in function.instrs())
     if found:
         rewrite(function, _write_out)

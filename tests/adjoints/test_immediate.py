@@ -251,7 +251,7 @@ def test_a_parameter_summed_over_several_loops():
     check_derivatives(f, X, 0.7, **PRECISELY)
 
 
-# A sum that control may not come to is read in the reverse sweep under the condition of then.
+# A sum that control may not reach is read in the reverse sweep under the same condition.
 
 
 def a_sum_under_a_condition(x, w):

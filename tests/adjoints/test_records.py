@@ -1,4 +1,4 @@
-"""What the forward sweep keeps: as little as the reverse sweep can do with."""
+"""Records of the forward sweep: the minimum that the reverse sweep needs."""
 
 import math
 

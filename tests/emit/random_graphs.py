@@ -136,7 +136,7 @@ class Writer:
         self.ssa.finish()
 
     def start(self, entry: Block) -> None:
-        """Give the variables values that are no constants, or Numba would prune what depends on them."""
+        """Assign values that are not constants to the variables; Numba would prune code that depends on constants."""
         a, n, _ = self.function.params
         self.ssa.write("a", entry, a)
         self.ssa.write("m", entry, n)

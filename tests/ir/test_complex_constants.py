@@ -46,7 +46,7 @@ def test_zero() -> None:
 
 
 def folded(op: Callable[..., object], args: tuple[Operand, ...], type: Type) -> Operand:
-    """What a function returns, after folding, that returns `op(*args)`."""
+    """Return the result, after folding, of a function that returns `op(*args)`."""
     block = Block()
     instr = Instr(op, args, type)
     block.instrs.append(instr)

@@ -72,7 +72,7 @@ def test_nothing_is_said_of_what_was_made_later():
         lambda: memory.writers(later),
         lambda: memory.may_be_written_after(later, (x,)),
     ):
-        with pytest.raises(InternalError, match="`late` was made after"):
+        with pytest.raises(InternalError, match="`late` was created after"):
             ask()
     with memory.order_of(function.entry) as order, pytest.raises(InternalError, match="`late` is not in the block"):
         order.writes_between(first, later, x)

@@ -55,7 +55,7 @@ FAULTS = [
     (
         "b0:\n  jump b1\nb1:\n  jump b2\nb2:\n  %p: f64 = phi b0: %x, b1: %x\n  return %p",
         "%p: f64 = phi b0: %x, b1: %x",
-        "b0 is no predecessor",
+        "b0 is not a predecessor",
     ),
     # 5: types of phis.
     (
@@ -215,7 +215,7 @@ def test_came_from_a_block_that_is_no_predecessor():
     primal, _ = pow_primal()
     adjoint = pow_adjoint(primal)
     adjoint.blocks[1].instrs[0].pred = primal.blocks[3]
-    assert only_fault(adjoint) == ("%e = came_from @b1, b3 : bool", "b3 is no predecessor of b1")
+    assert only_fault(adjoint) == ("%e = came_from @b1, b3 : bool", "b3 is not a predecessor of b1")
 
 
 def test_came_from_another_function():
@@ -224,7 +224,7 @@ def test_came_from_another_function():
     adjoint.blocks[1].instrs[0].block = adjoint.blocks[1]
     assert only_fault(adjoint) == (
         "%e = came_from @b?, b2 : bool",
-        "came_from asks for a block that is not in the primal",
+        "came_from names a block that is not in the primal",
     )
 
 

@@ -68,7 +68,7 @@ def type_of(value: Any) -> Any:
 
 
 def outcome(function: Any, *args: Any) -> tuple[str, Any]:
-    """What a call gives, or the type and the text of what it raises."""
+    """Return the result of a call, or the type and the text of its exception."""
     try:
         return "value", function(*args)
     except Exception as error:

@@ -1,8 +1,8 @@
-"""What the front end makes of a function, emitted and compiled again, beside the function compiled by Numba itself.
+"""The output of the front end for a function, emitted and compiled again, compared with the function compiled by Numba.
 
-agree(lambda x: np.median(x), x)        # the same value, type, dtype, shape; or the same error
+    agree(lambda x: np.median(x), x)        # the same value, type, dtype, shape; or the same error
 
-Where nothing is compiled (see `tests.modes`) the emitted source is compared with NumPy itself, to rounding.
+Where nothing is compiled (see `tests.modes`) the emitted source is compared with NumPy itself, up to rounding.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def primal(f: Any, *args: Any) -> Any:
 
 
 def outcome(f: Any, *args: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What a call gives or raises, and its arguments after it."""
+    """Return the result or the exception of a call, and its arguments afterwards."""
     args = tuple(map(_copied, args))
     try:
         return f(*args), args

@@ -161,7 +161,7 @@ class ArrayExpressions(Expressions):
         return Real(f"np.full({dimensions(shape)}, float({x.text}))", x.bound)
 
     def _gathered(self, shape: Shape) -> Iterator[str]:
-        """What arrays of indices take out of arrays."""
+        """Elements that arrays of indices select from arrays."""
         for name, (size, range_) in self.scope.places.items():
             for source, whole in self.scope.arrays.items():
                 if (size, *whole[1:]) == shape and range_.within(Interval(-whole[0], whole[0] - 1)):
@@ -212,7 +212,7 @@ def dimensions(shape: Shape) -> str:
 
 
 class Writer(Protocol):
-    """What the statements need of the generator."""
+    """The interface of the generator that statements need."""
 
     rng: random.Random
     indent: int

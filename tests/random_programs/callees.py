@@ -73,7 +73,7 @@ class Callee:
 
 @dataclass
 class Decorated:
-    """What the generator of programs has of such callees."""
+    """The generator's part for such callees."""
 
     rng: random.Random
     callees: dict[str, list[Callee]] = field(default_factory=dict)

@@ -40,7 +40,7 @@ STEPS = 2.0  # seconds for the program itself in plain Python
 
 
 class Kind(enum.StrEnum):
-    """What came of a program."""
+    """The outcome of a program."""
 
     OK = "ok"
     DISCARDED = "discarded"  # no input at which the reference can be trusted
@@ -52,7 +52,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a program, why, and the position of the input at which it showed."""
+    """The outcome of a program, its reason, and the position of the input at which it occurred."""
 
     kind: Kind
     detail: str = ""
@@ -194,7 +194,7 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def _left(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """What a function returns and how it leaves copies of its arguments."""
+    """Return the result of a function, and the final contents of copies of its arguments."""
     given = copied(args)
     return function(*given), given
 

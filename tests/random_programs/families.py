@@ -37,7 +37,7 @@ class Families:
                 self.join(node.id, name)
 
     def apart(self, target: str, text: str, shapes: Shapes) -> str:
-        """What `target op= text` may read: a copy if the text is a view of what is written to, else the text."""
+        """Return a text that `target op= text` may read: a copy if the text is a view of the target, else the text."""
         written, read = _expression(target), _expression(text)
         if not _dimensions(read, shapes) or ast.dump(written) == ast.dump(read) or _are_rows(written, read):
             return text
@@ -55,7 +55,7 @@ def _expression(text: str) -> ast.expr:
 
 
 def _base(node: ast.expr) -> ast.expr:
-    """What a view is of: `a` of `a[0].reshape(2)`."""
+    """Return the base of a view: `a` for `a[0].reshape(2)`."""
     while True:
         match node:
             case ast.Subscript(value=inner) | ast.Attribute(value=inner) | ast.Call(func=ast.Attribute(value=inner)):

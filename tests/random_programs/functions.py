@@ -25,7 +25,7 @@ DEPTH = Interval(-1, 3)  # of a recursion
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes, in this order, and how many floats it returns."""
+    """The parameters of a function, in order, and the number of floats that it returns."""
 
     name: str
     floats: int
@@ -75,7 +75,7 @@ class Place:
 
 
 class Calls:
-    """What the generator of programs has of functions."""
+    """The generator's part for functions."""
 
     rng: random.Random
     arrays: bool

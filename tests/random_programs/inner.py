@@ -1,10 +1,10 @@
-"""Inner functions and lambdas in random programs: they capture what there is, and are called, passed on, checkpointed.
+"""Inner functions and lambdas in random programs: they capture variables, and are called, passed on, checkpointed.
 
     h3 = lambda q2: math.sin(q2 * v1) + a[0]
     v4 = in_turn((h3, math.tanh), 0.5 * x)
     v5 = zg.checkpoint(h3)(v4)
 
-They are used where they are made, before anything is assigned to what they capture. What they give is within NARROW.
+They are used where they are defined, before any captured variable is assigned again. Their results are within NARROW.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def rule_of_ruled(q, r):
 
 
 class Inner:
-    """What the generator of programs has of inner functions."""
+    """The generator's part for inner functions."""
 
     rng: random.Random
     put: Any

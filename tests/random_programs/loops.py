@@ -20,7 +20,7 @@ STEPS = 200  # the most iterations of the innermost loop
 
 
 class Loops:
-    """What the generator of programs has of loops."""
+    """The generator's part for loops."""
 
     rng: random.Random
     put: Any

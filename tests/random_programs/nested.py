@@ -33,7 +33,7 @@ STEP = 1e-20  # errors of its square; those of rounding are smaller, after three
 
 
 class Nested:
-    """What the generator of programs has of derivatives."""
+    """The generator's part for derivatives."""
 
     rng: Any
     put: Any
@@ -109,7 +109,7 @@ def exact(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def many_digits() -> Any:
-    """What is needed while such a function runs."""
+    """The context required while such a function runs."""
     with mp.workdps(DIGITS):
         yield
 

@@ -1,9 +1,9 @@
-"""A failing program made small: statements deleted, compound statements replaced by their parts, expressions by theirs.
+"""Shrink a failing program: delete statements, replace compound statements and expressions by their parts.
 
     small = shrink(program, lambda candidate: check(candidate, False).kind is Kind.WRONG, seconds=30)
 
-Every step keeps the program failing in the way that the predicate describes; most candidates are no valid programs,
-which the predicate must take for not failing.
+Every step keeps the failure that the predicate describes. Most candidates are not valid programs; the predicate must
+treat these as not failing.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _blocks(function: ast.AST) -> list[list[ast.stmt]]:
 
 
 def _parts(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """What may stand for a compound statement."""
+    """Return the statements that may replace a compound statement."""
     if isinstance(statement, ast.If | ast.For | ast.While):
         yield statement.body
         if statement.orelse:

@@ -21,7 +21,7 @@ from zygote_py.ir.core import Const, Instr, Param, Type
 c128 = types.complex128
 COMPLEX_SIGNATURES = ((c128,), (c128, c128), (c128, f64), (f64, c128))
 SIGNATURES = ((f64,), (f64, f64), (f64, i64), (f64, f64, f64))
-# NumPy functions on scalars that are no ufuncs.
+# NumPy functions on scalars that are not ufuncs.
 OTHERS = """
     round around real imag sinc nan_to_num angle isclose allclose isneginf isposinf isreal iscomplex isscalar size sum
     prod max min amax amin mean average ptp std any all nanmax nanmin clip fix heaviside

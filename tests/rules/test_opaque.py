@@ -77,7 +77,7 @@ def results_of(case, arguments):
 
 
 def compiled_results_of(case, arguments):
-    """What the compiled operation returns, numbers in the precision that they have there."""
+    """Return the results of the compiled operation, numbers in their original precision."""
     function = primal(case.op, len(arguments))
     found = function(*arguments)
     kind = function.overloads[tuple(map(typeof, arguments))].signature.return_type
@@ -91,7 +91,7 @@ def rule_of(case, arguments, layout="C"):
 
 
 def contributions(rule, arguments, results, seeds, call):
-    """What the helpers of a rule return, by the names of the arguments."""
+    """Return the results of the helpers of a rule, by the names of the arguments."""
     given = dict(zip(rule.names, arguments, strict=False))
     if len(results) == 1:
         given |= {"y": results[0], "dy": seeds[0]}

@@ -1,8 +1,7 @@
 """The cache: what was made of a function is kept in a folder, and found again by the next process.
 
-    found = recall(request, argument_types, hidden)     # None if the gradient cannot be kept
-    found.kernel                                        # what was made of it before, or None
-    found.store(compiled, hidden)                       # for the next time
+    kernel, hidden = find(request, argument_types, ())      # from the folder, or else made by the stages and kept
+    dispatcher = make_dispatcher(stub, implement, options, MachineCode(kernel_of))
 
 A gradient is known by what it depends on (`fingerprint.py`, `environment.py`), and kept as three files (`folder.py`):
 the emitted module, a record of what it captures (`records.py`), and the machine code for each signature, which
@@ -15,18 +14,17 @@ the cache off, and so does `switch(False)` for the process.
 from __future__ import annotations
 
 from zygote_py.cache.folder import Folder, Info, folder_in_use, folder_named, switch
-from zygote_py.cache.records import Found, Kernel, MachineCode, as_captured, made_by_stages, recall
+from zygote_py.cache.records import Kernel, Link, MachineCode, as_captured, find
 
 __all__ = [
     "Folder",
-    "Found",
     "Info",
     "Kernel",
+    "Link",
     "MachineCode",
     "as_captured",
+    "find",
     "folder_in_use",
     "folder_named",
-    "made_by_stages",
-    "recall",
     "switch",
 ]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from numba import types
 
@@ -21,9 +21,17 @@ from zygote_py import numba_adapter
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import NotCacheable, content_of, fingerprint
 from zygote_py.ir.core import Type
+from zygote_py.requests import Request
 
-if TYPE_CHECKING:
-    from zygote_py.derivative_function import DerivativeFunction
+
+class Derivative(Protocol):
+    """What is asked of a derivative here; it is pickled, too."""
+
+    primal: Any
+    form: Any
+
+    @property
+    def _request(self) -> Request: ...
 
 
 class Linked:
@@ -48,7 +56,7 @@ class Linked:
 
 
 def linked(
-    derivative: DerivativeFunction[..., Any],
+    derivative: Derivative,
     argument_types: tuple[Type, ...],
     holds: Callable[[], bool],
     *,
@@ -93,7 +101,7 @@ def linked(
     )
 
 
-def _digest(derivative: DerivativeFunction[..., Any], argument_types: tuple[Type, ...]) -> str:
+def _digest(derivative: Derivative, argument_types: tuple[Type, ...]) -> str:
     environment.check_unchanged()
     prints = fingerprint(derivative._request, argument_types, (), environment.versions(), environment.registered())
     captured = [(where, content_of(value)) for where, (value, by_value) in prints.captured.items() if not by_value]

@@ -18,10 +18,11 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
+from zygote_py.base.python_text import caller
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, fingerprint, read_from
 from zygote_py.cache.folder import Folder, folder_in_use
@@ -31,6 +32,9 @@ from zygote_py.requests import Request
 
 if TYPE_CHECKING:
     from zygote_py.compile import Compiled
+
+
+Link = Callable[[Any], None]
 
 
 class Kernel:
@@ -56,6 +60,25 @@ class Kernel:
     def function(self) -> Callable[..., object]:
         """The emitted function, as a plain Python function."""
         return self._load()
+
+    @property
+    def interpreted(self) -> Callable[..., Any]:
+        """The function to call from Python where Numba is switched off."""
+        return self.function
+
+    def entry(self, request: Request, captured: Sequence[object], link: Link) -> Callable[..., object]:
+        """The function that compiled code calls: of the arguments alone, with these captured values as constants.
+
+        `link` is told of each further dispatcher whose code goes with that of callers.
+        """
+        if not captured:
+            return self.function
+        inner = numba_adapter.make_dispatcher(self.function, lambda given: self.function, request.options)
+        values = {f"captured_{number}": value for number, value in enumerate(captured)}
+        parameters, passed = request.signature.parameters, ", ".join((*request.signature.parameters, *values))
+        function: Any = caller(inner, ", ".join(parameters), passed, name=request.name, values=values)
+        function.__globals__["__name__"] = __name__  # what Numba keeps of callers names the module
+        return function  # type: ignore[no-any-return]
 
 
 def made_by_stages(compiled: Compiled) -> Kernel:
@@ -202,6 +225,22 @@ def recall(request: Request, argument_types: tuple[Type, ...], hidden: tuple[Cap
         return None
     found.read()
     return found
+
+
+def find(
+    request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
+) -> tuple[Kernel, tuple[Capture, ...]]:
+    """Return the kernel for a signature, from the cache or else from the stages, and the captured values it is passed.
+
+    These are the ones in `hidden`, and after them what else the function captures. Raises DifferentiationError.
+    """
+    found = recall(request, argument_types, hidden)
+    if found is not None and found.kernel is not None:
+        return found.kernel, found.hidden
+    from zygote_py.compile import compile_gradient
+
+    compiled, hidden = compile_gradient(request, argument_types, hidden)
+    return made_by_stages(compiled) if found is None else found.store(compiled, hidden), hidden
 
 
 class MachineCode:

@@ -20,14 +20,13 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
+from zygote_py.forms import signature_of
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, does_not_take, wrong_arguments
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
-
-_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Pushforward(Driver):
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """What is captured, the arguments, and their tangents."""
         held = list(of.parameters)[: self.held]
-        return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*held, "args", "tangents")])
+        return signature_of(*held, "args", "tangents")
 
     def count(self, args: Sequence[Any]) -> int:
         """How many arguments the function gets where it is called with these."""
@@ -206,7 +205,7 @@ class Hvp(Driver):
         name = "v"
         while name in names:
             name += "_"
-        return inspect.Signature([inspect.Parameter(each, _PLAIN) for each in (*names, name)])
+        return signature_of(*names, name)
 
     def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
         """The types of the arguments of the function to be differentiated."""

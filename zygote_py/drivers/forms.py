@@ -6,7 +6,6 @@ differentiated (see `zygote_py.numba_adapter.derived`).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.drivers.writing import Leaf, Script, leaves
-from zygote_py.forms import hashable
+from zygote_py.forms import Form, hashable
 from zygote_py.ir.core import Type
 from zygote_py.requests import Request, Wrt, make_request
 from zygote_py.starred import names_of
@@ -38,7 +37,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Driver:
+class Driver(Form):
     """A derivative with respect to `wrt`; the first `held` parameters are captured variables."""
 
     wrt: Wrt = 0
@@ -54,29 +53,13 @@ class Driver:
         name = f"{made.name.removesuffix('_gradient')}_{self}"
         return replace(made, form=self, primal=primal, signature=signature, name=name, keyword_only=0)
 
-    def count(self, args: Sequence[Any]) -> int:
-        """How many arguments the function gets where it is called with these."""
-        return len(args)
-
     def expanded(self, primal: Any, count: int) -> Driver:
         """The same for so many arguments of a function that takes `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
-    def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The parameters, for those of the function."""
-        return of
-
-    def argument_text(self, request: Request, text: str) -> str:
-        """How messages call an argument, or a part of one."""
-        return f"the argument `{text}`"
-
     def typed(self, call: DerivedCall) -> TypedFunction:
         """The function for these types."""
         return call.written(self.written(call), call.argument_types)
-
-    def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types of the arguments of the function to be differentiated."""
-        return argument_types
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A Python function of the arguments, and of the function to be differentiated behind them."""

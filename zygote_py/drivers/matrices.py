@@ -13,7 +13,7 @@ end it is divided into blocks, in the form of the result, and within that in the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from numba import types
@@ -22,6 +22,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
+from zygote_py.forms import applying
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import refuse_aux
@@ -43,9 +44,7 @@ class Hessian(Driver):
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
         if self.has_aux:
-            from zygote_py.directions import hessian
-
-            return with_aux(self, call, "{}({}, wrt={})", hessian)
+            return with_aux(self, call)
         script, names, asked, bare, gradient = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = SymmetricFilling(script, names, asked, columns, "a", gradient, _kind(asked))
@@ -117,9 +116,7 @@ class Jacobian(Driver):
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments."""
         if self.has_aux:
-            from zygote_py.directions import jacobian
-
-            return with_aux(self, call, f"{{}}({{}}, wrt={{}}, mode={self.mode!r})", jacobian)
+            return with_aux(self, call)
         script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
@@ -218,7 +215,7 @@ class Jacobian(Driver):
                 script.end()
 
 
-def with_aux(driver: Driver, call: DerivedCall, text: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any]:
     """A function of the arguments that gives a matrix of the first that a function returns, and the second.
 
     The function runs once more for that, on copies.
@@ -233,12 +230,12 @@ def with_aux(driver: Driver, call: DerivedCall, text: str, function: Callable[..
     if not isinstance(result, types.BaseTuple) or len(components_of(result)) != 2:
         raise refuse_aux(result, call.loc)
     copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
-    wrt = repr(asked[0].number if bare else tuple(each.number for each in asked))
+    wrt = asked[0].number if bare else tuple(each.number for each in asked)
+    matrix = script.named(applying(replace(driver, wrt=wrt, held=0, has_aux=False)), str(driver))
     script.start(f"def component_0({', '.join(names)}):")
     script.add(f"return {FUNCTION}({', '.join(names)})[0]")
     script.end()
-    matrix = text.format(script.named(function, str(driver)), "component_0", wrt)
-    script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
+    script.add(f"value = {FUNCTION}({copies})", f"return {matrix}(component_0)({', '.join(names)}), value[1]")
     return script.function()
 
 

@@ -21,12 +21,11 @@ from zygote_py.adjoints.kinds import is_array
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied
 from zygote_py.drivers.writing import FUNCTION, WIDTH, Script
+from zygote_py.forms import TraceForm, applying, signature_of
 from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall
-
-_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class _Sparse(Driver):
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """The arguments, and the array."""
         names = list(of.parameters)
-        return inspect.Signature([inspect.Parameter(each, _PLAIN) for each in (*names, _free("given", names))])
+        return signature_of(*names, _free("given", names))
 
     def _begun(self, call: DerivedCall) -> tuple[Script, Asked, str, str]:
         """The script, what is asked for, the name of the last parameter, and what stands for the function."""
@@ -62,14 +61,12 @@ class Dependence(_Sparse):
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
         """A function of the arguments and of the numbers."""
-        from zygote_py.traced import trace
-
         script, asked, indices, of = self._begun(call)
         names = script.parameters[:-1]
         changes = [indices if number == asked.number else "None" for number in range(len(names))]
-        traced = script.named(trace, "trace")
+        trace = script.named(applying(TraceForm()), "trace")
         script.add(
-            f"y, (sets, unions, same) = {traced}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
+            f"y, (sets, unions, same) = {trace}({of})(({', '.join(names)},), (({', '.join(changes)},),))",
             "return sets, unions, same",
         )
         return script.function()

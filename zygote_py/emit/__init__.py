@@ -1,4 +1,4 @@
-"""From a function in SSA form to the source of a Python function that Numba compiles and that plain Python runs."""
+"""Emission: from a function in SSA form to the source of a Python function for Numba or plain Python."""
 
 from zygote_py.emit.source import Emitted, emit, load, njit_with
 

@@ -1,11 +1,11 @@
-"""Operations as Python syntax: each instruction that is part of a statement becomes an `ast` expression.
+"""Python syntax for operations: each instruction that is part of a statement becomes an `ast` expression.
 
     add(%dx, mul(%dr, %r))              dx + dr * r
     accumulate(%dx, %d, %i, %j)         dx[i, j] += d
 
-What an expression means to Numba and to Python is the same, and of the type that the IR says: a constant of float32 is
-written `np.float32(2.0)`. The one cast that is left out is that of an int to float64 beside another float64 in `+`,
-`-`, `*` or `/`, where both make it themselves.
+An expression has the same meaning in Numba and in Python, and the type that the IR specifies: a float32 constant is
+written `np.float32(2.0)`. The only cast that is omitted is that of an int to float64 next to a float64 operand of `+`,
+`-`, `*` or `/`, where both perform it implicitly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py import numba_adapter, structures
+from zygote_py import structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
 from zygote_py.ir import ops
@@ -33,7 +33,8 @@ from zygote_py.ir.types import names_of
 _CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)
 # Operators that are written `x += y` where the result replaces an operand.
 _AUGMENTED = (*_CASTS_ITSELF, ops.Family.WHOLE_DIVISION)
-# The most items in one display of a tuple. Python makes more than thirty into a list first, which Numba gets wrong.
+# The maximum number of items in one tuple display. Python builds a longer one from a list, which Numba compiles
+# incorrectly.
 _LARGEST = 30
 
 
@@ -54,10 +55,15 @@ def _is_operator(op: ops.Op, *families: ops.Family) -> bool:
     return bool(record.syntax) and record.family in families
 
 
-class Expressions:
-    """Writes operands and instructions; `inlined` instructions are written where they are used.
+def _class_of(type: Type) -> Any:
+    """The class of the NamedTuples or the dataclasses of a type; None for any other type."""
+    return type.instance_class if isinstance(type, types.NamedTuple | types.NamedUniTuple) else None
 
-    Of the lists that are `passed_on` it is written of what they are.
+
+class Expressions:
+    """Translates operands and instructions to `ast` nodes.
+
+    Instructions in `inlined` are written at their use. Lists in `passed_on` are written with their element type.
     """
 
     def __init__(
@@ -73,7 +79,7 @@ class Expressions:
         self.passed_on = passed_on
 
     def operand(self, operand: Operand) -> ast.expr:
-        """A variable, a constant, or what an inlined instruction computes."""
+        """Return a variable, a constant, or the expression of an inlined instruction."""
         match operand:
             case Instr() if operand in self.inlined:
                 return self.computed(operand)
@@ -87,7 +93,7 @@ class Expressions:
                 raise InternalError(f"emit: cannot write {operand}")
 
     def statement(self, instr: Instr) -> ast.stmt:
-        """The statement that executes `instr`."""
+        """Return the statement that executes `instr`."""
         target = self.of[instr].name
         match instr.op, instr.args:
             case (ops.setitem | ops.initialize | operator.setitem) as op, args:
@@ -118,7 +124,7 @@ class Expressions:
         )
 
     def computed(self, instr: Instr) -> ast.expr:
-        """The expression that computes `instr`, with no regard to its variable."""
+        """Return the expression that computes `instr`, without regard to its variable."""
         op, args = instr.op, instr.args
         match _syntax(op), args:
             case ast.BinOp(), (left, right):
@@ -141,7 +147,7 @@ class Expressions:
         return self.call(op, *operands, keywords=keywords)
 
     def _special(self, instr: Instr) -> ast.expr | None:
-        """The IR's own operations, which have a syntax."""
+        """Return the expression of an operation of the IR that has its own syntax, or None."""
         match instr.op, instr.args:
             case ops.const, (value,):
                 return self.operand(value)
@@ -199,27 +205,23 @@ class Expressions:
                 return None
 
     def _note(self, type: Type) -> None:
-        self.module.has_dataclasses |= isinstance(type, numba_adapter.DataclassType)
+        self.module.has_dataclasses |= structures.is_structure(_class_of(type))
 
     def _construct(self, type: Any, items: list[ast.expr]) -> ast.expr:
-        """A tuple, a NamedTuple or a dataclass."""
+        """Return the construction of a tuple, a NamedTuple or a dataclass."""
         self._note(type)
-        match type:
-            case numba_adapter.DataclassType() if structures.only_assigns(type.instance_class):
-                return self.call(type.instance_class, *items)
-            case numba_adapter.DataclassType():
-                dotted = self.module.callable(type.instance_class)
-                return self.call(structures.new, _dotted(dotted), ast.Tuple(items))
-            case types.NamedTuple() | types.NamedUniTuple():
-                return self.call(type.instance_class, *items)
-            case _:
-                whole: ast.expr = ast.Tuple(items[:_LARGEST])
-                for start in range(_LARGEST, len(items), _LARGEST):
-                    whole = ast.BinOp(whole, ast.Add(), ast.Tuple(items[start : start + _LARGEST]))
-                return whole
+        cls = _class_of(type)
+        if structures.is_structure(cls) and not structures.only_assigns(cls):
+            return self.call(structures.new, _dotted(self.module.callable(cls)), ast.Tuple(items))
+        if cls is not None:
+            return self.call(cls, *items)
+        whole: ast.expr = ast.Tuple(items[:_LARGEST])
+        for start in range(_LARGEST, len(items), _LARGEST):
+            whole = ast.BinOp(whole, ast.Add(), ast.Tuple(items[start : start + _LARGEST]))
+        return whole
 
     def _signed(self, op: ops.Op, right: Operand) -> tuple[ops.Op, Operand]:
-        """`a - b` for `a + -b`, and `a + b` for `a - -b`, which are the same numbers."""
+        """Write `a - b` for `a + -b`, and `a + b` for `a - -b`; the results are identical."""
         match op, right:
             case ((operator.add | operator.sub), Instr(op=operator.neg, args=(value,))):
                 if right in self.inlined and value.type == right.type:
@@ -227,15 +229,15 @@ class Expressions:
         return op, right
 
     def call(self, op: Callable[..., object], *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
-        """A call of `op`, by the name that it has in the module."""
+        """Return a call of `op` by its name in the module."""
         return ast.Call(_dotted(self.module.callable(op)), list(args), keywords or [])
 
     def _beside(self, operand: Operand, other: Operand, op: ops.Op) -> ast.expr:
-        """An operand of `op`, whose other operand is `other`."""
+        """Return an operand of `op`, given the other operand."""
         match operand, other:
             case Const(complex() as value, types.complex128), Value(type=types.complex128):
                 if _is_operator(op, *_CASTS_ITSELF, ops.Family.POWER) and repr(value) == repr(complex(value.real)):
-                    return self._real(value.real)  # z + 1.0, and not z + complex(1.0, 0.0)
+                    return self._real(value.real)  # z + 1.0 rather than z + complex(1.0, 0.0)
         if isinstance(operand, Instr) and self._casts(operand) and _is_operator(op, *_CASTS_ITSELF):
             (whole,) = operand.args
             implied = isinstance(other, Value | Const) and other.type == types.float64
@@ -244,11 +246,11 @@ class Expressions:
         return self.operand(operand)
 
     def _casts(self, operand: Operand) -> bool:
-        """Whether `operand` too would be written without its cast."""
+        """Return whether `operand` would also be written without its cast."""
         return isinstance(operand, Instr) and operand in self.inlined and operand.op is float
 
     def _stored(self, array: Operand, index: list[Operand]) -> ast.expr:
-        """What is assigned to: without an index all of an array, which `[:]` says of one that has axes."""
+        """Return the target of an assignment: without an index the whole array, written `[:]` if it has axes."""
         if index or getattr(array.type, "ndim", 0) == 0:
             return self._subscript(array, index)
         if array in self.inlined:
@@ -271,15 +273,15 @@ class Expressions:
 
     def _dimension(self, array: Operand, axis: Operand) -> ast.expr:
         if not isinstance(axis, Const) or not isinstance(axis.value, int):
-            raise InternalError("emit: the axis of dim is no constant")
+            raise InternalError("emit: the axis of dim is not a constant")
         if axis.value == 0 and isinstance(array, Value) and getattr(array.type, "ndim", 0) == 1:
             return self.call(len, self.operand(array))
         return ast.Subscript(ast.Attribute(self.operand(array), "shape"), ast.Constant(axis.value))
 
     def _new(self, op: ops.Op, type: Type, shape: list[ast.expr]) -> ast.expr:
-        """A new array of a type: that in Fortran order is a transpose; C order will do for any order."""
+        """Return a new array of a type: a transpose for Fortran order; C order is valid for any layout."""
         if not isinstance(type, types.Array):
-            raise InternalError(f"emit: a record is no {type}")
+            raise InternalError(f"emit: a record cannot be of type {type}")
         transposed = type.layout == "F"
         lengths = shape[::-1] if transposed else shape
         function = np.zeros if op is ops.zeros else np.empty
@@ -287,20 +289,20 @@ class Expressions:
         return ast.Attribute(made, "T") if transposed else made
 
     def _copy(self, array: Operand, type: Type) -> ast.expr:
-        """A new array of the elements of another, of this type."""
+        """Return a new array of the given type with the elements of `array`."""
         assert isinstance(type, types.Array)
         assert isinstance(array.type, types.Array)
         source, dtype, layout = self.operand(array), array.type.dtype, array.type.layout
         if dtype != type.dtype:
             cast = ast.Call(ast.Attribute(source, "astype"), [self._dtype(type.dtype)], [])
-            # `astype` keeps Fortran order.
+            # `astype` preserves Fortran order.
             return cast if (layout == "F") == (type.layout == "F") else _reordered(cast, type)
         return self.call(np.copy, source) if (layout, type.layout) == ("C", "C") else _reordered(source, type)
 
     def _view(self, source: Operand, type: Type) -> ast.expr:
-        """The bytes of an array, or of a number, as numbers of another type."""
+        """Return the bytes of an array, or of a number, as numbers of another type."""
         shown, dtype = self.operand(source), type.dtype if isinstance(type, types.Array) else type
-        if not isinstance(source.type, types.Array):  # Python's numbers have no such method
+        if not isinstance(source.type, types.Array):  # Python's numbers do not have this method
             shown = ast.Call(self._dtype(source.type), [shown], [])
         return ast.Call(ast.Attribute(shown, "view"), [self._dtype(dtype)], [])
 
@@ -309,7 +311,7 @@ class Expressions:
         return ast.Attribute(name(self.module.alias("np")), attribute)
 
     def constant(self, value: object, type: Type) -> ast.expr:
-        """`value` as a constant of exactly this type."""
+        """Return `value` as a constant of exactly this type."""
         if isinstance(type, types.Literal):
             type = type.literal_type
         match type:
@@ -347,7 +349,7 @@ class Expressions:
         return signed(ast.Constant(abs(value)), negative)
 
     def _complex(self, value: complex) -> ast.expr:
-        """`2j`, `1.0 - 2j`, or `complex(a, b)` where the sum would lose the sign of a zero, or an infinity."""
+        """Write `2j`, `1.0 - 2j`, or `complex(a, b)` where the sum would lose an infinity or the sign of a zero."""
         real, imag = value.real, value.imag
         part = complex(0.0, abs(imag))
         is_finite = math.isfinite(real) and math.isfinite(imag)
@@ -359,7 +361,7 @@ class Expressions:
         return self.call(complex, self._real(real), self._real(imag))
 
     def _zeros_in_list(self, values: ast.expr, type: Type) -> ast.expr:
-        """A list as long as another, with zeros for its numbers and for those in its arrays and lists."""
+        """Return a list as long as another, with zeros for its numbers and for those in its arrays and lists."""
         assert isinstance(type, types.List)
         if isinstance(type.dtype, types.Number):
             length = self.call(len, values)
@@ -373,7 +375,7 @@ class Expressions:
         return ast.ListComp(item, [ast.comprehension(each, values, [], 0)])
 
     def zero(self, type: Type) -> ast.expr:
-        """Something of this type, for a variable that nobody reads before it is assigned."""
+        """Return a placeholder of this type, for a variable that is never read before it is assigned."""
         match type:
             case types.Boolean() | types.Number():
                 return self.constant(False if type == types.boolean else 0, type)
@@ -390,7 +392,7 @@ class Expressions:
             case _ if type == types.none:
                 return ast.Constant(None)
             case _:
-                raise InternalError(f"emit: no zero of type {type}")
+                raise InternalError(f"emit: there is no zero of type {type}")
 
 
 def _dotted(names: tuple[str, ...]) -> ast.expr:
@@ -402,17 +404,17 @@ def _dotted(names: tuple[str, ...]) -> ast.expr:
 
 
 def name(identifier: str) -> ast.Name:
-    """A variable, read or assigned."""
+    """Return a variable, to be read or assigned."""
     return ast.Name(identifier)
 
 
 def signed(value: ast.expr, negative: bool) -> ast.expr:
-    """`value` or `-value`. A negative number is an operation, so that astor puts it in parentheses where it must."""
+    """Return `value` or `-value`; a negative number is an operation, so that astor adds parentheses where needed."""
     return ast.UnaryOp(ast.USub(), value) if negative else value
 
 
 def _reordered(array: ast.expr, type: types.Array) -> ast.expr:
-    """A copy of an array in C or Fortran order. Numba's method `copy` gives the former."""
+    """Return a copy of an array in C or Fortran order. Numba's method `copy` returns C order."""
     if type.layout == "C":
         return ast.Call(ast.Attribute(array, "copy"), [], [])
     return ast.Attribute(ast.Call(ast.Attribute(ast.Attribute(array, "T"), "copy"), [], []), "T")

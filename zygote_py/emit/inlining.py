@@ -1,11 +1,11 @@
-"""Which instructions become part of an expression, and which become statements.
+"""Choose which instructions become part of an expression and which become statements.
 
     %t = mul %dr, %r : f64
     %dx2 = add %dx1, %t : f64           dx = dx + dr * r
 
-An instruction without effects moves into its one use if that is in the same block and nothing between the two changes
-what it reads: no variable of its operands is assigned, and if it reads memory or may raise, nothing is written.
-What has a name in the source keeps it, so that the emitted code can be read beside the source.
+An instruction without effects moves to its only use if the use is in the same block and nothing in between changes what
+it reads: none of the variables in its operands is assigned, and, if it reads memory or may raise, nothing is written.
+Values that have a name in the source remain variables, so that the emitted code can be compared with the source.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from zygote_py.emit.ranges import Range
 from zygote_py.ir import memory, ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
 
-# An expression gets no wider than about this; longer lines are hard to read.
+# The approximate maximum width of an expression; longer lines are hard to read.
 WIDTH = 64
-# Hints that are nobody's variable: those the compiler gives to what has no name.
+# Hints that do not name a variable of the source: the compiler gives them to unnamed values.
 _NAMELESS = ("", "c", "e", "t")
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """`roots` are the instructions of each block that become statements; `inlined` those within other expressions."""
+    """The statements of each block, `roots`, and the instructions that are `inlined` in other expressions."""
 
     roots: Mapping[Block, list[Instr]]
     inlined: frozenset[Value]
@@ -37,7 +37,7 @@ class Statements:
 
 @dataclass(frozen=True, slots=True)
 class _Expression:
-    """An instruction that may still move: what it reads, and about how wide it prints."""
+    """An instruction that may still move: the variables it reads, and its approximate width."""
 
     leaves: frozenset[Variable]
     guarded: bool
@@ -45,7 +45,7 @@ class _Expression:
 
 
 def is_movable(instr: Instr) -> bool:
-    """Whether `instr` computes the same wherever in its block it stands: it has no effect and reads no memory."""
+    """Return whether `instr` may be computed anywhere in its block: it has no effect and reads no memory."""
     return memory.effect(instr) is ops.Effect.PURE
 
 
@@ -70,7 +70,7 @@ def choose_statements(
                 roots[block].append(instr)
         chooser.take(block.terminator.args)
         if block in at_end:
-            # The copies on the edge into the loop stand before its `for`.
+            # The copies on the edge into the loop precede its `for`.
             for copy in variables.copies.get((block, block.successors[0]), []):
                 chooser.assigned(copy.target)
             chooser.take(at_end[block])
@@ -82,7 +82,7 @@ def choose_statements(
 
 
 def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[Value]) -> dict[Value, int]:
-    """How often each value is used. A use by a phi counts as many: such a value has a variable of its own."""
+    """Count the uses of each value. A use by a phi counts as several: such a value needs its own variable."""
     counts: dict[Value, int] = dict.fromkeys(function.values(), 0)
 
     def count(found: Iterable[Operand], weight: int) -> None:
@@ -106,12 +106,12 @@ def _use_counts(function: Function, ranges: Mapping[Block, Range], removed: set[
 
 
 def _filled(function: Function) -> set[Operand]:
-    """The slices that are stored to as a whole: they are written on the left of the `=`."""
+    """Return the slices that are assigned as a whole: they are written on the left of the `=`."""
     return {instr.args[0] for instr in function.instrs() if instr.op is ops.setitem and len(instr.args) == 2}
 
 
 class _Chooser:
-    """Walks a block; `pending` are the expressions that could still move into a use further on."""
+    """Walks through a block; `pending` are the expressions that may still move to a later use."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _Chooser:
         return self.counts[instr] == 0 and idle
 
     def is_root(self, instr: Instr) -> bool:
-        """Whether `instr` must be a statement; if not, it waits for its use."""
+        """Return whether `instr` must be a statement; otherwise it is pending until its use."""
         if self._is_constant_slice(instr):
             self.inlined.add(instr)
             return False
@@ -156,7 +156,7 @@ class _Chooser:
         return True
 
     def _is_constant_slice(self, instr: Instr) -> bool:
-        """Whether `instr` is written `1:` wherever it is used."""
+        """Return whether `instr` is written as a slice, `1:`, wherever it is used."""
         constant = instr.op is builtins.slice and all(isinstance(bound, Const) for bound in instr.args)
         return constant and len(self.variables.of[instr].members) == 1
 
@@ -170,7 +170,7 @@ class _Chooser:
         return instr.hint in _NAMELESS or instr.op in (builtins.slice, ops.pack) or instr in self.bounds
 
     def take(self, found: Iterable[Operand], used: int = 0) -> list[_Expression]:
-        """Move the pending among the operands into their user, as many as fit in."""
+        """Move the pending expressions among the operands into their user, as many as fit."""
         taken = []
         for operand in found:
             if isinstance(operand, Value) and operand in self.pending:

@@ -1,9 +1,9 @@
-"""Regions of blocks become a tree of Python statements, whose simple statements and conditions are `ast` nodes.
+"""Lowering of regions of blocks to a tree of Python statements with `ast` nodes for simple statements and conditions.
 
     Loop(b1, (Straight(b2),))           While(`n > 0`, (Simple(`n -= 1`), Simple(`r *= x`)))
 
-A loop is a `For` where it counts, a `While` with a condition where its header is nothing but a condition, and else a
-`While` of `True` with a `break` after the header's statements.
+A counted loop becomes a `For`. A loop whose header only computes its condition becomes a `While` with that condition,
+and any other loop a `While` of `True` with a `break` after the statements of the header.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zygote_py.ir.errors import InternalError
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a statement comes from: a line of the source, or (`reverse`) the line whose pullback it belongs to."""
+    """The source line of a statement or, if `reverse`, the line to whose pullback the statement belongs."""
 
     loc: Loc
     reverse: bool
@@ -42,7 +42,7 @@ class Simple:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """`if test: then; else: orelse`."""
+    """An `if` statement, `if test: then; else: orelse`."""
 
     test: ast.expr
     then: tuple[Statement, ...]
@@ -52,7 +52,7 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
-    """`while test: body`."""
+    """A `while` loop, `while test: body`."""
 
     test: ast.expr
     body: tuple[Statement, ...]
@@ -61,7 +61,7 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """`for target in iterable: body`."""
+    """A `for` loop, `for target in iterable: body`."""
 
     target: ast.expr
     iterable: ast.expr
@@ -81,13 +81,13 @@ _FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
-# The negation of these is right for NaN too.
+# The negations of these also hold for NaN.
 _ALWAYS_FLIPPED = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lowering:
-    """What `statements` needs: the decisions of the other steps, and the names of the guards."""
+    """Lowers regions to statements, using the decisions of the other steps and the names of the guards."""
 
     variables: Variables
     statements: Statements
@@ -97,11 +97,11 @@ class Lowering:
     parameters: Collection[str]
 
     def lower(self, regions: Sequence[structure.Region]) -> tuple[Statement, ...]:
-        """The statements of `regions`."""
+        """Return the statements of `regions`."""
         return tuple(statement for region in regions for statement in self._region(region))
 
     def zeros(self, body: Sequence[Statement]) -> Iterator[Statement]:
-        """The assignments that `body` needs before it, of variables that can be unset.
+        """Yield the assignments that must precede `body`, for variables that may be unset.
 
         Plain Python raises UnboundLocalError where such a variable is copied, and Numba refuses a variable that the
         text reads before it assigns it, even if no execution does.
@@ -229,7 +229,9 @@ class Lowering:
 
 
 def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
-    """Those of the names that the text of `body` reads before it assigns them. Names that it assigns are removed."""
+    """Return the names that the text of `body` reads before it assigns them; remove the assigned ones from
+    `candidates`.
+    """
     found: list[str] = []
 
     def read(*nodes: ast.AST) -> None:
@@ -263,13 +265,13 @@ def read_early(body: Iterable[Statement], candidates: set[str]) -> list[str]:
 
 
 def _assigned(target: ast.expr) -> list[str]:
-    """The variables that an assignment to `target` assigns."""
+    """Return the variables that an assignment to `target` assigns."""
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 def place_of(operand: Operand) -> Place | None:
-    """The place that a statement for `operand` is commented with."""
+    """Return the location for the comment of a statement that computes `operand`."""
     if not isinstance(operand, Value):
         return None
     if isinstance(operand, Instr) and operand.origin is not None and operand.origin.loc is not None:

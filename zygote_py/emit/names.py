@@ -1,8 +1,8 @@
-"""The names of the emitted function: its variables, its guards, and what it needs from outside.
+"""Names in the emitted module: its variables, its guards, and the objects it needs from outside.
 
-Variables are named by the hints of their values, as the source named them: `r`, `dr`, `dx`. Two variables of one hint
-get `r` and `r_1`, unless they have the same type and are never alive together: then they are one variable again, as
-they mostly were in the source.
+Variables are named by the hints of their values, as in the source: `r`, `dr`, `dx`. Two variables with the same hint
+are called `r` and `r_1`, unless they have the same type and are never live together: then they are merged into one
+variable, as they usually were in the source.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from zygote_py.ir.special import C_TYPES, MODULE, Special
 
 
 class Module:
-    """What the emitted module imports or is given, each under a name that no parameter has."""
+    """The imports and globals of the emitted module, with names that differ from all parameters."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._aliases: dict[str, str] = {}  # of math, cmath, np and builtins
         self._used: set[str] = set()
         self.globals: dict[str, object] = {}
-        self.helpers: dict[str, str] = {}  # the sources of functions that are emitted along, by name
+        self.helpers: dict[str, str] = {}  # the sources of helpers, by name
         self._known: dict[int, str] = {}
         self._routines: dict[Routine, str] = {}
         self.has_dataclasses = False
         self._constructed: dict[str, None] = {}  # the names of the dataclasses of which objects are made
         self._made: dict[Any, str] = {}  # the classes `Captured`
-        self._imports: dict[tuple[str, str], str] = {}  # of classes and the like, by module and name
-        self._pointers: dict[Special, str] = {}  # functions of SciPy, which are called by pointers
+        self._imports: dict[tuple[str, str], str] = {}  # of classes and similar objects, by module and name
+        self._pointers: dict[Special, str] = {}  # functions of SciPy, which are called through pointers
         self._used_pointers: set[Special] = set()
 
     def alias(self, name: str) -> str:
-        """The name under which `math`, `cmath`, `np` or the builtin `name` is known."""
+        """Return the name of `math`, `cmath`, `np` or the builtin `name` in the module."""
         self._used.add(name)
         return self._reserved(name)
 
@@ -57,7 +57,7 @@ class Module:
         return self._aliases[name]
 
     def reserve(self, function: Function) -> None:
-        """Let no variable take the name of what may be needed."""
+        """Reserve the names that `function` may need, so that no variable takes them."""
         for value in function.values():
             if isinstance(value, Instr) and not _has_syntax(value.op):
                 self.callable(value.op)
@@ -71,17 +71,17 @@ class Module:
         self.helpers.clear()
 
     def names_inside(self, params: Iterable[str]) -> Names:
-        """The names of a function's own variables: other than those of the module."""
+        """Return the names for variables of a function, which differ from those of the module."""
         return Names({*self._names.taken, *params})
 
     def routine(self, routine: Routine) -> str:
-        """The name of a routine's function."""
+        """Return the name of the function of a routine."""
         if routine not in self._routines:
             self._routines[routine] = self._names.fresh(routine.__name__)
         return self._routines[routine]
 
     def value(self, value: object, hint: str) -> str:
-        """The global that holds `value`."""
+        """Return the name of the global that holds `value`."""
         if id(value) not in self._known:
             name = self._names.fresh(hint)
             self._known[id(value)] = name
@@ -89,7 +89,7 @@ class Module:
         return self._known[id(value)]
 
     def callable(self, op: Callable[..., object]) -> tuple[str, ...]:
-        """The dotted name of `op`."""
+        """Return the dotted name of `op`."""
         if isinstance(op, Routine):
             return (self.routine(op),)
         if isinstance(op, Foreign):
@@ -135,7 +135,7 @@ class Module:
         return name
 
     def imports(self) -> list[str]:
-        """The lines that make the aliases."""
+        """Return the import lines."""
         aliases = {name: alias for name, alias in self._aliases.items() if name in self._used}
         lines = []
         modules = ("cmath", "math", "random")
@@ -169,7 +169,7 @@ class Module:
         return without_dataclasses(name, self._constructed, self._names.fresh("on_named_tuples"))
 
     def definitions(self) -> list[str]:
-        """The lines that make the classes and the pointers that are called."""
+        """Return the lines that define classes and function pointers."""
         lines = [
             f"{alias} = {captured_type.__name__}({', '.join(map(repr, cls._fields))})"
             for cls, alias in self._made.items()
@@ -194,7 +194,7 @@ def _renamed(name: str, alias: str) -> str:
 
 
 def _has_syntax(op: Op) -> bool:
-    """Whether an operation is written without the name of its callable."""
+    """Return whether an operation is written without the name of its callable."""
     return (
         (op in OWN and not helpers.is_helper(op))
         or module_of(op) == "_operator"

@@ -1,16 +1,17 @@
-"""Leaving SSA: values become variables, phi nodes become copies on edges, and most copies vanish.
+"""Translation out of SSA form: values become variables, phis become copies on edges, and most copies are coalesced.
 
     b1:  %r1: f64 = phi b0: 1.0, b2: %r2        r = 1.0
          ...                                    while ...:
     b2:  %r2 = mul %r1, %x : f64                    r *= x
 
-A phi and its operands become one variable where their live ranges do not interfere (after Boissinot et al.,
-"Revisiting Out-of-SSA Translation", 2009, without its values: two that are live together get two variables even where
-they are equal). The copies of an edge are parallel: `sequence_copies` orders them, and swaps by a tuple assignment.
+A phi and its operands are merged into one variable if their live ranges do not interfere (after Boissinot et al.,
+"Revisiting Out-of-SSA Translation", 2009, but without comparing values: two values that are live together get two
+variables even if they are equal). The copies of an edge are parallel: `sequence_copies` orders them, and uses a tuple
+assignment for swaps.
 
-No copy is made of `Undef`. A *slot*, a chain of phis that carries one value past merges, is always one variable: a copy
-of one that is unset would raise UnboundLocalError in plain Python. What can be unset and must be copied all the same
-is listed in `zeros`, for the emitted function to start with.
+`Undef` is never copied. A *slot*, a chain of phis that carries one value past merges, is always a single variable:
+copying an unset one would raise UnboundLocalError in plain Python. Variables that may be unset but must be copied are
+listed in `zeros`, and the emitted function initializes them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Variable:
-    """The values that share a variable of the emitted function, in the order of the text."""
+    """The values that share a variable of the emitted function, in textual order."""
 
     members: list[Value]
     name: str = ""
@@ -37,7 +38,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copy:
-    """`target = source`, on an edge."""
+    """A copy `target = source` on an edge."""
 
     target: Variable
     source: Operand
@@ -45,18 +46,18 @@ class Copy:
 
 @dataclass(slots=True, eq=False)
 class Variables:
-    """The variable of every value; the copies of every edge that has some; what is copied though it can be unset."""
+    """The variable of every value, the copies on edges, and the variables to be initialized."""
 
     of: dict[Value, Variable]
     copies: dict[tuple[Block, Block], list[Copy]] = field(default_factory=dict)
     zeros: list[Variable] = field(default_factory=list)
-    unset: set[Operand] = field(default_factory=set)  # the phis that can hold nothing
+    unset: set[Operand] = field(default_factory=set)  # the phis that may be unset
 
 
 def assign_variables(
     function: Function, nest: LoopNest, order: Mapping[Block, Sequence[Instr]], ranges: Mapping[Block, Range]
 ) -> Variables:
-    """Give every value a variable. The phis of `ranges` are set by their `for` statements and not by copies."""
+    """Assign a variable to every value; the phis of `ranges` are set by their `for` statements, not by copies."""
     counters = {found.phi for found in ranges.values()}
     webs = _Webs(function, order, ranges)
     phis = [phi for block in function.blocks for phi in block.phis if phi not in counters]
@@ -81,7 +82,7 @@ def assign_variables(
                 variables.copies.setdefault((pred, block), []).append(Copy(of[phi], operand))
                 if operand in variables.unset and isinstance(operand, Value):
                     source = of[operand]
-                    if not any(isinstance(member, Param) for member in source.members):  # those are set already
+                    if not any(isinstance(member, Param) for member in source.members):  # parameters are always set
                         zeros[source] = None
     variables.zeros = list(zeros)
     return variables
@@ -90,7 +91,7 @@ def assign_variables(
 def sequence_copies(
     copies: Sequence[tuple[T, Operand]], reads: Callable[[Operand], T | None]
 ) -> list[list[tuple[T, Operand]]]:
-    """Order parallel copies so that none overwrites what a later one reads; a cycle comes as one group."""
+    """Order parallel copies so that none overwrites a variable that a later one reads; a cycle forms one group."""
     pending = [copy for copy in copies if reads(copy[1]) != copy[0]]
     groups: list[list[tuple[T, Operand]]] = []
     while pending:
@@ -100,7 +101,7 @@ def sequence_copies(
             groups += [[copy] for copy in free]
             pending = [copy for copy in pending if copy[0] in read]
             continue
-        by_target = dict(pending)  # nothing but cycles is left: every target is read by exactly one copy
+        by_target = dict(pending)  # only cycles are left: every target is read by exactly one copy
         first = pending[0][0]
         cycle = [(first, by_target[first])]
         while (following := reads(cycle[-1][1])) != first:
@@ -113,7 +114,7 @@ def sequence_copies(
 
 
 def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[Phi]]:
-    """The phis that can only hold one value, or nothing, by that value."""
+    """Return the phis that can only hold a single value or be unset, grouped by that value."""
     carried: dict[Phi, Value | Const | None] = dict.fromkeys(phis)  # None: nothing found yet
     several: set[Phi] = set()
     users: dict[Value, list[Phi]] = {}
@@ -140,7 +141,7 @@ def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[
                 several.add(phi)
         if phi in several or found != carried[phi]:
             carried[phi] = found
-            # A phi that was taken for a slot of another value changes what its users carry.
+            # If a phi turns out not to be a slot of its value, the slots of its users change.
             for user in _reset(phi, users, carried, several) if phi in several else users.get(phi, []):
                 work.append(user)
     slots: dict[Value | Const, list[Phi]] = {}
@@ -153,7 +154,7 @@ def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[
 def _reset(
     phi: Phi, users: Mapping[Value, Sequence[Phi]], carried: dict[Phi, Value | Const | None], several: set[Phi]
 ) -> list[Phi]:
-    """Forget what was concluded from what `phi` carried."""
+    """Discard the conclusions drawn from the value that `phi` carried, and return the phis concerned."""
     reset: dict[Phi, None] = {}
     work = list(users.get(phi, []))
     while work:
@@ -171,7 +172,7 @@ def _has_undef(phi: Phi) -> bool:
 
 
 def _may_be_unset(phis: Sequence[Phi]) -> set[Operand]:
-    """The phis that can hold nothing."""
+    """Return the phis that may be unset."""
     users: dict[Operand, list[Phi]] = {}
     for phi in phis:
         for operand in phi.incoming.values():
@@ -187,9 +188,9 @@ def _may_be_unset(phis: Sequence[Phi]) -> set[Operand]:
 
 
 class _Webs:
-    """A union of values into variables. Sets of values are ints, a bit for each value.
+    """A union-find structure that merges values into variables. Sets of values are ints with one bit per value.
 
-    `after[v]` is what is live right after the definition of `v`, other than `v`.
+    `after[v]` contains the values other than `v` that are live immediately after the definition of `v`.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class _Webs:
             for phi in block.phis:
                 self.after[number[phi]] = together & ~(1 << number[phi])
                 if block in ranges:
-                    # The copies on the edge into the loop come before the `range` is made.
+                    # The copies on the edge into the loop precede the creation of the `range`.
                     entering = phi.incoming[ranges[block].entering]
                     self.after[number[phi]] |= _bits(ranges[block], number, entering)
             if block is function.entry:
@@ -245,7 +246,7 @@ class _Webs:
         return index
 
     def join(self, a: Value, b: Value) -> None:
-        """Make one variable of those of `a` and `b`, unless they interfere or have different names in the source."""
+        """Merge the variables of `a` and `b`, unless they interfere or have different names in the source."""
         first, second = self.find(a), self.find(b)
         if first == second or (self.hints[first] and self.hints[second] and self.hints[first] != self.hints[second]):
             return
@@ -254,7 +255,7 @@ class _Webs:
         self._unite(first, second)
 
     def join_slot(self, root: Value | None, members: Sequence[Phi]) -> None:
-        """Make one variable of `root` and what carries it, as far as it is not live where `root` is computed anew."""
+        """Merge `root` with the phis that carry it, except those that are live where `root` is recomputed."""
         kept = set(members)
         if root is not None:
             kept = {
@@ -262,7 +263,7 @@ class _Webs:
                 for phi in members
                 if phi.type == root.type and not self.after[self.number[root]] >> self.number[phi] & 1
             }
-        # What takes from a phi that is not kept may hold what `root` was some time ago.
+        # A phi that reads an excluded phi may hold an earlier value of `root`.
         stale: set[Phi] | None = None
         while stale is None or stale:
             stale = {
@@ -301,7 +302,7 @@ class _Webs:
 
 
 def _bits(found: Range, number: Mapping[Value, int], other: Operand | None = None) -> int:
-    """What a `for` reads when it starts, without `other`."""
+    """Return the values that a `for` reads when it starts, except `other`."""
     read = {found.start, found.bound} - {other}
     return sum(1 << number[operand] for operand in read if isinstance(operand, Value))
 
@@ -309,9 +310,10 @@ def _bits(found: Range, number: Mapping[Value, int], other: Operand | None = Non
 def live_out(
     function: Function, number: Mapping[Value, int], ranges: Mapping[Block, Range], removed: Collection[Value]
 ) -> Mapping[Block, int]:
-    """What is live at the end of every block: used later, or by a phi on an edge from there. Bits by `number`.
+    """Return the values that are live at the end of every block, as bits numbered by `number`.
 
-    The bounds of `ranges` are read where their loops start, and only there.
+    A value is live there if it is used later, or by a phi on an edge from the block. The bounds of `ranges` are read
+    only where their loops start.
     """
     starting = {(found.entering, header): (found.start, found.bound) for header, found in ranges.items()}
 

@@ -1,4 +1,4 @@
-"""Which loops are printed as `for i in range(a, b, s)`.
+"""Detection of loops that can be printed as `for i in range(a, b, s)`.
 
     b1:  %i: i64 = phi b0: 0, b2: %i2           for i in range(0, n):
          %c = lt %i, %n : bool                      ...
@@ -6,8 +6,8 @@
     b2:  ...
          %i2 = add %i, 1 : i64
 
-`range` of Python leaves the counter at its last value and not past it, so that neither `%i` nor `%i2` may be used after
-the loop. A counter of another type than int64 stays a `while`: the type of the range would be Numba's choice.
+Python's `range` leaves the counter at its last value rather than past it, so neither `%i` nor `%i2` may be used after
+the loop. A loop whose counter is not an int64 remains a `while`, since Numba would choose the type of the range.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zygote_py.ir.walks import Use, uses
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Range:
-    """`for phi in range(start, bound + past, step)`; `removed` are the instructions that it stands for."""
+    """The loop `for phi in range(start, bound + past, step)`, which replaces the instructions in `removed`."""
 
     phi: Phi
     start: Operand
@@ -38,7 +38,7 @@ class Range:
 
 
 def ranges(function: Function, nest: LoopNest, regions: Sequence[Region]) -> dict[Block, Range]:
-    """The loops among `regions` that can be printed as `for`, by their headers."""
+    """Return the loops in `regions` that can be printed as `for`, by their headers."""
     candidates: dict[Value, tuple[NaturalLoop, CountedLoop]] = {}
     for loop in _loops(regions):
         found = counted(loop, function)
@@ -82,7 +82,7 @@ def _unused_after(loop: NaturalLoop, found: CountedLoop, used: Uses) -> bool:
             if use.at not in loop:
                 return False
             if use.at is header and use.user not in (found.condition, found.increment):
-                return False  # a copy on the way out
+                return False  # a copy on an exit edge
     return not (found.increment in header.instrs and len(used[found.increment]) > 1)
 
 

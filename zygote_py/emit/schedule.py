@@ -1,11 +1,11 @@
-"""The order in which instructions are written: an update of a loop variable goes after the last use of its old value.
+"""Order the instructions so that an update of a loop variable follows the last use of the old value.
 
     %dr2 = mul %dr1, %x                 dr_1 = dr * x               dx += dr * r
     %t = mul %dr1, %r                   dx += dr * r                dr *= x
     %dx2 = add %dx1, %t                 dr = dr_1
 
-Without this, in the middle, `%dr1` and `%dr2` are alive together and cannot be one variable. Nothing but the order of
-instructions without effects changes, and none moves out of its block.
+Without this, as in the middle column, `%dr1` and `%dr2` are live together and cannot share a variable. Only the order
+of instructions without effects changes, and none leaves its block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Uses = Mapping[Value, Sequence[Use]]
 
 
 def schedule(function: Function) -> Order:
-    """The instructions of every block, in the order they are to be written."""
+    """Return the instructions of every block, in the order in which they are written."""
     used = uses(function)
     return {block: _scheduled(block, used) for block in function.blocks}
 
@@ -31,12 +31,12 @@ def schedule(function: Function) -> Order:
 def _scheduled(block: Block, used: Uses) -> list[Instr]:
     instrs = list(block.instrs)
     if any(isinstance(instr, CameFrom) for instr in instrs):
-        raise InternalError("emit: the function still asks where control came from")
+        raise InternalError("emit: the function still contains `came_from`")
     if not isinstance(block.terminator, Jump) or not block.terminator.target.phis:
         return instrs
     position: dict[Value, int] = {instr: index for index, instr in enumerate(instrs)}
     updates = {phi: phi.incoming[block] for phi in block.terminator.target.phis}
-    moved: dict[int, list[Instr]] = {}  # by the index after which they go
+    moved: dict[int, list[Instr]] = {}  # by the index after which they are inserted
     for phi, update in updates.items():
         if not isinstance(update, Instr) or update not in position or len(used[update]) != 1:
             continue
@@ -60,7 +60,7 @@ def _scheduled(block: Block, used: Uses) -> list[Instr]:
 
 
 def _written(user: Value | Terminator, used: Uses, position: Mapping[Value, int]) -> int:
-    """Where `user` will be computed if it moves into the expressions that it is part of."""
+    """Return the position at which `user` is computed if it moves into the expressions that contain it."""
     index = -1
     while isinstance(user, Instr) and user in position:
         index = position[user]
@@ -73,7 +73,7 @@ def _written(user: Value | Terminator, used: Uses, position: Mapping[Value, int]
 def _overtakes(
     update: Instr, start: int, end: int, updates: Mapping[Phi, object], position: Mapping[Value, int]
 ) -> bool:
-    """Whether `update` reads another variable that is updated between the two places."""
+    """Return whether `update` reads another variable that is updated between the two positions."""
     return any(
         isinstance(arg, Phi)
         and isinstance(other := updates.get(arg), Instr)

@@ -1,9 +1,9 @@
-"""Variables of one hint and type that are never alive together become one, as they mostly were in the source.
+"""Merge variables that have the same hint and type and are never live together, as they usually were in the source.
 
     y = f(x); a = y * y; y = g(x); ...      two values of the hint `y`, one variable
 
-The sets of variables are ints, a bit for each variable; the live ranges are those of the statements as they will be
-printed, in which inlined instructions read their operands later than they did.
+Sets of variables are ints with one bit per variable. The live ranges are those of the statements as they will be
+printed, in which inlined instructions read their operands later than in the IR.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def share_by_hint(
     for group in groups.values():
         kept: list[
             tuple[Variable, int, int]
-        ] = []  # with the bits of what it stands for and of what that interferes with
+        ] = []  # with the bits of the variables it represents and of those they interfere with
         for variable in group:
             own, after = 1 << live.number[variable], live.after[live.number[variable]]
             for index, (other, others, others_after) in enumerate(kept):
@@ -52,7 +52,7 @@ def share_by_hint(
 
 
 def hint_of(variable: Variable) -> str:
-    """What the variable is to be called: as its parameter, or its first phi, or its first value with a hint."""
+    """Return the hint for a variable: that of its parameter, its first phi, or its first value with a hint."""
     for kind in (Param, Phi, Value):
         for member in variable.members:
             if isinstance(member, kind) and member.hint:
@@ -69,7 +69,7 @@ _NOTHING = _Step(0, 0)
 
 
 class _Liveness:
-    """`after[i]` is what is live right after an assignment of the variable `i`, over all its assignments."""
+    """Liveness of variables: `after[i]` is live immediately after some assignment of the variable `i`."""
 
     def __init__(
         self, function: Function, variables: Variables, statements: Statements, ranges: Mapping[Block, Range]
@@ -86,7 +86,7 @@ class _Liveness:
         edges = {edge: self._edge(edge) for edge in variables.copies}
 
         def at_end(block: Block, successor: Block, live: int) -> int:
-            """What is live before the copies on an edge, where `live` is at the beginning of the successor."""
+            """Return what is live before the copies on an edge, given what is `live` at the start of the successor."""
             copies = edges.get((block, successor), _NOTHING)
             return (live | bounds.get((block, successor), 0)) & ~copies.defines | copies.uses
 
@@ -125,7 +125,7 @@ class _Liveness:
             yield _Step(0, self._bits(block.terminator.args))
 
     def _edge(self, edge: tuple[Block, Block]) -> _Step:
-        """The copies on an edge, which happen at once."""
+        """Return the copies on an edge as one step; they are parallel."""
         copies = self.variables.copies[edge]
         defines = sum(1 << self.number[target] for target in {copy.target for copy in copies})
         return _Step(defines, self._bits(tuple(copy.source for copy in copies)))

@@ -1,10 +1,10 @@
-"""The text of an emitted module, and the function that it makes.
+"""The source text of an emitted module, and the function that it defines.
 
     emit(joint, name="pow_gradient", decorator="njit")      import math ... @njit ... def pow_gradient(x, n): ...
     load(emitted)                                           <function pow_gradient>
 
-astor prints the expressions and the simple statements, all in one go; the compound statements and the comments, of
-which an `ast` knows nothing, are put around them here. The same function always gives the same text.
+astor prints all expressions and simple statements in one call. The compound statements and the comments, which are not
+part of an `ast`, are added here. The same function always yields the same text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from zygote_py.ir.routines import routines_of
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """`source` is a whole module that defines the function `name`; `globals` is what it needs besides its imports."""
+    """The `source` of a module that defines the function `name`, and the `globals` it needs besides its imports."""
 
     source: str
     name: str
@@ -61,11 +61,28 @@ def emit(
     decorator: str | None = None,
     defaults: Mapping[str, object] | None = None,
 ) -> Emitted:
-    """Write `function` as a Python module.
+    """Return `function` as a Python module.
 
-    `function` is in SSA form, with a reducible graph and without alphas. `name` is what the emitted function is called;
-    `decorator` is the text after the `@`, of `njit` or `cuda`; `defaults` are the values of parameters that have one.
-    Raises InternalError.
+    Parameters
+    ----------
+    function : Function
+        A function in SSA form, with a reducible graph and without alphas.
+    name : str
+        The name of the emitted function.
+    decorator : str, optional
+        The text after the `@`, of `njit` or `cuda`.
+    defaults : mapping, optional
+        The values of the parameters that have a default.
+
+    Returns
+    -------
+    Emitted
+        The source, the name, and the globals of the module.
+
+    Raises
+    ------
+    InternalError
+        If a name is not an identifier, or the function cannot be written.
     """
     routines = routines_of(function)
     functions = [function, *(routine.function for routine in routines)]
@@ -104,7 +121,7 @@ def emit(
 
 
 def njit_with(options: Mapping[str, object]) -> str:
-    """The text of Numba's decorator with these options."""
+    """Return the text of Numba's decorator with these options."""
     return f"njit({', '.join(f'{name}={_option(value)}' for name, value in options.items())})" if options else "njit"
 
 
@@ -113,7 +130,7 @@ def _option(value: object) -> str:
 
 
 def _own_decorator(function: Function, root: Function, decorator: str | None) -> str | None:
-    """The decorator of a routine: that of the whole, unless it came of a function with options of its own."""
+    """Return the decorator of a routine: that of the module, unless the routine has different options."""
     if decorator is None or not function.options or function.options == root.options:
         return decorator
     return njit_with(function.options)
@@ -122,7 +139,7 @@ def _own_decorator(function: Function, root: Function, decorator: str | None) ->
 def _function_text(
     function: Function, name: str, module: Module, decorator: str | None, defaults: Mapping[str, object]
 ) -> str:
-    """The definition of one function."""
+    """Return the definition of one function."""
     nest = loop_nest(function)
     tree = structure(function, nest)
     counting = ranges(function, nest, tree)
@@ -150,7 +167,7 @@ def _function_text(
 
 
 def _passed_on(function: Function) -> frozenset[Value]:
-    """The lists that go to a routine, or out, so that Numba cannot tell from what is appended of what they are."""
+    """Return the lists that are passed to a routine or returned; Numba cannot infer their type from `append`."""
     passed: set[Value] = set()
     for block in function.blocks:
         for node in (*block.instrs, block.terminator):
@@ -164,21 +181,22 @@ def _passed_on(function: Function) -> frozenset[Value]:
 def load(emitted: Emitted) -> Callable[..., object]:
     """Execute the emitted module and return its function.
 
-    Its source is registered with `linecache`, so that tracebacks, `inspect.getsource` and Numba's messages show it.
+    The source is registered with `linecache`, so that tracebacks, `inspect.getsource` and Numba's messages show it.
     """
     digest = hashlib.sha256(emitted.source.encode()).hexdigest()[:12]
     filename = f"<zygote_py {emitted.name} {digest}>"
-    # No `__name__`: Numba finds a recursive function again only if its module can be imported, or is none.
+    # Without a `__name__`, since Numba can resolve a recursive function only if its module can be imported or is
+    # missing.
     namespace: dict[str, object] = {"__name__": None, **emitted.globals}
     execute(emitted.source, filename, namespace)
-    namespace["__name__"] = __name__  # the functions have no module; what is kept of their callers has to have one
+    namespace["__name__"] = __name__  # the functions have no module, but cached callers require one
     function = namespace[emitted.name]
     assert callable(function)
     return function
 
 
 def _decorator_names(decorator: str | None) -> list[str]:
-    """The name that the decorator starts with."""
+    """Return the name with which the decorator starts, in a list."""
     return [] if decorator is None else [decorator.removeprefix("@").split("(")[0].split(".")[0]]
 
 
@@ -230,12 +248,12 @@ def _signature(params: Sequence[str], defaults: Mapping[str, object], module: Mo
     return ", ".join(written)
 
 
-_LITERAL = (bool, int, str, type(None))  # and not what is derived from these, which may be written in any way
+_LITERAL = (bool, int, str, type(None))  # rather than subclasses of these, whose repr is arbitrary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
-    """A line: `before`, the printed `node`, `after`, and what the comment is to say."""
+    """A line: the texts `before` and `after`, the printed `node`, and the contents of the comment."""
 
     depth: int
     before: str = ""
@@ -291,18 +309,18 @@ def _if_lines(statement: If, depth: int) -> Iterator[_Line]:
 
 
 def _print_nodes(nodes: list[ast.stmt]) -> list[str]:
-    """The text of simple statements, a line for each."""
+    """Return the text of simple statements, one line each."""
     if not nodes:
         return []
     text = astor.to_source(ast.Module(nodes, []), pretty_string=lambda s, *_, **__: repr(s), pretty_source="".join)
     lines = [line for line in text.splitlines() if line]
     if len(lines) != len(nodes):
-        raise InternalError("emit: a statement takes more than a line", ir=text)
+        raise InternalError("emit: a statement is longer than one line", ir=text)
     return lines
 
 
 class _Comments:
-    """Says where statements come from, once for each run of statements from one line."""
+    """Adds the source line to statements, once for each run of statements from the same line."""
 
     def __init__(self) -> None:
         self.last: tuple[str, int, bool] | None = None
@@ -312,7 +330,7 @@ class _Comments:
             return ""
         loc = place.loc
         if loc.file.startswith("<zygote_py "):
-            return ""  # no line of the user's
+            return ""  # not a line of the user's code
         key = (loc.file, loc.line, place.reverse)
         if key == self.last:
             return ""

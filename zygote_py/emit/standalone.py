@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, attr-defined"
 """Emitted modules that run where this package cannot be imported, and where it is not told what they were given.
 
     try:
@@ -17,8 +18,6 @@ import inspect
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from zygote_py.emit.named_tuples import on_named_tuples
 
 _IMPORTED = """\
 try:
@@ -57,6 +56,43 @@ def optional_imports(imports: Mapping[tuple[str, str], str], has_dataclasses: bo
         del instead[0]
     indented = [textwrap.indent("\n".join(each), "    ") for each in (lines, instead)]
     return _IMPORTED.format(imports=indented[0], instead=indented[1]).rstrip().splitlines()
+
+
+def on_named_tuples(function, *made):
+    """Let a compiled function take and return dataclasses, by way of NamedTuples, and replace the classes `made`."""
+    from collections import namedtuple
+    from dataclasses import fields, is_dataclass
+
+    stand_ins, classes = {}, {}
+
+    def stand_in(cls):
+        if cls not in stand_ins:
+            stand_ins[cls] = namedtuple(cls.__name__, [field.name for field in fields(cls)])
+            classes[stand_ins[cls]] = cls
+        return stand_ins[cls]
+
+    def apart(value):
+        if is_dataclass(value):
+            return stand_in(type(value))(*[apart(getattr(value, field.name)) for field in fields(value)])
+        return with_items(value, map(apart, value)) if isinstance(value, tuple) else value
+
+    def together(value):
+        if not isinstance(value, tuple):
+            return value
+        if type(value) not in classes:
+            return with_items(value, map(together, value))
+        made = object.__new__(classes[type(value)])
+        for name in value._fields:
+            object.__setattr__(made, name, together(getattr(value, name)))
+        return made
+
+    def with_items(value, items):
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+    def called(*args):
+        return together(function(*map(apart, args)))
+
+    return called, *map(stand_in, made)
 
 
 def without_dataclasses(name: str, made: Iterable[str], alias: str) -> list[str]:

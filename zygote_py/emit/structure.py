@@ -1,17 +1,17 @@
-"""The control flow graph of a function as nested regions: ifs, loops and straight lines, each block in one place.
+"""The control-flow graph of a function as nested regions: ifs, loops and straight lines; each block occurs once.
 
     b0: branch %c, b1, b2               Straight(b0)
     b1: jump b3                         If(b0, (Straight(b1),), (Straight(b2),))
     b2: jump b3                         Straight(b3)
     b3: return %y                       Leave(b3)
 
-The dominator tree gives the nesting (after Norman Ramsey, "Beyond Relooper", 2022): a block with one predecessor stands
-in the arm that leads to it, and a merge stands after the block that dominates it immediately, in reverse postorder.
-Python has no jump past a merge: where control may skip one, the merge stands under a guard variable that the jumps to
-it set. A loop whose one way out is the branch of its header is a `Loop`; any other is an `Endless` loop with breaks.
+The nesting follows the dominator tree (after Norman Ramsey, "Beyond Relooper", 2022): a block with one predecessor is
+part of the arm that leads to it, and a merge follows its immediate dominator, in reverse postorder. Python cannot jump
+past a merge: if control may skip one, the merge is put under a guard variable that the jumps to it set. A loop that is
+left only by the branch of its header is a `Loop`; any other is an `Endless` loop with breaks.
 
-This knows blocks and edges only. Which copies an edge makes, which instructions become statements and whether a `Loop`
-is printed as `for` or `while`, `emit.lower` decides.
+This module deals with blocks and edges only. `emit.lower` determines the copies on an edge, the instructions that
+become statements, and whether a `Loop` is printed as `for` or `while`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.loops import Loop as NaturalLoop
 from zygote_py.ir.loops import LoopNest
 
-# Where control may be headed: a block, or the next iteration of a loop.
+# A destination of control: a block, or the next iteration of a loop.
 Target = Block | NaturalLoop
 
 
@@ -37,7 +37,7 @@ class Straight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """What the phis of `target` take when control comes from `source`."""
+    """The copies for the phis of `target` when control arrives from `source`."""
 
     source: Block
     target: Block
@@ -61,7 +61,7 @@ class If:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """Runs the header, and while its branch does not leave, the body; `exit` is where it leaves for."""
+    """A loop that runs the header and, until its branch leaves for the exit, the body."""
 
     loop: NaturalLoop
     body: tuple[Region, ...]
@@ -69,19 +69,19 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Endless:
-    """Repeats the body, the header in it, until a `Break`."""
+    """A loop that repeats the body, including the header, until a `Break`."""
 
     body: tuple[Region, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Break:
-    """Leaves the innermost loop."""
+    """An exit from the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetGuard:
-    """The guard variable of `target` becomes `value`."""
+    """An assignment of `value` to the guard variable of `target`."""
 
     target: Target
     value: bool
@@ -89,7 +89,7 @@ class SetGuard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guarded:
-    """The body, if the guard variable of `target` is set."""
+    """The body, executed if the guard variable of `target` is set."""
 
     target: Target
     body: tuple[Region, ...]
@@ -99,7 +99,7 @@ Region = Straight | Edge | Leave | If | Loop | Endless | Break | SetGuard | Guar
 
 
 def structure(function: Function, nest: LoopNest) -> tuple[Region, ...]:
-    """The regions of `function`, whose loops are `nest`. Each block and each edge stands in exactly one place."""
+    """Return the regions of `function`, whose loops are `nest`. Each block and each edge occurs exactly once."""
     builder = _Builder(function, nest)
     regions, pending = builder.sequence(function.entry, None)
     if pending:
@@ -108,14 +108,14 @@ def structure(function: Function, nest: LoopNest) -> tuple[Region, ...]:
 
 
 class _Builder:
-    """Builds the regions. `home` is, for each target, the loop around the place where it stands."""
+    """Builds the regions. `home` maps each target to the loop that contains its position."""
 
     def __init__(self, function: Function, nest: LoopNest) -> None:
         self.tree = nest.tree
         self.loops = {loop.header: loop for loop in nest.loops}
         self.guarded: set[Target] = set()
         self.home: dict[Target, NaturalLoop | None] = {}
-        self.breaks: dict[NaturalLoop | None, dict[Target, None]] = {None: {}}  # targets that a loop is left for
+        self.breaks: dict[NaturalLoop | None, dict[Target, None]] = {None: {}}  # targets for which a loop is left
         self.merges = {
             block
             for block, preds in predecessors(function).items()
@@ -123,11 +123,13 @@ class _Builder:
         }
 
     def sequence(self, start: Block, around: NaturalLoop | None) -> tuple[list[Region], set[Target]]:
-        """The regions from `start` on, all that it dominates included, and where control is headed at their end."""
+        """Return the regions from `start` on, with all blocks that it dominates, and the targets of control at their
+        end.
+        """
         regions: list[Region] = []
         waiting = [start]
         pending: set[Target] = {start}
-        while waiting:  # not by recursion: a sequence can be long
+        while waiting:  # iterative, since a sequence can be long
             block = waiting.pop()
             if pending == {block}:
                 pending = self.place(block, around, regions, waiting)
@@ -142,7 +144,7 @@ class _Builder:
     def place(
         self, block: Block, around: NaturalLoop | None, regions: list[Region], waiting: list[Block]
     ) -> set[Target]:
-        """Append the regions of `block`, and to `waiting` what stands in the same sequence after it."""
+        """Append the regions of `block`, and append to `waiting` the blocks that follow it in the same sequence."""
         loop = self.loops.get(block)
         if loop is not None and loop is not around:
             return self.place_loop(loop, around, regions, waiting)
@@ -151,7 +153,7 @@ class _Builder:
         regions.append(Straight(block))
         match block.terminator:
             case Branch(_, then, orelse) if then is not orelse and (self.ends(then) or self.ends(orelse)):
-                # The other arm goes on in this sequence: a hundred checks with a `raise` do not nest.
+                # The other arm continues in this sequence, so that a hundred checks with a `raise` do not nest.
                 first, other = (then, orelse) if self.ends(then) else (orelse, then)
                 arm, _ = self.arm(block, first, around)
                 regions.append(If(block, tuple(arm), ()) if first is then else If(block, (), tuple(arm)))
@@ -183,7 +185,7 @@ class _Builder:
             if not self.breaks[loop]:
                 regions.append(Loop(loop, tuple(again + body)))
                 return self.follow(header, outside[0], around, regions, waiting)
-            if outside[0] not in self.home:  # its place is after the loop, not in it
+            if outside[0] not in self.home:  # it follows the loop rather than being part of it
                 self.expect(outside, around, regions, waiting)
             leave, _ = self.arm(header, outside[0], loop)
             branch = header.terminator
@@ -206,13 +208,13 @@ class _Builder:
         return set(here)
 
     def ends(self, target: Block) -> bool:
-        """Whether `target` stands in the arm that leads to it and leaves the function."""
+        """Return whether `target` is part of the arm that leads to it and leaves the function."""
         return target not in self.home and isinstance(target.terminator, Return | Raise)
 
     def expect(
         self, merges: Sequence[Block], around: NaturalLoop | None, regions: list[Region], waiting: list[Block]
     ) -> None:
-        """Note that `merges` stand in this sequence, in this order."""
+        """Record that `merges` occur in this sequence, in this order."""
         waiting.extend(reversed(merges))
         for merge in merges:
             self.home[merge] = around
@@ -246,7 +248,7 @@ class _Builder:
 
 
 def _pruned(regions: Sequence[Region], guarded: set[Target]) -> tuple[Region, ...]:
-    """The regions without the guards that nothing asks for."""
+    """Return the regions without the guards that are never tested."""
     kept: list[Region] = []
     for region in regions:
         match region:

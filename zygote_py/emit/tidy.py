@@ -1,4 +1,4 @@
-"""Nested ifs become `and` and `or`, and guards that this leaves with one setter disappear.
+"""Simplification of statements: nested ifs become `and` and `or`, and guards that are then set only once are removed.
 
     to_3 = False                            if a > 0.0 and b > 0.0:
     if a > 0.0:                                 y = a * b
@@ -11,7 +11,7 @@
     if to_3:
         y = a - b
 
-Two arms count as one where they are the same few simple statements, the jump to one place.
+Two arms are considered equal if they are the same few simple statements, a jump to the same target.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from zygote_py.emit.lower import For, If, Simple, Statement, While
 
-# Arms longer than this are compared no further: the copies of a jump are few.
+# Longer arms are not compared: the copies of a jump are few.
 LONGEST_JUMP = 4
-# Conditions with more parts than this (names, constants, operations) stay apart: the line would get too long.
+# Conditions with more parts than this (names, constants, operations) are not joined: the line would be too long.
 LARGEST_CONDITION = 30
 Body = tuple[Statement, ...]
 
 
 def tidy(body: Body, guards: Collection[str]) -> Body:
-    """`body` with conditions joined and the guards among the variables removed that this makes needless."""
+    """Return `body` with conditions joined, and without the guards that this makes redundant."""
     body = _everywhere(body, _joined)
     if not guards:
         return body
@@ -64,7 +64,7 @@ def _joined(body: Body) -> Body:
 
 
 def _join(outer: If) -> If:
-    """One `if` of an `if` whose one arm is another `if`, where they share an arm."""
+    """Merge an `if` with another `if` that is one of its arms, if they share an arm."""
     inner = outer.then if len(outer.then) == 1 and isinstance(outer.then[0], If) else outer.orelse
     if len(inner) != 1 or not isinstance(inner[0], If) or _size(outer.test) + _size(inner[0].test) > LARGEST_CONDITION:
         return outer
@@ -83,7 +83,7 @@ def _join(outer: If) -> If:
 
 
 def negated(test: ast.expr) -> ast.expr:
-    """`not test`, with the `not` moved inwards."""
+    """Return `not test`, with the `not` moved inwards."""
     match test:
         case ast.UnaryOp(ast.Not(), operand):
             return operand
@@ -114,7 +114,7 @@ def _same(one: Body, other: Body) -> bool:
 
 
 def _setters(body: Body, guards: Collection[str]) -> Iterator[str]:
-    """The guards that statements set to True, one for each such statement."""
+    """Yield the guards that statements set to True, once per statement."""
     for statement in body:
         match statement:
             case If(_, then, orelse):
@@ -137,7 +137,7 @@ def _assigned_guard(statement: Statement, guards: Collection[str], value: bool) 
 
 
 def _without_guards(body: Body, guards: Collection[str], gone: set[str]) -> Body:
-    """Move what stands under a guard to where the guard is set, if that is at the end of the statement before it."""
+    """Move the body of a guarded `if` to the assignment of its guard, if that ends the preceding statement."""
     kept: list[Statement] = []
     for statement in body:
         match statement:
@@ -152,7 +152,7 @@ def _without_guards(body: Body, guards: Collection[str], gone: set[str]) -> Body
 
 
 def _instead(statement: If, guard: str, body: Body) -> If | None:
-    """`statement` with `body` in place of the assignment to `guard` that ends one of its arms."""
+    """Return `statement` with `body` instead of the assignment to `guard` at the end of one of its arms, or None."""
     for arm in (statement.then, statement.orelse):
         replaced = _at_end(arm, guard, body)
         if replaced is not None:

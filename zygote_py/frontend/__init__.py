@@ -6,9 +6,8 @@
 
 Numba reads and types the function (`zygote_py.numba_adapter`); here its statements become SSA. Loops over ranges,
 arrays, tuples, `zip` and `enumerate` become loops that count; tuples are taken apart; implicit casts become explicit;
-functions that are called are inlined, if they are
-not large or recursive. It knows no derivatives: a call of a callable that nobody has a rule for goes
-through as an instruction.
+called functions are inlined unless they are large or recursive. The front end does not know about derivatives: a call
+of a callable without a rule is passed through as an instruction.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ __all__ = ["Capture", "Derived", "LoweredFunction", "lower", "lower_typed", "typ
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoweredFunction:
-    """The IR of a function, and what the caller must know besides.
+    """The IR of a function, and what else its caller must know.
 
     `function.params` are the `argument_count` arguments and then the `hidden` values, captured floats and arrays, to be
     read at each call. `frozen` are the captured values that are constants of this compilation. A tuple that is returned
     stands in the IR as a `Return` of its components; `result_type` is its type. The `routines` are the functions that
-    it calls and that stay functions, in the IR with a parameter for each number or array in their arguments.
+    it calls and that are not inlined; in the IR they have a parameter for each number or array in their arguments.
     """
 
     function: Function
@@ -50,11 +49,11 @@ class LoweredFunction:
     frozen: tuple[Capture, ...]
     routines: tuple[Routine, ...] = ()
     has_derivatives: bool = False  # among the routines, or it is one
-    fields: tuple[str, ...] = ()  # variables in a closure that are parameters behind it (see `zygote_py.closures`)
+    fields: tuple[str, ...] = ()  # variables in a closure that are parameters after it (see `zygote_py.closures`)
 
     @property
     def functions(self) -> list[Function]:
-        """The function, and those of the routines."""
+        """Return the function and those of the routines."""
         return [self.function, *(routine.function for routine in self.routines)]
 
 
@@ -65,7 +64,7 @@ def lower(
     *,
     numbers_vary: bool = False,
 ) -> LoweredFunction:
-    """The IR of `func`, a plain Python function, for these Numba types.
+    """Return the IR of `func`, a plain Python function, for these Numba types.
 
     Numbers in captured tuples are constants, unless `numbers_vary`.
 
@@ -78,7 +77,7 @@ def lower(
 
 
 def lower_typed(typed: TypedFunction) -> LoweredFunction:
-    """The IR of a typed function. What a closure captures is the last parameter, behind the hidden values."""
+    """Return the IR of a typed function. The captured variables of a closure are its last parameter, after `hidden`."""
     if isinstance(typed.derived, Derived):
         copy = clone(typed.derived.function).function
         count, routines = typed.derived.argument_count, typed.derived.routines
@@ -128,6 +127,6 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
 
 
 def _lowered_routine(callee: TypedFunction, program: Program) -> tuple[Function, tuple[Capture, ...]]:
-    """The IR of a function that stays one, and what is constant in it."""
+    """Return the IR of a routine, and the captured values that are constant in it."""
     body = program.body(callee)
     return Lowering(body, program, [each.key for each, _ in program.hidden(callee)]).run(), body.frozen

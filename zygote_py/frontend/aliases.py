@@ -1,12 +1,12 @@
-"""Copies in the place of what Python leaves the same: they are fine where nobody can tell.
+"""Copies in place of objects that Python shares: they are allowed where the difference cannot be observed.
 
     y = stop_gradient(x)        a copy of `x`, through which no derivative flows
     x[0] = 1.0                  refused, if `y` is read later: in Python it would be another `y`
 
 In Python `stop_gradient(x)` and `hook(x, fn)` are `x` itself, and a function that is ignored may return its argument,
 or a part of it. In the IR such an array must be memory of its own, for its derivative is another one. Nothing may be
-written to it then, nor to the original while the copy is still read. What `np.ascontiguousarray` gives may be the
-original as well.
+written to it then, nor to the original while the copy is still read. The result of
+`np.ascontiguousarray` may be the original as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from zygote_py.ir.routines import find_effects
 
 
 def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None:
-    """Let what is ignored return memory of its own. Raises DifferentiationError where a copy would not do."""
+    """Make ignored functions return memory of their own. Raise DifferentiationError where a copy would not do."""
     original = {routine: routine.shares for routine in routines if _is_ignored(routine) and routine.shares}
     for routine in original:
         _copy_results(routine)
@@ -52,7 +52,7 @@ def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None
 
 
 def check_copied(function: Function, copied: Sequence[tuple[Operand, Operand, Loc]], *, is_routine: bool) -> None:
-    """Raise DifferentiationError where one can tell a copy from the array, which it is if that is contiguous."""
+    """Raise DifferentiationError where a copy differs observably from the array, returned itself if contiguous."""
     if not copied:
         return
     memory = Memory(function)
@@ -77,7 +77,7 @@ def check_copied(function: Function, copied: Sequence[tuple[Operand, Operand, Lo
 
 
 def _leave_together(function: Function, memory: Memory, array: Operand, copy: Operand) -> bool:
-    """Whether a copy is returned, and the array is an argument, a part of one, or returned, too."""
+    """Return whether a copy is returned, and the array is an argument, a part of one, or returned, too."""
     returned = {memory.root(value) for _, end in function.returns() for value in end.args if has_memory(value.type)}
     root = memory.root(array)
     return memory.root(copy) in returned and root is not None and (root in returned or bool(memory.seen_outside(root)))
@@ -109,7 +109,7 @@ def _copy_results(routine: Routine) -> None:
 
 
 def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iterator[tuple[Instr, Operand, Instr, str]]:
-    """The instructions that give a copy: what they copy, the copy, and what the user calls that."""
+    """Yield each instruction that makes a copy, the original, the copy, and the name of the user's function."""
     items: dict[Value, list[Instr]] = {}
     for instr in function.instrs():
         match instr:
@@ -145,7 +145,7 @@ def _check(function: Function, memory: Memory, instr: Instr, source: Operand, re
 
 
 def _is_read_after_write(function: Function, memory: Memory, instr: Instr, source: Operand, result: Instr) -> bool:
-    """Whether control may come from `instr` to a write to `source` and from there to a read of `result`."""
+    """Return whether control may flow from `instr` to a write to `source` and from there to a read of `result`."""
     writers = set(memory.writers(source))
     root = memory.root(result)
     home = {value: block for block in function.blocks for value in block.instrs}
@@ -156,7 +156,7 @@ def _is_read_after_write(function: Function, memory: Memory, instr: Instr, sourc
         block, place, written = pending.pop()
         for value in block.instrs[place:]:
             if value is instr:
-                break  # made anew
+                break  # created again
             if written and any(has_memory(arg.type) and memory.root(arg) is root for arg in value.args):
                 return True
             written = written or value in writers

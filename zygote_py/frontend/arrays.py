@@ -1,4 +1,4 @@
-"""Elements and slices of arrays: what is read through an index, what is written, and operators that write in place.
+"""Elements and slices of arrays: reading and writing through an index, and in-place operators.
 
     x[i, a:b] = v            %s = slice %a, %b            x += y            %t = add %x, %y : f64[:]
                              %t = getitem %x, %i, %s                        setitem %x, %t
@@ -14,7 +14,6 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from numba import types
 
@@ -22,33 +21,31 @@ from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import lists, values
 from zygote_py.frontend.checks import check_count, check_filled
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Operand, Type
 from zygote_py.ir.memory import is_view
-from zygote_py.ir.types import components_of
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
+from zygote_py.ir.types import components_of, is_scalar
 
 _IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
 
 
 def is_array(type: Type) -> bool:
-    """Whether values of this type are arrays."""
+    """Return whether values of this type are arrays."""
     return isinstance(plain(type), types.Array)
 
 
-def index_of(at: Lowering, index: Bundle) -> list[Operand]:
-    """The operands of an index, tuples taken apart."""
+def index_of(at: Emitter, index: Bundle) -> list[Operand]:
+    """Return the operands of an index, with tuples flattened."""
     if values.is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
     return [_index(at, operand) for operand in index.leaves]
 
 
-def static_index(at: Lowering, index: object) -> list[Operand]:
-    """The operands of an index that is a constant."""
+def static_index(at: Emitter, index: object) -> list[Operand]:
+    """Return the operands of an index that is a constant."""
     match index:
         case tuple():
             return [operand for part in index for operand in static_index(at, part)]
@@ -61,7 +58,7 @@ def static_index(at: Lowering, index: object) -> list[Operand]:
             return [values.literal(index, at.loc)]
 
 
-def _index(at: Lowering, operand: Operand) -> Operand:
+def _index(at: Emitter, operand: Operand) -> Operand:
     match operand:
         case Const(slice() as bounds, _):
             (made,) = static_index(at, bounds)
@@ -72,8 +69,8 @@ def _index(at: Lowering, operand: Operand) -> Operand:
             return operand
 
 
-def item(at: Lowering, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
-    """`array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
+def item(at: Emitter, array: Operand, index: Sequence[Operand], type_: Type) -> Operand:
+    """Lower `array[index]`, of the type `type_`: an element, a view or, with an array among the indices, a copy."""
     if not isinstance(type_, types.Array):
         index = [operand for operand in index if not isinstance(operand.type, types.EllipsisType)]
     elif type_ == array.type and all(map(_is_everything, index)):
@@ -82,29 +79,29 @@ def item(at: Lowering, array: Operand, index: Sequence[Operand], type_: Type) ->
     return at.emit(ops.getitem, (array, *index), type_)
 
 
-def _check_index(at: Lowering, index: Sequence[Operand]) -> None:
+def _check_index(at: Emitter, index: Sequence[Operand]) -> None:
     if any(isinstance(operand.type, types.Array) and operand.type.ndim > 1 for operand in index):
         message = "an array of more than one dimension as an index is not supported"
         raise at.refuse(message, "use one-dimensional arrays, or loop over the elements", "[")
 
 
 def _is_everything(index: Operand) -> bool:
-    """Whether an index is `:` or `...`."""
+    """Return whether an index is `:` or `...`."""
     if isinstance(index, Instr) and index.op is builtins.slice:
         return len(index.args) == 2 and all(isinstance(bound.type, types.NoneType) for bound in index.args)
     return isinstance(index.type, types.EllipsisType)
 
 
 def flat_of(value: Bundle) -> Operand | None:
-    """The array whose elements are in a row in a value, `x.flat`; None for other values."""
+    """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):
         return None
     (array,) = value.static.value.leaves  # type: ignore[attr-defined]
     return array  # type: ignore[no-any-return]
 
 
-def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[Operand]:
-    """The indices of the element of an array with a number in C order."""
+def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Operand]:
+    """Return the indices of the element of an array with a number in C order."""
     if len(index) != 1 or not isinstance(index[0].type, types.Integer):
         raise at.refuse("this index of `flat` is not supported", "use an integer", "[")
     lengths = shape_of(at, array)
@@ -114,8 +111,8 @@ def flat_index(at: Lowering, array: Operand, index: Sequence[Operand]) -> list[O
     return list(unravel(at.emit(ops.select, (negative, from_end, k), INT), lengths, at))
 
 
-def store(at: Lowering, statement: st.Store) -> None:
-    """`target[index] = value`"""
+def store(at: Emitter, statement: st.Store) -> None:
+    """Lower `target[index] = value`."""
     target = at.read(statement.target)
     if values.is_list(target.type):
         lists.store(at, statement)
@@ -141,8 +138,8 @@ def store(at: Lowering, statement: st.Store) -> None:
         fill(at, item(at, array, index, found), value)
 
 
-def fill(at: Lowering, array: Operand, value: Bundle) -> None:
-    """`array[...] = value`"""
+def fill(at: Emitter, array: Operand, value: Bundle) -> None:
+    """Lower `array[...] = value`."""
     assert isinstance(array.type, types.Array)
     if not array.type.mutable:
         message = "this array cannot be written to: it is captured, or read-only"
@@ -153,8 +150,8 @@ def fill(at: Lowering, array: Operand, value: Bundle) -> None:
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
 
 
-def number(at: Lowering, value: Bundle) -> Operand:
-    """A number; that of an array without dimensions."""
+def number(at: Emitter, value: Bundle) -> Operand:
+    """Return a number; that of an array without dimensions."""
     if values.is_tuple(value.type) or len(value.leaves) != 1:
         raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
     (operand,) = value.leaves
@@ -163,13 +160,13 @@ def number(at: Lowering, value: Bundle) -> Operand:
     return operand
 
 
-def _stored(at: Lowering, value: Bundle, dtype: Type) -> Operand:
-    """What is stored to many elements: an array as it is, a number as one of the elements' type."""
+def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
+    """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
     if not values.is_tuple(value.type):
         operand = number(at, value)
         return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
     parts = [number(at, part) for part in components(value)]
-    if len(parts) < 2 or not all(values.is_scalar(part.type) for part in parts):
+    if len(parts) < 2 or not all(is_scalar(part.type) for part in parts):
         raise at.refuse("storing this tuple in an array is not supported", "store its components one by one", "=")
     made = at.emit(ops.record, (Const(len(parts), INT),), types.Array(dtype, 1, "C"))
     for place, part in enumerate(parts):
@@ -178,7 +175,7 @@ def _stored(at: Lowering, value: Bundle, dtype: Type) -> Operand:
 
 
 def _is_item(value: Bundle, array: Operand, index: Sequence[Operand]) -> bool:
-    """Whether a value is the view that it is stored to, as after `x[a:b] += y`, which Python stores once more."""
+    """Return whether a value is the view it is stored to: Python stores the result of `x[a:b] += y` once more."""
     match value.leaves:
         case (Instr(op=ops.getitem, args=(viewed, *others)),):
             same = viewed is array and len(others) == len(index)
@@ -193,16 +190,16 @@ def _is_same_index(one: Operand, other: Operand) -> bool:
     return one == other
 
 
-def unpack(at: Lowering, array: Operand, type_: Type) -> Bundle:
-    """The elements of an array, of which there must be as many as `type_` has components."""
+def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
+    """Return the elements of an array, of which there must be as many as `type_` has components."""
     parts = components_of(type_)
     at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
     items = (item(at, array, [Const(place, INT)], part) for place, part in enumerate(parts))
     return Bundle(type_, tuple(items))
 
 
-def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> Operand:
-    """`array op= other`; gives the array."""
+def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Operand:
+    """Lower `array op= other`, and return the array."""
     array = operands[0]
     assert isinstance(array.type, types.Array)
     type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
@@ -214,8 +211,8 @@ def operate_in_place(at: Lowering, op: ops.Op, operands: Sequence[Operand]) -> O
     return array
 
 
-def check_overlap(at: Lowering, array: Operand, operands: Sequence[Operand]) -> None:
-    """Refuse `x += x[0]`, of which Numba reads elements that it has written already; NumPy does not."""
+def check_overlap(at: Emitter, array: Operand, operands: Sequence[Operand]) -> None:
+    """Refuse `x += x[0]`, where Numba, unlike NumPy, reads elements that it has already written."""
     base, steps = _viewed(array)
     for operand in operands:
         other, others = _viewed(operand)
@@ -227,12 +224,12 @@ def check_overlap(at: Lowering, array: Operand, operands: Sequence[Operand]) -> 
 
 
 def shares_base(one: Operand, other: Operand) -> bool:
-    """Whether two arrays are views of one, or one of the other."""
+    """Return whether two arrays are views of one, or one of the other."""
     return _viewed(one)[0] is _viewed(other)[0]
 
 
 def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:
-    """The array that a view is of, and the views of views on the way to it."""
+    """Return the array that a view is of, and the views of views on the way to it."""
     steps = []
     while isinstance(operand, Instr) and is_view(operand):
         steps.append(operand)
@@ -241,7 +238,7 @@ def _viewed(operand: Operand) -> tuple[Operand, list[Instr]]:
 
 
 def _is_same_step(one: Instr, other: Instr) -> bool:
-    """Whether two views of one array have the same elements in the same places, or none in common."""
+    """Return whether two views of one array have the same elements at the same positions, or none in common."""
     rows = one.op is ops.getitem
     return (
         one.op is other.op

@@ -1,10 +1,10 @@
-"""Calls: what the front end knows the meaning of itself, and all other callables as instructions.
+"""Calls: those that the front end lowers itself; all other callables become instructions.
 
     range(0, n)          three operands: 0, n, 1            len(x)       dim %x, 0
     float(i)             float %i : f64                     bool(c)      %c, if it is a bool already
     max((a, b))          max %a, %b                         Point(a, b)  (a, b)
 
-Arguments are cast to the types that Numba chose for the call. Whether there is a rule for a callable is not asked here.
+Arguments are cast to the types that Numba chose for the call. Whether a callable has a rule is not checked here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -25,14 +24,13 @@ from zygote_py import statements as st
 from zygote_py.checkpoints import checkpointed
 from zygote_py.frontend import arrays, creation, given, lists, objects, values, views
 from zygote_py.frontend.checks import check_positive
+from zygote_py.frontend.emitter import Emitter, Iteration
 from zygote_py.frontend.iteration import (
     INT,
     ZERO,
-    Iteration,
     OverArray,
     OverCheckpointed,
     OverEnumerate,
-    OverFlat,
     OverIndices,
     OverRange,
     OverTuple,
@@ -41,14 +39,12 @@ from zygote_py.frontend.iteration import (
     over_elements,
 )
 from zygote_py.frontend.keywords import by_position
+from zygote_py.frontend.trees import join, split
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops, special
 from zygote_py.ir.core import Const, Foreign, Operand, Type
 from zygote_py.ir.special import Special
-from zygote_py.ir.types import components_of
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
+from zygote_py.ir.types import components_of, is_scalar
 
 _CASTS = frozenset({float, int, complex, *(getattr(np, str(t)) for t in types.number_domain)})
 _METHODS_OF = {types.Array: np.ndarray, types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64}
@@ -65,8 +61,8 @@ class Method:
     name: str
 
 
-def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
-    """The value of a call that will be assigned to `target`."""
+def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
+    """Return the value of a call that will be assigned to `target`."""
     type_ = at.types[target]
     callee_type = at.types[expression.callee]
     callee = at.read(expression.callee).static
@@ -101,9 +97,9 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
         return Bundle(type_, (), numba_adapter.object_of(type_))
     if callee is range or callee is numba.prange:
         return _range(at, args, type_)
-    if isinstance(callee, Method) and lists.is_list(callee.value.type):
+    if isinstance(callee, Method) and values.is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
-    if lists.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
+    if values.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
         return empty
     if callee is numba.literal_unroll:
         return args[0]
@@ -138,57 +134,55 @@ def call(at: Lowering, expression: st.Call, target: st.Variable) -> Bundle:
 
 
 def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
-    """The function of SciPy that is called, by a pointer or by its name."""
+    """Return the function of SciPy that is called, by a pointer or by its name."""
     found = special.of_pointer(callee)
-    if found is None and special.is_of_scipy(callee) and all(values.is_scalar(plain(arg.type)) for arg in args):
+    if found is None and special.is_of_scipy(callee) and all(is_scalar(plain(arg.type)) for arg in args):
         found = special.of_function(callee, tuple(map(plain, arg_types)), plain(type_))
     return found
 
 
-def _call_special(at: Lowering, function: Special, args: list[Bundle], type_: Type) -> Bundle:
-    """The call of a function of SciPy; a last argument that these functions do not look at is left out."""
+def _call_special(at: Emitter, function: Special, args: list[Bundle], type_: Type) -> Bundle:
+    """Return the call of a function of SciPy; a last argument that these functions ignore is omitted."""
     operands = [at.cast(arg.leaves[0], kind) for arg, kind in zip(args, function.argument_types, strict=False)]
     return Bundle(plain(type_), (at.emit(function, operands, function.result_type),))
 
 
-_pointers: dict[int, Foreign] = {}  # C functions, which cannot be hashed, by their identity
+_pointers: dict[int, Foreign] = {}  # C functions cannot be hashed, and are kept by identity
 
 
 def _foreign(pointer: Callable[..., object]) -> Foreign:
-    """A C function as a callable of the IR."""
+    """Return a C function as a callable of the IR."""
     if id(pointer) not in _pointers:
         name = _name(pointer)
         _pointers[id(pointer)] = Foreign(pointer, name if name.isidentifier() else "function")
     return _pointers[id(pointer)]
 
 
-def _simple(
-    at: Lowering, callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type
-) -> Bundle | None:
-    """The calls that are not simply instructions of the same name."""
+def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Bundle | None:
+    """Lower the calls that are not simply instructions of the same name."""
     first = args[0] if args else None
     own = plain(type_)
     if first is None:
         return None
     if values.is_tuple(first.type):
         return _of_tuple(at, callee, args, type_)
-    if callee is bool and values.is_scalar(plain(first.type)):
+    if callee is bool and is_scalar(plain(first.type)):
         return Bundle(own, (at.cast(first.leaves[0], types.boolean),))
     if callee is bool and isinstance(first.type, types.NoneType):
         return Bundle(own, (Const(False, types.boolean),))
-    if callee in _CASTS and len(args) == 1 and values.is_scalar(plain(first.type)):
+    if callee in _CASTS and len(args) == 1 and is_scalar(plain(first.type)):
         return Bundle(own, (at.cast(first.leaves[0], own),))
     if callee is len and isinstance(plain(first.type), types.Array):
         return Bundle(own, (dim(at, first.leaves[0], 0),))
-    if callee is len and lists.is_list(first.type):
+    if callee is len and values.is_list(first.type):
         return Bundle(own, (lists.length(at, first),))
-    if callee is bool and lists.is_list(first.type):
+    if callee is bool and values.is_list(first.type):
         return Bundle(own, (lists.truth(at, first),))
     if callee is len and first.type in values.RANGES:
         return Bundle(own, (at.emit(ops.range_length, first.leaves, INT),))
-    if callee in (min, max) and len(args) > 1 and values.is_scalar(own):
+    if callee in (min, max) and len(args) > 1 and is_scalar(own):
         return Bundle(own, (at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own),))
-    if callee is np.where and len(args) == 3 and values.is_scalar(own):
+    if callee is np.where and len(args) == 3 and is_scalar(own):
         condition = at.cast(args[0].leaves[0], types.boolean)
         then, orelse = (at.cast(arg.leaves[0], own) for arg in args[1:])
         return Bundle(own, (at.emit(ops.select, (condition, then, orelse), own),))
@@ -205,9 +199,9 @@ def _simple(
 
 
 def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Type], return_type: Type) -> Type:
-    """Make the results of `np.where` on numbers numbers, in `types_`; give the return type, changed likewise.
+    """Type the results of `np.where` on numbers as numbers, in `types_`; return the return type, changed likewise.
 
-    Numba takes such a result for an array without dimensions, which everything but an index treats like its number.
+    Numba types such a result as a zero-dimensional array, which everything but indexing treats like a number.
     """
     pending: list[st.Variable] = []
     users: dict[st.Variable, list[st.Variable]] = {}
@@ -219,7 +213,7 @@ def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Ty
             match statement:
                 case st.Assign(target, st.Call(callee, types=argument_types)):
                     number = numba_adapter.object_of(types_[callee]) is np.where
-                    if number and all(values.is_scalar(plain(each)) for each in argument_types):
+                    if number and all(is_scalar(plain(each)) for each in argument_types):
                         pending.append(target)
                 case st.Assign(target, st.Copy(source)):
                     users.setdefault(source, []).append(target)
@@ -240,7 +234,7 @@ def retype_numbers(blocks: Iterable[st.TypedBlock], types_: dict[st.Variable, Ty
     return return_type
 
 
-def _of_tuple(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
+def _of_tuple(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
     first, own = args[0], plain(type_)
     parts = components(first)
     if callee is len:
@@ -260,7 +254,7 @@ def _of_tuple(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> 
 
 
 def _instruction(
-    at: Lowering,
+    at: Emitter,
     callee: object,
     args: list[Bundle],
     keywords: dict[str, Bundle],
@@ -287,26 +281,26 @@ def _instruction(
     if kind := values.unsupported(type_):
         raise at.refuse(f"`{name}` gives {kind}, which is not supported", "use numbers, arrays and tuples", name)
     value = at.emit(callee, operands, plain(type_), keywords=tuple(keywords))
-    assert not isinstance(value, Const)
-    return at.take_apart(value)  # type: ignore[arg-type]
+    return split(at, value, value.type)
 
 
-def whole(at: Lowering, bundle: Bundle, callee: object) -> Operand:
-    """An argument of `callee`, or a result, as one operand, tuples put together again."""
-    if values.is_tuple(bundle.type):
-        parts = [whole(at, part, callee) for part in components(bundle)]
-        return at.emit(ops.pack, parts, plain(bundle.type))
-    if isinstance(bundle.type, types.DType | types.NumberClass):
-        dtype = numba_adapter.object_of(bundle.type)
-        return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, bundle.type)
-    if len(bundle.leaves) != 1:
-        raise at.refuse(
-            f"this argument of `{_name(callee)}` is not supported", "pass numbers and arrays", _name(callee)
-        )
-    return bundle.leaves[0]
+def whole(at: Emitter, bundle: Bundle, callee: object) -> Operand:
+    """Return an argument of `callee`, or a result, as one operand, tuples put together again."""
+
+    def leaf(part: Bundle) -> Operand:
+        if isinstance(part.type, types.DType | types.NumberClass):
+            dtype = numba_adapter.object_of(part.type)
+            return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, part.type)
+        if len(part.leaves) != 1:
+            raise at.refuse(
+                f"this argument of `{_name(callee)}` is not supported", "pass numbers and arrays", _name(callee)
+            )
+        return part.leaves[0]
+
+    return join(at, bundle, leaf)
 
 
-def _method(at: Lowering, method: Method) -> Callable[..., object]:
+def _method(at: Emitter, method: Method) -> Callable[..., object]:
     own = plain(method.value.type)
     if isinstance(own, types.Number) and method.name == "conjugate":
         return np.conjugate
@@ -324,8 +318,8 @@ def _method(at: Lowering, method: Method) -> Callable[..., object]:
     )
 
 
-def refuse_sequence(at: Lowering, value: Bundle) -> None:
-    """Numba takes a dataclass for a tuple, Python does not."""
+def refuse_sequence(at: Emitter, value: Bundle) -> None:
+    """Refuse a dataclass used as a sequence: Numba treats it as a tuple, Python does not."""
     if isinstance(value.type, numba_adapter.DataclassType):
         name = value.type.instance_class.__name__
         raise at.refuse(f"`{name}` is a dataclass and no tuple", "read its fields by their names")
@@ -336,9 +330,9 @@ def _name(callee: object) -> str:
 
 
 def _construct(
-    at: Lowering, args: list[Bundle], keywords: dict[str, Bundle], arg_types: tuple[Type, ...], type_: Type
+    at: Emitter, args: list[Bundle], keywords: dict[str, Bundle], arg_types: tuple[Type, ...], type_: Type
 ) -> Bundle:
-    """A NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
+    """Return a NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
     for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
         if index < len(args):
@@ -356,7 +350,7 @@ def _construct(
 # ----------------------------------------------------------------------------------------------------- iteration
 
 
-def _range(at: Lowering, args: list[Bundle], type_: Type) -> Bundle:
+def _range(at: Emitter, args: list[Bundle], type_: Type) -> Bundle:
     element = values.RANGES[type_]
     operands = [at.cast(arg.leaves[0], element) for arg in args]
     zero, one = values.constant(0, element), values.constant(1, element)
@@ -369,18 +363,18 @@ def _range(at: Lowering, args: list[Bundle], type_: Type) -> Bundle:
             return Bundle(type_, tuple(operands))
 
 
-def _over_zip(at: Lowering, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
+def _over_zip(at: Emitter, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
     return OverZip(tuple(iteration(at, arg) for arg in expression.args), values.elements_of(type_))
 
 
-def _over_enumerate(at: Lowering, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
+def _over_enumerate(at: Emitter, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
     keywords = dict(expression.keywords)
     start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
     number = ZERO if start is None else at.cast(start.leaves[0], INT)
     return OverEnumerate(iteration(at, expression.args[0]), number, values.elements_of(type_))
 
 
-def _over_checkpointed(at: Lowering, expression: st.Call) -> Iteration:
+def _over_checkpointed(at: Emitter, expression: st.Call) -> Iteration:
     given = dict(zip(("segments", "snapshots"), expression.args[1:], strict=False)) | dict(expression.keywords)
     numbers: dict[str, Operand] = {"segments": ZERO, "snapshots": ZERO}
     for name, variable in given.items():
@@ -398,20 +392,20 @@ def _over_checkpointed(at: Lowering, expression: st.Call) -> Iteration:
     return OverCheckpointed(iteration(at, expression.args[0]), numbers["segments"], numbers["snapshots"])
 
 
-def _over_indices(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Iteration:
+def _over_indices(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Iteration:
     if callee is np.ndenumerate:
         return over_elements(at, args[0].leaves[0], values.elements_of(type_))
     lengths = [length for arg in args for length in creation.lengths(at, arg)]
     return OverIndices(tuple(lengths), values.elements_of(type_))
 
 
-def iteration(at: Lowering, variable: st.Variable, *, uses_up: bool = True) -> Iteration:
-    """What a loop over the value of a variable iterates over, and uses up if it is an iterator."""
+def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> Iteration:
+    """Return the iteration of a loop over the value of a variable; an iterator is used up."""
     if variable in at.iterations:
         over = at.iterations[variable][0]
         if uses_up:
             at.use_up(over)
-        return over.begin(at) if isinstance(over, OverFlat) else over
+        return over.begin(at)
     value = at.read(variable)
     refuse_sequence(at, value)
     own = plain(value.type)

@@ -55,7 +55,7 @@ def check_last_axis(x: Any) -> None:
 
 
 def enum_value(member):  # type: ignore[no-untyped-def]
-    """What stands for a member of an enumeration."""
+    """Return the value that represents a member of an enumeration."""
     return member.value
 
 

@@ -1,4 +1,4 @@
-"""One of several inner functions: its number, what it captured, and something in the place of what the others would.
+"""One of several inner functions: its number, its captured values, and placeholders for those of the others.
 
     if x > 0.0: back = lambda dy: (c * dy,)             back = (0, c, empty array)
     else:       back = lambda dy: (w[0] * dy,)          back = (1, 0.0, w)
@@ -10,24 +10,21 @@ from __future__ import annotations
 
 import builtins
 import operator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT
-from zygote_py.frontend.values import Bundle, components, is_scalar, leaves_of, plain
+from zygote_py.frontend.values import Bundle, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type, zero
-from zygote_py.ir.types import components_of
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
+from zygote_py.ir.types import components_of, is_scalar
 
 
-def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
-    """A function as one of several, among which it is; or one of several as one of more."""
+def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    """Return a function as one of several, among which it is; or one of several as one of more."""
     _, *functions = components_of(type_)
     if not numba_adapter.is_choice(value.type):
         which: Operand = Const(numba_adapter.number_in(type_, value.type), INT)
@@ -37,7 +34,7 @@ def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
         held = {part.type: part.leaves for part in parts}
         which = old = number.leaves[0]
         numbers = [numba_adapter.number_in(type_, part.type) for part in parts]
-        if numbers != list(range(len(parts))):  # they stand in another order
+        if numbers != list(range(len(parts))):  # they are in another order
             which = Const(numbers[-1], INT)
             for place, new in enumerate(numbers[:-1]):
                 is_it = at.emit(operator.eq, (old, Const(place, INT)), types.boolean)
@@ -48,8 +45,8 @@ def chosen(at: Lowering, value: Bundle, type_: Type) -> Bundle:
     return Bundle(type_, tuple(leaves))
 
 
-def nothing(at: Lowering, leaf: Type) -> Operand:
-    """What stands for a value of this type where there is none."""
+def nothing(at: Emitter, leaf: Type) -> Operand:
+    """Return a placeholder for a value of this type."""
     own = plain(leaf)
     if isinstance(own, types.NoneType):
         return Const(None, types.none)
@@ -63,8 +60,8 @@ def nothing(at: Lowering, leaf: Type) -> Operand:
     )
 
 
-def empty_array(at: Lowering, type_: types.Array) -> Operand:
-    """An array without elements."""
+def empty_array(at: Emitter, type_: types.Array) -> Operand:
+    """Return an array without elements."""
     empty = at.emit(ops.zeros, (Const(0, INT),) * type_.ndim, types.Array(type_.dtype, type_.ndim, "C"))
     if type_.layout == "C":
         return empty

@@ -1,10 +1,11 @@
-"""Removes what lowering leaves behind: values that nobody uses and phis that select nothing.
+"""Remove what lowering leaves over: unused values and trivial phis.
 
     %t0 = dim %x, 1 : i64                 (x.shape, of which the function uses one)
     %r1: f64 = phi b0: %r0, b2: %r0   ->  %r0
 
-It keeps whatever has an effect or may raise. No block is added or removed, but they are put into an order that does not
-depend on how a version of Python lays out its bytecode: a branch's `then` first, and what follows a loop after it.
+Whatever has an effect or may raise is kept. No block is added or removed, but the blocks are put into an order that
+does not depend on how a version of Python lays out its bytecode: a branch's `then` first, and what follows a loop after
+it.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
-"""New arrays, copies of arrays and views of arrays: the calls of NumPy that have a form of their own.
+"""New arrays, copies of arrays and views of arrays: the NumPy calls with special lowerings.
 
     np.ones((n, 3))              %t = record %n, 3 : f64[:, :]             x.reshape(n, -1)     np.reshape %x, %n, -1
                                  setitem %t, 1.0                           x.T                  np.transpose %x
     x.astype(np.float32)         np.copy %x : f32[:]                       np.ravel(x)          np.reshape %x, -1
     np.array([a, b])             record and `initialize` of each           np.sin(x, out)       setitem %out, %t
 
-Tuples among the arguments are taken apart. The element type and the layout are those of Numba's result. A method is
-looked up as NumPy's function of its name. `call` gives None for everything else, which stays an instruction.
+Tuples among the arguments are flattened. The element type and the layout are those of Numba's result. A method is
+looked up as NumPy's function of its name. `call` returns None for everything else, which becomes an instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
@@ -21,19 +20,18 @@ from zygote_py import numba_adapter
 from zygote_py.frontend import values
 from zygote_py.frontend.arrays import check_overlap, fill, is_array, number, shares_base
 from zygote_py.frontend.checks import check_out
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT, product, shape_of
 from zygote_py.frontend.values import Bundle, components, constant, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.types import is_scalar
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
-
-Form = Callable[["Lowering", dict[str, Bundle], Type], "Bundle | None"]
+Form = Callable[[Emitter, dict[str, Bundle], Type], "Bundle | None"]
 
 
-def call(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """The value of a call of NumPy's that is not simply an instruction of the same name."""
+def call(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
+    """Return the value of a NumPy call that is not simply an instruction of the same name."""
     type_ = plain(type_)
     if isinstance(callee, np.ufunc):
         taken = callee.nin if callee.nout == 1 else len(args)
@@ -60,8 +58,8 @@ def call(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, B
     return form(at, given, type_)
 
 
-def _into(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """A function with the array for its result."""
+def _into(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
+    """Lower a call of a function whose result goes to a given array."""
     *taken, out = args
     assert callable(callee)
     computed = numba_adapter.result_type(callee, [plain(arg.type) for arg in taken])
@@ -88,19 +86,19 @@ def _into(at: Lowering, callee: object, args: list[Bundle], keywords: dict[str, 
 # ---------------------------------------------------------------------------------------------------- new arrays
 
 
-def lengths(at: Lowering, shape: Bundle) -> list[Operand]:
-    """The operands of a shape, an integer or a tuple of integers."""
+def lengths(at: Emitter, shape: Bundle) -> list[Operand]:
+    """Return the operands of a shape, an integer or a tuple of integers."""
     parts = components(shape) if values.is_tuple(shape.type) else (shape,)
     return [at.cast(number(at, part), INT) for part in parts]
 
 
-def _made(at: Lowering, op: ops.Op, shape: Sequence[Operand], type_: Type) -> Bundle | None:
-    if not isinstance(type_, types.Array) or not values.is_scalar(type_.dtype):
+def _made(at: Emitter, op: ops.Op, shape: Sequence[Operand], type_: Type) -> Bundle | None:
+    if not isinstance(type_, types.Array) or not is_scalar(type_.dtype):
         return None
     return Bundle(type_, (at.emit(op, shape, type_),))
 
 
-def _filled(at: Lowering, shape: Sequence[Operand], value: Bundle, type_: Type) -> Bundle | None:
+def _filled(at: Emitter, shape: Sequence[Operand], value: Bundle, type_: Type) -> Bundle | None:
     made = _made(at, ops.record, shape, type_)
     if made is not None:
         fill(at, made.leaves[0], value)
@@ -112,53 +110,53 @@ def _one(type_: Type) -> Bundle:
     return Bundle(dtype, (constant(1, dtype),))
 
 
-def _empty(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _empty(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _made(at, ops.record, lengths(at, given["shape"]), type_)
 
 
-def _zeros(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _zeros(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _made(at, ops.zeros, lengths(at, given["shape"]), type_)
 
 
-def _ones(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _ones(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _filled(at, lengths(at, given["shape"]), _one(type_), type_)
 
 
-def _full(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _full(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _filled(at, lengths(at, given["shape"]), given["fill_value"], type_)
 
 
-def _empty_like(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _empty_like(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _made(at, ops.record, _shape_like(at, given), type_)
 
 
-def _zeros_like(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _zeros_like(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _made(at, ops.zeros, _shape_like(at, given), type_)
 
 
-def _ones_like(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _ones_like(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _filled(at, _shape_like(at, given), _one(type_), type_)
 
 
-def _full_like(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _full_like(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return _filled(at, _shape_like(at, given), given["fill_value"], type_)
 
 
-def _shape_like(at: Lowering, given: dict[str, Bundle]) -> Sequence[Operand]:
+def _shape_like(at: Emitter, given: dict[str, Bundle]) -> Sequence[Operand]:
     return shape_of(at, given["array"].leaves[0])
 
 
-def _copy(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """A new array of the elements of one, converted to the type of the result."""
+def _copy(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+    """Return a new array of the elements of one, converted to the type of the result."""
     array = given["array"]
     if not is_array(array.type):
         return _array(at, given, type_)
-    if not values.is_scalar(plain(array.type).dtype):  # type: ignore[attr-defined]
+    if not is_scalar(plain(array.type).dtype):  # type: ignore[attr-defined]
         return None
     return Bundle(type_, (at.emit(np.copy, array.leaves, type_),))
 
 
-def _flatten(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _flatten(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"].leaves[0]
     own = array.type
     assert isinstance(own, types.Array)
@@ -166,7 +164,7 @@ def _flatten(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | No
     return Bundle(type_, (_raveled(at, copy, type_),))
 
 
-def _ravel(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _ravel(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"]
     if not is_array(array.type):
         return None
@@ -175,13 +173,13 @@ def _ravel(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None
     return Bundle(type_, (_raveled(at, array.leaves[0], type_),))
 
 
-def _raveled(at: Lowering, array: Operand, type_: Type) -> Operand:
+def _raveled(at: Emitter, array: Operand, type_: Type) -> Operand:
     if getattr(array.type, "ndim", 0) == 1:
         return array
     return at.emit(np.reshape, (array, Const(-1, INT)), type_)
 
 
-def _asarray(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _asarray(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"]
     if not is_array(array.type):
         return _array(at, given, type_)
@@ -190,11 +188,11 @@ def _asarray(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | No
     return _copy(at, given, type_)
 
 
-def _contiguous(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _contiguous(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"]
     own = plain(array.type)
     assert isinstance(type_, types.Array)
-    if values.is_scalar(own):
+    if is_scalar(own):
         alone = _array(at, given, types.Array(own, 0, "C"))
         return None if alone is None else _contiguous(at, {"array": alone}, type_)
     if not isinstance(own, types.Array):
@@ -209,8 +207,8 @@ def _contiguous(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle |
     return Bundle(type_, (made,))
 
 
-def _array(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
-    """An array of a number, or of nested tuples of numbers."""
+def _array(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+    """Return an array of a number, or of nested tuples of numbers."""
     items = given["array"]
     if not isinstance(type_, types.Array):
         return None
@@ -233,7 +231,7 @@ def _array(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None
 
 def _is_regular(items: Bundle, shape: list[int]) -> bool:
     if not shape:
-        return values.is_scalar(plain(items.type))
+        return is_scalar(plain(items.type))
     parts = components(items) if values.is_tuple(items.type) else ()
     return len(parts) == shape[0] and all(_is_regular(part, shape[1:]) for part in parts)
 
@@ -241,20 +239,20 @@ def _is_regular(items: Bundle, shape: list[int]) -> bool:
 # --------------------------------------------------------------------------------------------------------- views
 
 
-def _reshape(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _reshape(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"]
     return Bundle(type_, (at.emit(np.reshape, (*array.leaves, *lengths(at, given["*shape"])), type_),))
 
 
-def _transpose(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _transpose(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array, axes = given["array"], given.get("*axes")
     if not is_array(array.type):
         return None
     return Bundle(type_, (transpose(at, array.leaves[0], type_, axes),))
 
 
-def transpose(at: Lowering, array: Operand, type_: Type, axes: Bundle | None = None) -> Operand:
-    """The transpose of an array."""
+def transpose(at: Emitter, array: Operand, type_: Type, axes: Bundle | None = None) -> Operand:
+    """Return the transpose of an array."""
     if getattr(array.type, "ndim", 0) <= 1:
         return array
     if axes is None or isinstance(axes.type, types.NoneType):
@@ -264,14 +262,14 @@ def transpose(at: Lowering, array: Operand, type_: Type, axes: Bundle | None = N
     return at.emit(np.transpose, (array, *lengths(at, axes)), type_)
 
 
-def _expand_dims(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _expand_dims(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array, axis = given["array"], given["axis"]
-    if not is_array(array.type) or not values.is_scalar(plain(axis.type)):
+    if not is_array(array.type) or not is_scalar(plain(axis.type)):
         return None
     return Bundle(type_, (at.emit(np.expand_dims, (*array.leaves, at.cast(axis.leaves[0], INT)), type_),))
 
 
-def _broadcast_to(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _broadcast_to(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"]
     if not is_array(array.type):
         own = plain(array.type)
@@ -282,16 +280,16 @@ def _broadcast_to(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle
     return Bundle(type_, (at.emit(np.broadcast_to, (*array.leaves, *lengths(at, given["shape"])), type_),))
 
 
-def _real(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _real(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return part(at, np.real, given["array"], type_)
 
 
-def _imag(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _imag(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return part(at, np.imag, given["array"], type_)
 
 
-def part(at: Lowering, op: ops.Op, value: Bundle, type_: Type) -> Bundle | None:
-    """The real or the imaginary part of numbers: a view of a complex array."""
+def part(at: Emitter, op: ops.Op, value: Bundle, type_: Type) -> Bundle | None:
+    """Return the real or the imaginary part of numbers: a view of a complex array."""
     own = plain(value.type)
     kind = own.dtype if isinstance(own, types.Array) else own
     if isinstance(kind, types.Complex):
@@ -306,12 +304,12 @@ def part(at: Lowering, op: ops.Op, value: Bundle, type_: Type) -> Bundle | None:
 # ------------------------------------------------------------------------------------------------------- methods
 
 
-def _fill(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _fill(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     fill(at, given["array"].leaves[0], given["value"])
     return Bundle(type_, (Const(None, types.none),))
 
 
-def _item(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _item(at: Emitter, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     array = given["array"].leaves[0]
     own = array.type
     if not isinstance(own, types.Array) or (own.ndim > 0 and own.layout == "A"):
@@ -322,13 +320,13 @@ def _item(at: Lowering, given: dict[str, Bundle], type_: Type) -> Bundle | None:
     return Bundle(type_, (at.emit(ops.getitem, (array,), own.dtype),))
 
 
-def size(at: Lowering, array: Operand) -> Operand:
-    """The number of elements of an array."""
+def size(at: Emitter, array: Operand) -> Operand:
+    """Return the number of elements of an array."""
     return product(at, shape_of(at, array))
 
 
-# What takes an array for its result behind as many other arguments. All ufuncs do too.
-# Of these, Numba compares the shapes, and converts each element to the type of that array at once.
+# Functions that take an output array after this many other arguments, as all ufuncs do.
+# For these, Numba compares the shapes, and converts each element to the type of the output array at once.
 _OF_ANY_TYPE = (np.around, np.round, np.clip)
 _TAKE_OUT: tuple[tuple[object, int], ...] = ((np.dot, 2), (np.around, 2), (np.round, 2), (np.clip, 3))
 FORMS: dict[object, tuple[tuple[str, ...], Form]] = {

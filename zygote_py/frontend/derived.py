@@ -1,4 +1,4 @@
-"""Derivatives that a function calls, as functions like those that have a body of statements.
+"""Derivatives that a function calls, represented like functions with a body of statements.
 
     d = gradient(g)(x)          g_gradient: a routine, of which there is IR already
 
@@ -7,22 +7,19 @@ The IR of a derivative is a function of whole arguments; a routine takes the num
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.calls import name_apart
-from zygote_py.frontend.iteration import INT
-from zygote_py.frontend.program import packed, parameters_of
-from zygote_py.frontend.values import is_tuple, leaves_of, plain
-from zygote_py.ir import ops, passes
+from zygote_py.frontend.trees import flatten, join, parameters_of, split
+from zygote_py.frontend.values import Bundle, is_tuple
+from zygote_py.ir import passes
+from zygote_py.ir.builder import Builder, inserting
 from zygote_py.ir.core import (
-    Block,
     Const,
     Function,
-    Instr,
     Operand,
     Param,
     Routine,
@@ -39,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """The IR of a derivative: a parameter for each argument, for each hidden value, and for what a closure captures."""
+    """The IR of a derivative: a parameter per argument and hidden value, and for a closure's captured variables."""
 
     function: Function
     argument_count: int
@@ -54,7 +51,7 @@ def typed_as_derived(
     hidden: tuple[st.Capture, ...],
     frozen: tuple[st.Capture, ...],
 ) -> st.TypedFunction:
-    """What a call of a derivative calls."""
+    """Return the typed function that a call of a derivative calls."""
     names = tuple(call.closure.own_signature().parameters)
     count = derived.argument_count
     kinds = tuple(param.type for param in derived.function.params[count : count + len(hidden)])
@@ -84,72 +81,41 @@ def typed_as_derived(
 
 
 def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -> Function:
-    """A copy of a derivative's function as that of a routine."""
+    """Return a copy of a derivative's function as that of a routine."""
     params = function.params
     count, hidden = derived.argument_count, len(typed.hidden)
     names = dict(zip(params, (*typed.parameters[:count], *typed.parameters[count + 1 :]), strict=False))
     function.params = []
-    made: list[Instr] = []
     replaced: dict[Value, Operand] = {}
-    for param in (*params[:count], *params[count + hidden :], *params[count : count + hidden]):
-        leaves = parameters_of(names.get(param, param.hint), param.type, typed.loc)
-        if param in params[count + hidden :]:
-            for leaf, name in zip(leaves, _names_in(typed.parameter_types[count]), strict=False):
-                leaf.hint = name
-        function.params += leaves
-        if leaves:
-            replaced[param] = _whole(param.type, iter(leaves), made)
-    replace_uses(function, replaced)
-    function.entry.instrs[:0] = made
+    with inserting(function.entry) as b:
+        for param in (*params[:count], *params[count + hidden :], *params[count : count + hidden]):
+            leaves = parameters_of(names.get(param, param.hint), param.type, typed.loc)
+            if param in params[count + hidden :]:
+                for leaf, name in zip(leaves, _names_in(typed.parameter_types[count]), strict=False):
+                    leaf.hint = name
+            function.params += leaves
+            if leaves:
+                replaced[param] = join(b, Bundle(param.type, tuple(leaves)), _operand)
+        replace_uses(function, replaced)
     for instr in function.entry.instrs:
         if isinstance(own := copied(instr), Param) and instr.hint:
             own.hint = instr.hint  # what the function called it
     name_apart(function.params)
     for block, end in function.returns():
         (value,) = end.args
-        leaves_ = tuple(_leaves(block, value, typed.return_type))
-        end.args = (_flat(block, leaves_, typed.return_type),)
+        b = Builder(block)
+        end.args = (flatten(b, split(b, value, typed.return_type)),)
     function.name = typed.name
     passes.run(function, passes.CLEAN_UP)
     return function
 
 
 def _names_in(closure: Type) -> tuple[str, ...]:
-    """What a closure calls what it captures, where these are numbers and arrays."""
+    """Return the names of a closure's captured variables, if these are numbers and arrays."""
     names: tuple[str, ...] = getattr(closure, "fields", ())
     return () if any(map(is_tuple, components_of(closure))) else names
 
 
-def _whole(kind: Type, leaves: Iterator[Param], made: list[Instr]) -> Operand:
-    """An argument put together again; what is known by its type alone, a function say, is nothing here."""
-    if not is_tuple(kind):
-        return next(leaves) if leaves_of(kind) else Const(None, kind)  # a function is known by its type
-    items = tuple(_whole(part, leaves, made) for part in components_of(kind))
-    made.append(instr := Instr(ops.pack, items, plain(kind)))
-    return instr
-
-
-def _leaves(block: Block, value: Operand, kind: Type) -> Iterator[Operand]:
-    """The numbers and arrays in a result."""
-    if not is_tuple(kind):
-        if leaves_of(kind):
-            yield value
-        return
-    for number, part in enumerate(components_of(kind)):
-        if isinstance(value, Instr) and value.op is ops.pack:
-            item = value.args[number]
-        else:
-            item = Instr(ops.getitem, (value, Const(number, INT)), plain(part))
-            block.instrs.append(item)
-        yield from _leaves(block, item, part)
-
-
-def _flat(block: Block, leaves: tuple[Operand, ...], kind: Type) -> Operand:
-    match leaves:
-        case ():
-            return Const(None, packed(()))
-        case (leaf,):
-            return leaf
-        case _:
-            block.instrs.append(instr := Instr(ops.pack, leaves, packed(leaves_of(kind))))
-            return instr
+def _operand(leaf: Bundle) -> Operand:
+    """Return the operand of a non-tuple: the constant None for one known by its type alone, such as a function."""
+    return leaf.leaves[0] if leaf.leaves else Const(None, leaf.type)

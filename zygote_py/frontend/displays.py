@@ -1,11 +1,11 @@
-"""Lists that are written out where an array is made of them become tuples: they are never there when the program runs.
+"""List displays from which an array is made become tuples: the lists never exist at run time.
 
     $1 = list(x, 1.0)                        $1 = tuple(x, 1.0)
     a = call np.array($1)            ->      a = call np.array($1)
     $2 = list(1.0, x)                        $2 = tuple(1.0, x)
     a[:2] = $2                               a[:2] = $2
 
-A list that anything else uses stays a list. This comes before calls are inlined: what `np.array` does with a list is.
+A list with any other use stays a list. This runs before calls are inlined, since `np.array` of a list is inlined.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TAKE_A_DISPLAY = (np.array, np.asarray)
 
 
 def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
-    """The same function with tuples for such lists."""
+    """Return the same function with tuples for such lists."""
     blocks, types_ = typed.blocks, typed.types
     lists: dict[st.Variable, tuple[st.Variable, ...]] = {}
     uses: Counter[str] = Counter()
@@ -84,7 +84,7 @@ def _changed(
 
 
 def _names(node: object) -> Iterator[str]:
-    """The strings in a statement, the variables among them."""
+    """Return the strings in a statement, the variables among them."""
     if isinstance(node, str):
         yield node
     elif isinstance(node, tuple):

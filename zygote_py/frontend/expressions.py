@@ -1,11 +1,11 @@
-"""What each kind of expression becomes: instructions, or nothing but a rearrangement of operands.
+"""Lowering of each kind of expression, to instructions or to a mere rearrangement of operands.
 
     Operate(add, ("x", "i"), (float64, float64))      %t0 = float %i : f64
                                                       %t1 = add %x, %t0 : f64
     Attribute("x", "shape")                           (dim %x, 0), (dim %x, 1)
 
-`evaluate` gives the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.calls`. What cannot be
-represented is refused here; operations that merely have no rule go through.
+`evaluate` returns the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.calls`. What cannot be
+represented is refused here; operations that merely lack a rule are passed through.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import operator
 from functools import reduce
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import types
@@ -21,20 +20,18 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend import arrays, calls, creation, lists, objects, optional, values
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT, OverFlat, counter_of, dim, pick
 from zygote_py.frontend.values import Bundle, component, components, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
-from zygote_py.ir.types import itemsize
-
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
+from zygote_py.ir.types import is_scalar, itemsize
 
 _COMPARISONS = frozenset(
     {operator.lt, operator.le, operator.eq, operator.ne, operator.ge, operator.gt, operator.is_, operator.is_not}
 )
 _OF_ONE_TYPE = frozenset({operator.add, operator.sub, operator.mul})
-# The comparisons for order, and what decides where two components are not equal.
+# The ordering comparisons, each with the comparison that decides where two components differ.
 _STRICT: dict[ops.Op, ops.Op] = {
     operator.lt: operator.lt,
     operator.le: operator.lt,
@@ -47,8 +44,8 @@ _IN_WORDS = {
 }
 
 
-def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bundle:
-    """The value of `expression`, which will be assigned to `target`."""
+def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bundle:
+    """Return the value of `expression`, which will be assigned to `target`."""
     type_ = at.types[target]
     match expression:
         case st.Parameter(index):
@@ -95,8 +92,8 @@ def evaluate(at: Lowering, expression: st.Expression, target: st.Variable) -> Bu
             raise at.refuse("this expression is not supported", "write it with numbers, arrays, tuples and loops")
 
 
-def act(at: Lowering, statement: st.Act) -> None:
-    """A statement without a result."""
+def act(at: Emitter, statement: st.Act) -> None:
+    """Lower a statement without a result."""
     match statement.kind:
         case "print":
             at.emit(print, [calls.whole(at, at.read(arg), print) for arg in statement.args], types.none)
@@ -109,7 +106,7 @@ def act(at: Lowering, statement: st.Act) -> None:
 # ---------------------------------------------------------------------------------------------------- operators
 
 
-def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
+def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
     test = optional.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])
     if test is not None:
         return Bundle(type_, (test,))
@@ -122,34 +119,34 @@ def _operate(at: Lowering, expression: st.Operate, type_: Type) -> Bundle:
     if any(values.is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
     if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
-        if args[0].type != args[1].type:  # an enumeration's members are nobody else's, though numbers may be equal
+        if args[0].type != args[1].type:  # members of different enumerations differ, though their numbers may be equal
             return Bundle(type_, (Const(expression.op is operator.is_not, types.boolean),))
         same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
         return Bundle(type_, (same if expression.op is operator.is_ else _not(at, same),))
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
-    if expression.op in _OF_ONE_TYPE and values.is_scalar(own := plain(type_)):  # what `np.where` gave was not cast
-        operands = [at.cast(each, own) if values.is_scalar(each.type) else each for each in operands]
+    if expression.op in _OF_ONE_TYPE and is_scalar(own := plain(type_)):  # the result of `np.where` was not cast
+        operands = [at.cast(each, own) if is_scalar(each.type) else each for each in operands]
     if expression.inplace and arrays.is_array(args[0].type):
         return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
     return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
 
 
-def scalar(at: Lowering, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
-    """An operator on operands of the types that it takes."""
+def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
+    """Return an operator on operands of the types that it takes."""
     if op in (operator.is_, operator.is_not):
         none = [isinstance(plain(operand.type), types.NoneType) for operand in operands]
         if any(none):
             return Const(all(none) == (op is operator.is_), types.boolean)
-    if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and values.is_scalar(operands[0].type):
+    if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and is_scalar(operands[0].type):
         return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
-    if op is operator.pos and operands[0].type == type_ and values.is_scalar(type_):
+    if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
         return operands[0]
     return at.emit(op, operands, type_, "c" if op in _COMPARISONS or op is operator.not_ else "")
 
 
-def _operate_on_tuples(at: Lowering, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
+def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
     for arg in args:
         calls.refuse_sequence(at, arg)
     if op is operator.add and len(args) == 2:
@@ -164,14 +161,14 @@ def _operate_on_tuples(at: Lowering, op: ops.Op, args: list[Bundle], type_: Type
     raise at.refuse("this operator on tuples is not supported", "write it with the components")
 
 
-def _not(at: Lowering, operand: Operand) -> Operand:
+def _not(at: Emitter, operand: Operand) -> Operand:
     if isinstance(operand, Const):
         return Const(not operand.value, types.boolean)
     return at.emit(operator.not_, (operand,), types.boolean, "c")
 
 
-def _equal(at: Lowering, a: Bundle, b: Bundle) -> Operand:
-    """Whether two values are equal, component by component."""
+def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
+    """Return whether two values are equal, component by component."""
     if values.is_tuple(a.type) and values.is_tuple(b.type):
         if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)
@@ -182,9 +179,9 @@ def _equal(at: Lowering, a: Bundle, b: Bundle) -> Operand:
     return _compare(at, operator.eq, a.leaves[0], b.leaves[0])
 
 
-def _compare(at: Lowering, op: ops.Op, left: Operand, right: Operand) -> Operand:
-    """A comparison of two numbers, as numbers of one type, or of other values."""
-    if values.is_scalar(left.type) and values.is_scalar(right.type):
+def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
+    """Lower a comparison of two numbers, cast to one type, or of other values."""
+    if is_scalar(left.type) and is_scalar(right.type):
         kinds = ((types.Complex, types.complex128), (types.Float, types.float64))
         both = (left.type, right.type)
         common = next((to for kind, to in kinds if any(isinstance(own, kind) for own in both)), INT)
@@ -193,8 +190,8 @@ def _compare(at: Lowering, op: ops.Op, left: Operand, right: Operand) -> Operand
     return at.emit(op, (left, right), types.boolean, "c")
 
 
-def _in_order(at: Lowering, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
-    """`a < b` of tuples: the first components that are not equal decide, then the lengths."""
+def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
+    """Lower `a < b` of tuples: the first components that differ decide, then the lengths."""
     if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
         return _compare(at, op, a.leaves[0], b.leaves[0])
     parts, others = components(a), components(b)
@@ -206,13 +203,13 @@ def _in_order(at: Lowering, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
     return found
 
 
-def _join(at: Lowering, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
+def _join(at: Emitter, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
     if not tests:
         return Const(empty, types.boolean)
     return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests)
 
 
-def _contains(at: Lowering, container: Bundle, item: Bundle) -> Operand:
+def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
     if values.is_tuple(container.type):
         return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
     if isinstance(plain(container.type), types.UnicodeType | types.Array):
@@ -223,7 +220,7 @@ def _contains(at: Lowering, container: Bundle, item: Bundle) -> Operand:
 # ----------------------------------------------------------------------------------------- attributes and subscripts
 
 
-def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
+def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
     literal_value = values.known(type_)
     if literal_value is not None:
         return literal_value
@@ -267,7 +264,7 @@ def _attribute(at: Lowering, value: Bundle, name: str, type_: Type) -> Bundle:
     )
 
 
-def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
+def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     value = at.read(expression.value)
     literal_value = values.known(type_)
     if literal_value is not None:
@@ -278,7 +275,7 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
         return values.constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
         return Bundle(type_, values.undefined(type_))
-    if lists.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
+    if values.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
         at_index = values.literal(expression.static, at.loc) if expression.index is None else None
         index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
         return lists.item(at, value, index)
@@ -293,7 +290,7 @@ def _item(at: Lowering, expression: st.Item, type_: Type) -> Bundle:
     return Bundle(type_, (arrays.item(at, value.leaves[0], parts, plain(type_)),))
 
 
-def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item, type_: Type) -> Bundle:
+def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type) -> Bundle:
     calls.refuse_sequence(at, value)
     static = expression.static
     index = None if expression.index is None else at.read(expression.index)
@@ -310,10 +307,10 @@ def _item_of_tuple(at: Lowering, value: Bundle, expression: st.Item, type_: Type
     return component(value, static)
 
 
-def _unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
+def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     if values.is_tuple(value.type):
         return value
-    if lists.is_list(value.type):
+    if values.is_list(value.type):
         return lists.unpack(at, value, type_)
     if not arrays.is_array(value.type):
         raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")

@@ -1,23 +1,21 @@
-"""Functions for which something is given: the IR of what they compute, and the rule that goes with them.
+"""Functions with a custom rule: the IR of what they compute, and the rule that goes with them.
 
     @adjoint(f)                          routine f (%x)                      f itself, for where no derivative is needed
-    def rule(x):                         routine rule (%x) -> (value, c)     what `back` captures is returned as well
+    def rule(x):                         routine rule (%x) -> (value, c)     also returns the captured `c`
         c = math.cos(x)                  routine back (%dy, %c) -> (dx)
         def back(dy): return (c * dy,)
         return math.sin(x), back         f.derivation = Custom(rule, back, ...)
 
-A call of such a function stays a call. What we have no body of is called as it is: a function of NumPy, a `cfunc`, one
-that runs in object mode. Here the gradients that a pullback returns are matched with the parameters; what is done with
-them, `zygote_py.adjoints.custom` says.
+A call of such a function stays a call. A function whose body is not available is called as it is: a function of NumPy,
+a `cfunc`, one that runs in object mode. Here the gradients that a pullback returns are matched with the parameters;
+their use is described in `zygote_py.adjoints.custom`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
@@ -26,22 +24,22 @@ from zygote_py.adjoints.custom import Custom, Gradient, Input
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.inverses import Inverse
 from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
-from zygote_py.frontend.program import Program, packed, parameters_of
-from zygote_py.frontend.values import Bundle, is_tuple, leaves_of, plain
+from zygote_py.frontend.emitter import Emitter
+from zygote_py.frontend.program import Program
+from zygote_py.frontend.trees import flatten, join, parameters_of, split
+from zygote_py.frontend.values import Bundle, components, is_tuple, leaves_of, plain
 from zygote_py.given import Given, place_of, python_function
 from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Const, Foreign, Function, Instr, Loc, Operand, Param, Return, Routine, Type, Value
+from zygote_py.ir.builder import NONE, Builder
+from zygote_py.ir.core import Block, Const, Foreign, Function, Loc, Operand, Param, Return, Routine, Type
 from zygote_py.ir.python_text import identifier
 from zygote_py.ir.types import components_of, copied_type
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
-
-    Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
+Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
 
 
 def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
-    """The parameters of a function for which something is given; None for all others."""
+    """Return the parameters of a function with a custom rule; None for all others."""
     if function.given is None:
         return None
     if function.types:  # it has a body of its own
@@ -53,7 +51,7 @@ def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
 
 
 def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Function:
-    """What a function computes, from the leaves of its arguments and what it captures."""
+    """Return the IR of a function, whose parameters are the leaves of its arguments and captured variables."""
     parts = typed.given
     assert parts is not None
     for part in parts.parts:
@@ -71,7 +69,7 @@ def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Func
 
 
 def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> None:
-    """Say of a routine what gives its derivative. Raises DifferentiationError if that does not fit."""
+    """Set the derivation of a routine. Raise DifferentiationError if the rule does not fit it."""
     parts = typed.given
     assert parts is not None
     if parts.given.kind == "ignore":
@@ -124,7 +122,7 @@ def _leaves(kinds: tuple[Type, ...]) -> list[Type]:
 
 
 def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> dict[object, range]:
-    """The numbers of a routine's parameters that are passed what is captured."""
+    """Return the numbers of a routine's parameters that receive captured values."""
     place = len(_leaves(typed.parameter_types[: typed.argument_count]))
     found: dict[object, range] = {}
     for capture, type_ in hidden:
@@ -134,7 +132,7 @@ def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> d
 
 
 def _values_in(kind: Type, start: int = 0) -> Iterator[int]:
-    """The numbers of the leaves of a type that are values, and do not say whether there is one."""
+    """Return the numbers of the leaves of a type that are values, and do not say whether there is one."""
     if isinstance(kind, types.Optional):
         yield from _values_in(kind.type, start + 1)
     elif is_tuple(kind):
@@ -153,7 +151,7 @@ def _taken(function: st.TypedFunction, program: Program, hidden: dict[object, ra
 
 
 def _of_hook(typed: st.TypedFunction, back: st.TypedFunction) -> Iterator[Gradient]:
-    """A hook that returns nothing only looks."""
+    """Yield the gradient of a hook; one that returns nothing leaves it unchanged."""
     x = typed.parameter_types[0]
     returned = plain(back.return_type)
     if isinstance(returned, types.NoneType):
@@ -197,7 +195,7 @@ def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) ->
 
 
 def names_of(given: Given, parameters: Sequence[str], count: int) -> list[str]:
-    """What to call so many arguments: as the parameters, those of `*args` by their number."""
+    """Return names for this many arguments: those of the parameters, with indices for those of `*args`."""
     rest = count - len(parameters) + 1
     found: list[str] = numba_adapter.spread(given, parameters, lambda name: [f"{name}[{n}]" for n in range(rest)])
     return found
@@ -210,7 +208,7 @@ def _shown(names: Sequence[str]) -> str:
 def _matched(
     given: Given, loc: Loc, name: str, item: Type, kind: Type, leaf: int, parameter: int
 ) -> Iterator[Gradient]:
-    """The gradients in one of those that a pullback returns, for a parameter or a component of it."""
+    """Return the gradients in one of those that a pullback returns, for a parameter or a component of it."""
     item = plain(item)
     if isinstance(item, types.NoneType):
         return
@@ -242,7 +240,7 @@ def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> Differen
 
 
 def _misfit(item: Type, kind: Type) -> str:
-    """What is wrong with a gradient of a type for a parameter of a type; empty if nothing is."""
+    """Return why a gradient of one type does not fit a parameter of another; empty if it does."""
     what = f"a value of type {item}"
     own = item.dtype if isinstance(item, types.Array) else item
     if isinstance(own, types.Boolean) or not isinstance(own, types.Number):
@@ -260,30 +258,26 @@ def _misfit(item: Type, kind: Type) -> str:
     return what if isinstance(own, types.Complex) and isinstance(needed, types.Float) else ""
 
 
-# ------------------------------------------------------------------------------------------------- functions by hand
+# ----------------------------------------------------------------------------------------------- generated functions
 
 
 def _identity(typed: st.TypedFunction, program: Program) -> Function:
-    """A function that gives its first parameter, an array as a copy."""
+    """Return a function that returns its first parameter, an array as a copy."""
     params, _ = _parameters(typed, program)
-    block = Block(typed.loc)
-    value: Operand = params[0]
-    if isinstance(value.type, types.Array):
-        value = Instr(np.copy, (value,), copied_type(value.type), "y", typed.loc)
-        block.instrs.append(value)
-    block.terminator = Return((value,))
-    return Function(_name(typed), params, [block], kind="primal", loc=typed.loc, options=typed.options)
+    b = Builder(Block(typed.loc), typed.loc)
+    value = params[0]
+    return _returning(b, b.copy(value, "y") if isinstance(value.type, types.Array) else value, typed, params)
 
 
 def _call(typed: st.TypedFunction, program: Program) -> Function:
-    """A function that calls another as it is."""
+    """Return a function that calls another one unchanged."""
     parts = typed.given
     assert parts is not None
-    params, bundles = _parameters(typed, program)
-    block = Block(typed.loc)
+    params, arguments = _parameters(typed, program)
+    b = Builder(Block(typed.loc), typed.loc)
     args = [
-        _whole(block, kind, leaves, typed)
-        for kind, leaves in numba_adapter.spread(parts.given, bundles, lambda bundle: _components(*bundle))
+        join(b, each, lambda leaf: _operand(leaf, typed))
+        for each in numba_adapter.spread(parts.given, arguments, components)
     ]
     target = parts.given.target if numba_adapter.jit_is_disabled() else parts.foreign
     op = target if _is_known(target) else Foreign(target, _name(typed))
@@ -294,17 +288,14 @@ def _call(typed: st.TypedFunction, program: Program) -> Function:
             typed.loc,
             "call a Python function that returns a value everywhere",
         )
-    value = Instr(op, tuple(args), result, "y", typed.loc)
-    block.instrs.append(value)
-    leaves = list(_taken_apart(block, value, result)) if leaves_of(result) else []
-    if isinstance(result, types.NoneType):
-        leaves = []
-    whole: Operand = leaves[0] if leaves else Const(None, types.none)
-    if len(leaves) > 1:
-        whole = Instr(ops.pack, tuple(leaves), packed(leaves_of(result)))
-        block.instrs.append(whole)
-    block.terminator = Return((whole,))
-    return Function(_name(typed), params, [block], kind="primal", loc=typed.loc, options=typed.options)
+    value = b.call(op, *args, type=result, hint="y")
+    whole = NONE if isinstance(result, types.NoneType) else flatten(b, split(b, value, result))
+    return _returning(b, whole, typed, params)
+
+
+def _returning(b: Builder, value: Operand, typed: st.TypedFunction, params: list[Param]) -> Function:
+    b.block.terminator = Return((value,))
+    return Function(_name(typed), params, [b.block], kind="primal", loc=typed.loc, options=typed.options)
 
 
 def _is_known(target: object) -> bool:
@@ -318,55 +309,32 @@ def _name(typed: st.TypedFunction) -> str:
     return identifier(typed.name, "function")
 
 
-def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[tuple[Type, list[Param]]]]:
-    """The parameters of the routine, and those for each argument."""
+def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[Bundle]]:
+    """Return the parameters of the routine, and the arguments that those before the captured values make up."""
     kinds = typed.parameter_types[: typed.argument_count]
-    made = [(kind, parameters_of(name, kind, typed.loc)) for name, kind in zip(typed.parameters, kinds, strict=False)]
-    hidden = [
-        param for capture, kind in program.hidden(typed) for param in parameters_of(capture.name, kind, typed.loc)
-    ]
-    return [*(param for _, params in made for param in params), *hidden], made
+    made = [parameters_of(name, kind, typed.loc) for name, kind in zip(typed.parameters, kinds, strict=False)]
+    hidden = [parameters_of(capture.name, kind, typed.loc) for capture, kind in program.hidden(typed)]
+    arguments = [Bundle(kind, tuple(params)) for kind, params in zip(kinds, made, strict=True)]
+    return [param for params in (*made, *hidden) for param in params], arguments
 
 
-def _components(kind: Type, leaves: list[Param]) -> Iterator[tuple[Type, list[Param]]]:
-    for part in components_of(kind):
-        count = len(leaves_of(part))
-        yield part, leaves[:count]
-        leaves = leaves[count:]
-
-
-def _whole(block: Block, kind: Type, leaves: list[Param], typed: st.TypedFunction) -> Operand:
-    """An argument put together again."""
-    if is_tuple(kind):
-        items = [_whole(block, *each, typed) for each in _components(kind, leaves)]
-        made = Instr(ops.pack, tuple(items), plain(kind))
-        block.instrs.append(made)
-        return made
-    if len(leaves) == 1:
-        return Const(None, types.none) if isinstance(leaves[0].type, types.NoneType) else leaves[0]
-    known = numba_adapter.object_of(kind)
+def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
+    """Return an argument, or a component of one, that is not a tuple."""
+    if len(leaf.leaves) == 1:
+        return NONE if isinstance(leaf.leaves[0].type, types.NoneType) else leaf.leaves[0]
+    known = numba_adapter.object_of(leaf.type)
     if known is None:
         raise refuse(
-            f"an argument of type {kind} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
+            f"an argument of type {leaf.type} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
         )
-    return Const(known, kind)
-
-
-def _taken_apart(block: Block, value: Value, kind: Type) -> Iterator[Operand]:
-    if not is_tuple(kind):
-        yield value
-        return
-    for number, part in enumerate(components_of(kind)):
-        item = Instr(ops.getitem, (value, Const(number, types.int64)), plain(part))
-        block.instrs.append(item)
-        yield from _taken_apart(block, item, part)
+    return Const(known, leaf.type)
 
 
 # ------------------------------------------------------------------------------------------------------ constants
 
 
-def stop(at: Lowering, value: Bundle, type_: Type) -> Bundle:
-    """What `stop_gradient` gives: the same numbers, and copies of the arrays, through which no derivative flows."""
+def stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
     leaves: list[Operand] = []

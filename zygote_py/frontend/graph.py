@@ -23,12 +23,13 @@ from numba import types
 
 from zygote_py import statements as st
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.dominators import DominatorTree, dominator_tree
 
 
 @dataclass(eq=False)
 class Graph:
-    """Blocks by label in the order they are to stand in; `shells` are the empty IR blocks that will hold them."""
+    """Blocks by label, in their final order; `shells` are the empty IR blocks that will hold them."""
 
     blocks: dict[st.Label, st.TypedBlock]
     types: dict[st.Variable, Type]
@@ -39,7 +40,7 @@ class Graph:
         self._drop_idle_choices()
         self._remove_unreachable()
         self._join_split_headers()
-        # Where each block stands; a new block stands right behind the one it comes from.
+        # The position of each block; a new block is placed right after the one it comes from.
         self._place: dict[st.Label, tuple[int, ...]] = {label: (at,) for at, label in enumerate(self.blocks)}
         headers = [label for label in self.blocks if self._is_header(label)]
         if headers:
@@ -55,7 +56,7 @@ class Graph:
         return any(isinstance(each, st.Assign) and isinstance(each.value, st.Advance) for each in self._body(label))
 
     def successors(self, label: st.Label) -> tuple[st.Label, ...]:
-        """Where control may go from a block."""
+        """Return where control may go from a block."""
         match self.blocks[label].ending:
             case st.GoTo(target):
                 return (target,)
@@ -65,7 +66,7 @@ class Graph:
                 return ()
 
     def predecessors(self) -> dict[st.Label, list[st.Label]]:
-        """Where control may come from, for each block."""
+        """Return where control may come from, for each block."""
         found: dict[st.Label, list[st.Label]] = {label: [] for label in self.blocks}
         for label in self.blocks:
             for successor in self.successors(label):
@@ -83,12 +84,7 @@ class Graph:
                 self.blocks[label] = st.TypedBlock(block.statements, ending, block.loc)
 
     def _remove_unreachable(self) -> None:
-        entry = next(iter(self.blocks))
-        seen, pending = {entry}, [entry]
-        while pending:
-            new = [successor for successor in self.successors(pending.pop()) if successor not in seen]
-            seen.update(new)
-            pending += new
+        seen = set(reach([next(iter(self.blocks))], self.successors))
         self.blocks = {label: block for label, block in self.blocks.items() if label in seen}
 
     def _join_split_headers(self) -> None:
@@ -110,7 +106,7 @@ class Graph:
                 self.blocks[source] = st.TypedBlock((*first.statements, *second.statements), second.ending, first.loc)
 
     def build_shells(self, function: Function) -> DominatorTree:
-        """Make the IR's blocks with their edges; the conditions of branches are still to be filled in."""
+        """Make the IR's blocks with their edges; the conditions of branches are filled in later."""
         self.shells = {label: Block(block.loc) for label, block in self.blocks.items()}
         function.blocks = list(self.shells.values())
         for label, block in self.blocks.items():
@@ -135,7 +131,7 @@ class Graph:
             self._rename_source(ending.then, header, new)
 
     def _join(self, target: st.Label, sources: list[st.Label]) -> st.Label:
-        """Lead the edges from `sources` to `target` through one new block, the merges of `target` with them."""
+        """Route the edges from `sources` to `target` through one new block, which takes over their merges."""
         new = self._insert(target, sources, max(sources, key=self._place.__getitem__))
         merged: list[st.Statement] = []
         statements: list[st.Statement] = []
@@ -153,17 +149,11 @@ class Graph:
         return new
 
     def _rename_source(self, target: st.Label, old: st.Label, new: st.Label) -> None:
-        """Make the merges of `target` name `new` as where they come from, not `old`."""
-        statements: list[st.Statement] = []
-        for statement in self._body(target):
-            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
-                renamed = tuple((new if label == old else label, var) for label, var in statement.value.incoming)
-                statement = st.Assign(statement.target, st.Merge(renamed), statement.loc)
-            statements.append(statement)
-        self.blocks[target] = _replace(self.blocks[target], statements=statements)
+        """Replace the predecessor `old` by `new` in the merges of `target`."""
+        self.blocks[target] = st.map_merges(self.blocks[target], {old: new})
 
     def _insert(self, target: st.Label, sources: list[st.Label], after: st.Label) -> st.Label:
-        """A new block on the edges from `sources` to `target`."""
+        """Return a new block on the edges from `sources` to `target`."""
         new = -1 - len(self.blocks)
         loc = self.blocks[target].loc
         for source in sources:

@@ -1,4 +1,4 @@
-"""Exceptions that are caught: what raises inside `try` goes to the handler.
+"""Caught exceptions: what raises inside `try` jumps to the handler.
 
     1: c = g(x)               1: c = x + 1.0                   # g's body, with `raise` in it
        s = c / d         ->      zero = d == 0
@@ -7,8 +7,8 @@
                                  goto 2
 
 An explicit `raise` becomes a jump, a division is tested before it is made. Other operations that may raise by
-themselves are refused. What a function has done before it raises stays done. It does not tell exceptions apart: Numba
-has `except Exception` only.
+themselves are refused. What a function has done before it raises stays done. Exceptions are not told apart: Numba
+supports `except Exception` only.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from numba import literal_unroll, prange, types
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
-from zygote_py.frontend.values import is_list, is_scalar, is_tuple, plain
+from zygote_py.frontend.values import is_list, is_tuple, plain
 from zygote_py.ir.core import Loc, Type
+from zygote_py.ir.types import is_scalar
 
 _DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod, divmod})
-_SHIFTS_AND_SUCH = frozenset({operator.contains, operator.is_, operator.is_not, operator.not_, operator.getitem})
 _SAFE = frozenset(
     {
         *(abs, bool, complex, enumerate, float, int, len, max, min, print, range, round, slice, sum, zip, tuple),
@@ -47,9 +47,9 @@ def guard(
     types_: dict[st.Variable, Type],
     options: Mapping[str, object],
 ) -> tuple[dict[st.Label, st.TypedBlock], dict[st.Label, st.Label]]:
-    """Let what raises in the blocks that have handlers go there; `types_` gets new variables.
+    """Redirect what raises in blocks with handlers to these; new variables are added to `types_`.
 
-    Gives the blocks, and for each that was taken apart the last of its parts. Raises DifferentiationError.
+    Returns the blocks and, for each that was split, the last of its parts. Raises DifferentiationError.
     """
     fresh = count(max(blocks) + 1)
     found: dict[st.Label, st.TypedBlock] = {}
@@ -94,7 +94,7 @@ def _divisor(
     methods: Mapping[st.Variable, st.Attribute],
     options: Mapping[str, object],
 ) -> tuple[st.Variable, Type] | None:
-    """The variable that must not be zero in a statement, with the type that it is taken as."""
+    """Return the variable that must not be zero in a statement, with the type that it is taken as."""
     match statement:
         case st.Assign(_, st.Operate(op, args, taken)):
             kinds = [plain(each) for each in taken]
@@ -167,7 +167,7 @@ def _is_hashable(value: object) -> bool:
 
 
 def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
-    """Whether a function that stays one raises nothing: neither it nor what it calls."""
+    """Return whether neither a routine nor anything that it calls raises."""
     if function in seen:
         return True
     seen.add(function)

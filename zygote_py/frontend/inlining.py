@@ -1,4 +1,4 @@
-"""Puts the bodies of called Python functions in the place of the calls, before anything is lowered.
+"""Replace calls of Python functions by their bodies, before anything is lowered.
 
     1: y = call f(x)          1: 1:a = x               # for def f(a): if a > 0: return a; return -a
        goto 2                    choose ..., 10, 11
@@ -6,9 +6,9 @@
                               11: y = 1:t;  goto 12
                               12: goto 2
 
-What a callee captures is added to what the caller captures. Which callables have a body that can be put in, Numba's
-adapter says, and `zygote_py.library` for functions of NumPy; their bodies are at the place of the call. For other
-callables it does nothing.
+The captured variables of a callee are added to those of the caller. The adapter of Numba tells which callables have a
+body, and `zygote_py.library` for functions of NumPy, whose bodies get the location of the call. Calls of other
+callables are left as they are.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
+from zygote_py.adjoints.kinds import element_of
 from zygote_py.frontend import given
 from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.renaming import map_merges, moved, parameter, renamed, with_divisions_of_numpy
-from zygote_py.frontend.values import elements_of_list, is_list
+from zygote_py.frontend.renaming import moved, parameter, renamed, with_divisions_of_numpy
+from zygote_py.frontend.values import is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.python_text import is_identifier
@@ -39,7 +40,7 @@ from zygote_py.tries import leads_out
 
 
 def program_of(typed: st.TypedFunction) -> Program:
-    """A function and those that it calls."""
+    """Return a function and those that it calls."""
     caught: set[st.TypedFunction] = set()
     return Program(_inline, typed, lambda function: _Inliner(function, _LIBRARY).callees(caught), caught)
 
@@ -48,7 +49,7 @@ def _inline(function: st.TypedFunction, program: Program) -> st.TypedFunction:
     return _Inliner(function, program).run()
 
 
-# Functions of our own library: all that they call is inlined.
+# Functions of this package's library: everything that they call is inlined.
 _LIBRARY = Program(_inline)
 
 
@@ -63,7 +64,7 @@ _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceTyp
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Inlined:
-    """A body to put in the place of a call: with calls inlined itself; `call.types` are its parameters' types.
+    """A body that replaces a call, with its own calls inlined; `call.types` are its parameters' types.
 
     `stays` is the function as it was typed, if it is a routine, whose call stays one.
     """
@@ -89,17 +90,19 @@ class _Inliner:
         self._handlers: dict[st.Label, st.Label] = {}  # by the block, where exceptions in it go
         self._calls = 0
         self._methods: dict[st.Variable, st.Attribute] = {}  # by the variable that holds the method of an array
-        self._never_none: set[st.Variable] = set()  # though Numba types them as if they could be
+        self._never_none: set[st.Variable] = set()  # although Numba types them as if they could be
 
     def run(self) -> st.TypedFunction:
         lasts = {label: self._block(label, block) for label, block in self._typed.blocks.items()}
         if not self._calls and not any(isinstance(block.ending, st.Try) for block in self._typed.blocks.values()):
             return self._typed
-        # Control now comes to the successors of a block from the last of those that it was split into.
-        blocks = {label: map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()}
+        # Control now reaches the successors of a block from the last of the blocks into which it was split.
+        blocks = {
+            label: st.map_merges(block, lasts) if label in lasts else block for label, block in self._blocks.items()
+        }
         if self._handlers:
             blocks, lasts = guard(blocks, self._handlers, self._types, self._typed.options)
-            blocks = {label: map_merges(block, lasts) for label, block in blocks.items()}
+            blocks = {label: st.map_merges(block, lasts) for label, block in blocks.items()}
         return dataclasses.replace(
             self._typed,
             parameters=tuple(self._parameters),
@@ -112,7 +115,7 @@ class _Inliner:
         )
 
     def callees(self, caught: set[st.TypedFunction]) -> list[st.TypedFunction]:
-        """The functions that this one calls, once for each call in it, and not those of our library.
+        """Return the functions that this one calls, once for each call in it, except those of this package's library.
 
         Those that it calls in a `try` are added to `caught`.
         """
@@ -131,7 +134,7 @@ class _Inliner:
         return found
 
     def _block(self, label: st.Label, block: st.TypedBlock) -> st.Label:
-        """Copy a block with the calls in it; gives the label of the block that ends like it."""
+        """Copy a block with the calls in it; return the label of the block that ends like it."""
         done: list[st.Statement] = []
         before = set(self._blocks)
         for written in (each for raw in block.statements for each in self._initialized(raw)):
@@ -179,7 +182,7 @@ class _Inliner:
         return self._label
 
     def _initialized(self, statement: st.Statement) -> Iterator[st.Statement]:
-        """The call of a jitclass as one that makes the object, and the call of its `__init__`."""
+        """Return the call of a jitclass as one that makes the object, and the call of its `__init__`."""
         yield statement
         match statement:
             case st.Assign(target, st.Call(callee, args, keywords, argument_types, star), loc):
@@ -194,7 +197,7 @@ class _Inliner:
                 pass
 
     def _with_receiver(self, statement: st.Statement) -> st.Statement:
-        """The call of a method, or of an object, as a call that passes the object first; a property as such a call.
+        """Return the call of a method, an object or a property as a call that passes the object first.
 
         What writes to a slice of a list, or deletes from it, is an operator like any other.
         """
@@ -226,7 +229,7 @@ class _Inliner:
     def _act(
         self, name: st.Variable, op: Callable[..., object], args: tuple[st.Variable, ...], loc: Loc
     ) -> st.Statement:
-        """A statement without a result as the call of an operator."""
+        """Return a statement without a result as the call of an operator."""
         self._types[name] = types.none
         return st.Assign(name, st.Operate(op, args, tuple(self._types[arg] for arg in args)), loc)
 
@@ -252,7 +255,7 @@ class _Inliner:
                 return None
 
     def _called(self, call: st.Call) -> tuple[st.TypedFunction | None, Type, st.Call]:
-        """The function that is called, if it has a body, the callable's type, and the call with the method's object."""
+        """Return the called function if it has a body, the callable's type, and the call with the method's object."""
         method = self._methods.get(call.callee)
         own = self._types[call.callee]
         if method is not None:
@@ -267,7 +270,7 @@ class _Inliner:
         return found, own, call
 
     def _from_library(self, call: st.Call, statement: st.Assign) -> _Inlined | None:
-        """What our library has in the place of a call, if numbers are differentiated through it, or it gives a list."""
+        """Return the library's replacement of a call, if numbers are differentiated through it or it returns a list."""
         method = self._methods.get(call.callee)
         if method is None:
             function = numba_adapter.object_of(self._types[call.callee])
@@ -292,7 +295,7 @@ class _Inliner:
     def _implemented(
         self, function: Callable[..., object] | None, call: st.Call, statement: st.Assign
     ) -> _Inlined | None:
-        """What our library has for a function of these arguments."""
+        """Return the library's implementation of a function for these arguments."""
         if function is None:
             return None
         star = () if call.star is None else components_of(self._types[call.star])
@@ -311,7 +314,7 @@ class _Inliner:
         )
         typed = numba_adapter.typed_implementation(implementation, taken)
         if isinstance(result, types.Optional) and _holds(result.type, typed.return_type):
-            # Numba's own implementation seems to end without a value somewhere; ours does not.
+            # Numba's own implementation seems to end without a value somewhere; the library's does not.
             self._types[statement.target] = result = result.type
             self._never_none.add(statement.target)
         if not _holds(result, typed.return_type):
@@ -319,7 +322,7 @@ class _Inliner:
         return _Inlined(moved(_LIBRARY.body(typed), statement.loc), signature, dataclasses.replace(call, types=taken))
 
     def _keep_self(self, statement: st.Statement) -> Iterator[st.Statement]:
-        """Remember of a method which array it is of, in a variable that nothing else assigns."""
+        """Keep the array of a method in a variable that nothing else assigns."""
         match statement:
             case st.Assign(target, st.Attribute(value, name)) if isinstance(self._types[value], _HAVE_METHODS):
                 if isinstance(self._types[target], types.BoundFunction):
@@ -333,7 +336,7 @@ class _Inliner:
                 pass
 
     def _follow(self, statement: st.Statement) -> None:
-        """A copy of what is never `None` is not either, if nothing else is assigned to it."""
+        """Mark a copy of what is never `None` as never `None`, if nothing else is assigned to it."""
         match statement:
             case st.Assign(target, st.Copy(source)) if source in self._never_none:
                 blocks = self._typed.blocks.values()
@@ -382,7 +385,7 @@ class _Inliner:
             yield st.Assign(variable, value, loc)
 
     def _invoke(self, function: st.TypedFunction, prefix: str, call: st.Assign) -> Iterator[st.Statement]:
-        """The call of a routine, behind its arguments: what it captures, and those that it calls, is passed along."""
+        """Yield the call of a routine, which also takes its captured variables and those of its callees."""
         args = [parameter(prefix, index) for index in range(function.argument_count)]
         for capture, type_ in self._program.hidden(function):
             args.append(parameter(prefix, len(args)))
@@ -394,7 +397,7 @@ class _Inliner:
         yield st.Assign(call.target, st.Copy(result), call.loc)
 
     def _hide(self, capture: st.Capture, type_: Type, callee: str) -> int:
-        """The number of the parameter that holds a captured value."""
+        """Return the number of the parameter that holds a captured value."""
         if capture.key not in self._hidden:
             name = capture.name
             while name in self._parameters:
@@ -413,8 +416,8 @@ class _Inliner:
         callee: st.TypedFunction,
         prefix: str,
     ) -> st.TypedBlock:
-        """A block of the callee as one of the caller."""
-        block = map_merges(block, labels)
+        """Return a block of the callee as one of the caller."""
+        block = st.map_merges(block, labels)
         statements, ending = block.statements, block.ending
         match ending:
             case st.GoTo(target, loc):
@@ -438,32 +441,32 @@ class _Inliner:
 
 
 def _divides_by_zero(function: st.TypedFunction) -> bool:
-    """Whether a division by zero is not an error in a function."""
+    """Return whether a division by zero is not an error in a function."""
     return function.options.get("error_model") == "numpy"
 
 
 def _by_place(function: st.TypedFunction) -> inspect.Signature:
-    """The parameters of a function whose arguments have places, and no names for whoever calls it."""
+    """Return the signature of a function that is called by position."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters[: function.argument_count]])
 
 
 def _plain_slice(type: Type) -> Type:
-    """The type of a slice whose bounds are not known, for one whose bounds are."""
+    """Return the type of a slice whose bounds are not known, for one whose bounds are."""
     if not isinstance(type, types.SliceType):
         return type
     return types.slice3_type if type.has_step else types.slice2_type
 
 
 def _holds(type: Type, own: Type) -> bool:
-    """Whether a variable of a type can hold values of another: arrays must not be less contiguous than promised."""
+    """Return whether a variable of one type can hold values of another: arrays must be at least as contiguous."""
     if isinstance(type, types.BaseTuple) and isinstance(own, types.BaseTuple):
         parts, own_parts = components_of(type), components_of(own)
         return len(parts) == len(own_parts) and all(map(_holds, parts, own_parts))
     if isinstance(type, types.Array) and isinstance(own, types.Array):
         return (type.dtype, type.ndim) == (own.dtype, own.ndim) and type.layout in ("A", own.layout)
     if is_list(type) and is_list(own):
-        return elements_of_list(type) == elements_of_list(own)
+        return element_of(type) == element_of(own)
     scalars = types.Number | types.Boolean
     both = isinstance(types.unliteral(type), scalars) and isinstance(types.unliteral(own), scalars)
     return both or types.unliteral(type) == types.unliteral(own)

@@ -1,4 +1,4 @@
-"""What loops iterate over, as counters: `for i, v in enumerate(x)` counts `k` from 0 to `len(x)`.
+"""Iterables of loops as counters: `for i, v in enumerate(x)` counts `k` from 0 to `len(x)`.
 
 An `Iteration` is made where the iterator is made (`getiter`), before the loop. It says from where to where the loop
 counts and, given the counter, what the element is; ranges count by their own step. The instructions go where the
@@ -12,53 +12,22 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Protocol
 
 from numba import types
 
+from zygote_py.frontend.emitter import Counter, Emitter, Iteration
 from zygote_py.frontend.values import Bundle, components, leaves_of
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
 from zygote_py.ir.types import components_of
-
-
-class Emitter(Protocol):
-    """Adds instructions to the block that is being filled."""
-
-    def emit(self, op: ops.Op, args: tuple[Operand, ...], type: Type, hint: str = "") -> Operand:
-        """Adds `op(*args)` and gives its value."""
-
-    def cast(self, operand: Operand, type: Type) -> Operand:
-        """`operand` as a number of another type."""
-
 
 INT = types.int64
 ZERO = Const(0, INT)
 ONE = Const(1, INT)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counter:
-    """A loop's counter goes from `start` by `step` while it is less than `stop` (greater, for a negative step)."""
-
-    start: Operand
-    stop: Operand
-    step: int
-    type: Type
-
-
-class Iteration(Protocol):
-    """The elements of something, by number."""
-
-    def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
-
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
-
-
 def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
-    """How a loop counts: a range with a constant step by its elements, everything else by number."""
+    """Return how a loop counts: a range with a constant step by its elements, everything else by position."""
     if isinstance(iteration, OverCheckpointed):
         counter = counter_of(iteration.part, emit)
         return replace(counter, stop=iteration.marked(counter.stop, emit))
@@ -68,7 +37,7 @@ def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
 
 
 def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Bundle:
-    """The element for a value of the counter."""
+    """Return the element for a value of the counter."""
     if isinstance(iteration, OverCheckpointed):
         return element_of(iteration.part, counter, emit)
     if isinstance(iteration, OverRange) and iteration.constant_step:
@@ -77,7 +46,7 @@ def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Bundle:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverRange:
+class OverRange(Iteration):
     """`range(start, stop, step)`"""
 
     start: Operand
@@ -86,14 +55,14 @@ class OverRange:
     type: Type
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         if self.start == Const(0, self.start.type) and self.constant_step == 1:
             # Only ever compared with a counter from 0 or with another length, so a negative one need not be made 0.
             return emit.cast(self.stop, INT)
         return emit.emit(ops.range_length, (self.start, self.stop, self.step), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         if self.constant_step == 1:
             offset = emit.cast(k, self.type)
         else:
@@ -104,50 +73,50 @@ class OverRange:
 
     @property
     def constant_step(self) -> int:
-        """The step if it is a constant, else 0."""
+        """Return the step if it is a constant, else 0."""
         return self.step.value if isinstance(self.step, Const) and isinstance(self.step.value, int) else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverArray:
+class OverArray(Iteration):
     """The elements of a one-dimensional array, the rows of one of more dimensions, or the characters of a string."""
 
     array: Operand
     element_type: Type
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         if isinstance(self.array.type, types.Array):
             return dim(emit, self.array, 0)
         return emit.emit(builtins.len, (self.array,), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         return Bundle(self.element_type, (emit.emit(ops.getitem, (self.array, k), self.element_type),))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverTuple:
+class OverTuple(Iteration):
     """The components of a tuple whose components have one type."""
 
     tuple: Bundle
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         return Const(len(components_of(self.tuple.type)), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         return pick(self.tuple, k, emit)
 
 
 def dim(emit: Emitter, array: Operand, axis: int) -> Operand:
-    """The extent of an array along an axis."""
+    """Return the extent of an array along an axis."""
     return emit.emit(ops.dim, (array, Const(axis, INT)), INT)
 
 
 def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None) -> Bundle:
-    """The component of a tuple whose number is known only at run time; it is one of this type, if one is given."""
+    """Return the component of a tuple with a number known only at run time, which has this type, if one is given."""
     parts = components(bundle)
     possible = [part for part in parts if part.type == type]
     if len(possible) == 1:
@@ -163,14 +132,14 @@ def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverZip:
+class OverZip(Iteration):
     """`zip(*parts)`"""
 
     parts: tuple[Iteration, ...]
     element_type: Type
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         lengths: list[Operand] = []
         for part in self.parts:
             length = part.length(emit)
@@ -183,12 +152,12 @@ class OverZip:
         return lengths[0] if len(lengths) == 1 else emit.emit(builtins.min, tuple(lengths), INT)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         return Bundle(self.element_type, tuple(leaf for part in self.parts for leaf in part.at(k, emit).leaves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverEnumerate:
+class OverEnumerate(Iteration):
     """`enumerate(part, start)`"""
 
     part: Iteration
@@ -196,17 +165,17 @@ class OverEnumerate:
     element_type: Type
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         return self.part.length(emit)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         number = k if self.start == ZERO else emit.emit(operator.add, (k, self.start), INT)
         return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverCheckpointed:
+class OverCheckpointed(Iteration):
     """`checkpointed(part, segments, snapshots)`, 0 if not given: where the loop stops counting is marked with them."""
 
     part: Iteration
@@ -214,23 +183,23 @@ class OverCheckpointed:
     snapshots: Operand
 
     def marked(self, stop: Operand, emit: Emitter) -> Operand:
-        """Where the loop stops counting."""
+        """Return the bound of the counter, marked with the segments and snapshots."""
         return emit.emit(ops.checkpointed, (stop, self.segments, self.snapshots), stop.type, "stop")
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         return self.marked(self.part.length(emit), emit)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         return self.part.at(k, emit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverIndices:
+class OverIndices(Iteration):
     """`np.ndindex(lengths)`: tuples of integers, the last changing fastest; `np.ndenumerate(array)` and `array.flat`.
 
-    With an array, the element comes too, behind the tuple or, if `bare`, without it.
+    With an array, the element is returned too, after the tuple or, if `bare`, without it.
     """
 
     lengths: tuple[Operand, ...]
@@ -239,11 +208,11 @@ class OverIndices:
     bare: bool = False
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are."""
+        """Return the number of elements."""
         return product(emit, self.lengths)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         index = unravel(k, self.lengths, emit)
         if self.array is None:
             return Bundle(self.element_type, index)
@@ -253,41 +222,49 @@ class OverIndices:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverFlat:
-    """`array.flat` that no loop has begun to go over: what it then is, `begin` gives."""
+class OverFlat(Iteration):
+    """`array.flat` over which no loop has begun; `begin` returns its iteration."""
 
     array: Operand
     element_type: Type
 
     def begin(self, emit: Emitter) -> OverIndices:
-        """The elements, for a loop."""
+        """Return the elements, for a loop."""
         return over_elements(emit, self.array, self.element_type, bare=True)
 
+    def length(self, emit: Emitter) -> Operand:
+        """Return the number of elements."""
+        return self.begin(emit).length(emit)
 
-def is_used_up(over: Iteration | OverFlat) -> bool:
-    """Whether a loop leaves nothing to the next one: iterators are used up, what they were made from is not."""
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """Return element number `k`."""
+        return self.begin(emit).at(k, emit)
+
+
+def is_used_up(over: Iteration) -> bool:
+    """Return whether a loop exhausts what it iterates over: iterators are used up, the underlying objects are not."""
     if isinstance(over, OverCheckpointed):
         return is_used_up(over.part)
     return isinstance(over, OverZip | OverEnumerate | OverIndices | OverFlat)
 
 
 def over_elements(emit: Emitter, array: Operand, element_type: Type, bare: bool = False) -> OverIndices:
-    """All elements of an array, with their indices unless `bare`."""
+    """Return all elements of an array, with their indices unless `bare`."""
     return OverIndices(shape_of(emit, array), element_type, array, bare)
 
 
 def shape_of(emit: Emitter, array: Operand) -> tuple[Operand, ...]:
-    """The lengths of all axes of an array; none of a number."""
+    """Return the lengths of all axes of an array; none of a number."""
     return tuple(dim(emit, array, axis) for axis in range(getattr(array.type, "ndim", 0)))
 
 
 def product(emit: Emitter, lengths: Sequence[Operand]) -> Operand:
-    """The product of lengths, 1 if there are none."""
+    """Return the product of lengths, 1 if there are none."""
     return reduce(lambda a, b: emit.emit(operator.mul, (a, b), INT), lengths) if lengths else ONE
 
 
 def unravel(k: Operand, lengths: tuple[Operand, ...], emit: Emitter) -> tuple[Operand, ...]:
-    """The indices of element number `k` of an array of these lengths, in C order."""
+    """Return the indices of element number `k` of an array of these lengths, in C order."""
     index: list[Operand] = []
     for length in lengths[:0:-1]:
         index.insert(0, emit.emit(operator.mod, (k, length), INT))

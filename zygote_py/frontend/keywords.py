@@ -1,4 +1,4 @@
-"""Keyword arguments of functions that are not calls of Python functions, put where they stand without a name.
+"""Keyword arguments of functions not written in Python, converted to positional arguments.
 
     np.where(condition=c, x=a, y=b)        np.where(c, a, b)
     x.clip(a_max=1.0)                      np.clip(x, None, 1.0)
@@ -32,20 +32,20 @@ _NAMES: dict[object, tuple[str, ...]] = {
     np.dot: ("a", "b", "out"),
     np.vdot: ("a", "b"),
 }
-# What an argument is that is not given, though a later one is.
+# The value of an argument that is not given, though a later one is.
 _DEFAULTS: dict[object, dict[str, Bundle]] = {
     np.round: {"decimals": _ZERO},
     np.around: {"decimals": _ZERO},
     np.clip: {"a_min": _NONE, "a_max": _NONE},
 }
-# What is the same as not to give it.
+# The values equivalent to not giving the argument.
 _WITHOUT = ("out",)
 
 
 def by_position(
     callee: object, args: list[Bundle], keywords: dict[str, Bundle]
 ) -> tuple[list[Bundle], dict[str, Bundle]]:
-    """The arguments of a call with those by keyword in their places, if these are known."""
+    """Return the arguments of a call with keyword arguments at their positions, if these are known."""
     try:
         names = _NAMES.get(callee, ())
     except TypeError:  # it cannot be in a dictionary

@@ -1,4 +1,4 @@
-"""Lists that a function makes and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
+"""Lists that a function creates and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
 
     s = [x]                  %s = stack : list(f64)
                              push %s, %x
@@ -17,14 +17,14 @@ import builtins
 import operator
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from numba import types
 
 from zygote_py import statements as st
-from zygote_py.frontend import values
+from zygote_py.adjoints.kinds import element_of
 from zygote_py.frontend.checks import check_count
-from zygote_py.frontend.iteration import INT, Emitter, Iteration, OverCheckpointed, OverEnumerate, OverZip
+from zygote_py.frontend.emitter import Emitter, Iteration
+from zygote_py.frontend.iteration import INT, OverCheckpointed, OverEnumerate, OverZip
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
@@ -32,13 +32,8 @@ from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.memory import Memory
 from zygote_py.ir.types import components_of
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
 
-is_list = values.is_list
-
-
-def build(at: Lowering, items: list[Bundle], type_: Type) -> Bundle:
+def build(at: Emitter, items: list[Bundle], type_: Type) -> Bundle:
     """`[a, b]`"""
     made = _new(at, type_)
     for item in items:
@@ -46,21 +41,21 @@ def build(at: Lowering, items: list[Bundle], type_: Type) -> Bundle:
     return made
 
 
-def _new(at: Lowering, type_: Type) -> Bundle:
+def _new(at: Emitter, type_: Type) -> Bundle:
     leaves = leaves_of(type_)
     if not leaves:
         raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
     return Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
 
 
-def make(at: Lowering, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
-    """The result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
+def make(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
+    """Return the result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
     if args and getattr(callee, "name", "") != "empty_list":
         return None
     return _new(at, type_)
 
 
-def method(at: Lowering, value: Bundle, name: str, args: list[Bundle], type_: Type) -> Bundle:
+def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Type) -> Bundle:
     """`value.name(*args)`"""
     match name, args:
         case "append", [item]:
@@ -76,7 +71,7 @@ def method(at: Lowering, value: Bundle, name: str, args: list[Bundle], type_: Ty
     )
 
 
-def item(at: Lowering, value: Bundle, index: Bundle) -> Bundle:
+def item(at: Emitter, value: Bundle, index: Bundle) -> Bundle:
     """`value[index]`"""
     number = _number(at, index)
     leaves = (
@@ -85,15 +80,15 @@ def item(at: Lowering, value: Bundle, index: Bundle) -> Bundle:
     return Bundle(element(value), tuple(leaves))
 
 
-def unpack(at: Lowering, value: Bundle, type_: Type) -> Bundle:
-    """The items of a list, of which there must be as many as `type_` has components."""
+def unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    """Return the items of a list, of which there must be as many as `type_` has components."""
     parts = components_of(type_)
     at.emit(check_count, (length(at, value), Const(len(parts), INT)), types.none)
     items = [item(at, value, Bundle(INT, (Const(place, INT),))) for place in range(len(parts))]
     return Bundle(type_, tuple(leaf for each in items for leaf in each.leaves))
 
 
-def store(at: Lowering, statement: st.Store) -> None:
+def store(at: Emitter, statement: st.Store) -> None:
     """`target[index] = value`"""
     target = at.read(statement.target)
     if isinstance(at.types[statement.index], types.SliceType):
@@ -109,13 +104,13 @@ def length(emit: Emitter, value: Bundle) -> Operand:
     return emit.emit(builtins.len, (value.leaves[0],), INT)
 
 
-def truth(at: Lowering, value: Bundle) -> Operand:
+def truth(at: Emitter, value: Bundle) -> Operand:
     """`bool(value)`"""
     return at.emit(operator.ne, (length(at, value), Const(0, INT)), types.boolean, "c")
 
 
-def bound(at: Lowering, index: Operand, name: str) -> Operand | None:
-    """`start`, `stop` or `step` of a slice, those that are not given as Numba has them; None if it is not known."""
+def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
+    """`start`, `stop` or `step` of a slice, with Numba's value for one that is not given; None if it is not known."""
     match index:
         case Const(slice() as written, _):
             given = (Const(each, types.none if each is None else INT) for each in (written.start, written.stop))
@@ -137,38 +132,38 @@ def bound(at: Lowering, index: Operand, name: str) -> Operand | None:
 
 
 def element(value: Bundle) -> Type:
-    """The type of the elements of a list."""
-    return values.elements_of_list(plain(value.type))
+    """Return the type of the elements of a list."""
+    return element_of(plain(value.type))
 
 
 def _parts(value: Bundle) -> tuple[Type, ...]:
     return leaves_of(element(value))
 
 
-def _push(at: Lowering, target: Bundle, item: Bundle) -> None:
+def _push(at: Emitter, target: Bundle, item: Bundle) -> None:
     taken = at.cast_bundle(item, element(target))
     for part, leaf in zip(target.leaves, taken.leaves, strict=True):
         at.emit(ops.push, (part, leaf), types.none)
 
 
-def _number(at: Lowering, index: Bundle) -> Operand:
+def _number(at: Emitter, index: Bundle) -> Operand:
     if len(index.leaves) != 1 or not isinstance(plain(index.type), types.Integer | types.Boolean):
         raise at.refuse("this index of a list is not supported", "use an integer", "[")
     return at.cast(index.leaves[0], INT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OverList:
-    """The elements of a list, which may grow and shrink meanwhile: its length is asked for before each iteration."""
+class OverList(Iteration):
+    """The elements of a list, which may grow and shrink meanwhile: its length is read before each iteration."""
 
     list: Bundle
 
     def length(self, emit: Emitter) -> Operand:
-        """How many elements there are now."""
+        """Return the number of elements at this moment."""
         return length(emit, self.list)
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """The element number `k`."""
+        """Return element number `k`."""
         own = element(self.list)
         leaves = (
             emit.emit(ops.getitem, (part, k), leaf) for part, leaf in zip(self.list.leaves, leaves_of(own), strict=True)
@@ -177,7 +172,7 @@ class OverList:
 
 
 def grows(iteration: Iteration) -> bool:
-    """Whether the number of elements of an iteration may change while it runs."""
+    """Return whether the number of elements of an iteration may change while it runs."""
     match iteration:
         case OverList():
             return True
@@ -190,7 +185,7 @@ def grows(iteration: Iteration) -> bool:
 
 
 def hoist_lengths(function: Function) -> None:
-    """Move `len` of a list from the header of a loop to before it, where nothing in the loop changes the length."""
+    """Move `len` of a list from a loop's header to before the loop, unless the loop changes the length."""
     if not any(instr.op is ops.stack for instr in function.instrs()):
         return
     memory = Memory(function)

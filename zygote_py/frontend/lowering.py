@@ -5,14 +5,14 @@
 
 A variable that is assigned in one place, which dominates its reader, is that operand; all others go through the
 construction of Braun et al. (`zygote_py.ir.ssa`). Blocks are filled in reverse postorder and stand in the order of the
-source. Expressions are in `zygote_py.frontend.expressions`; what they need of this class is at its end.
+source. Expressions are in `zygote_py.frontend.expressions`; the methods that they need are at the end of the class.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import Counter as Multiset
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from numba import types
 
@@ -21,10 +21,12 @@ from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import aliases, arrays, calls, choices, expressions, lists, objects, optional, values
 from zygote_py.frontend.cleanup import clean_up
+from zygote_py.frontend.emitter import Counter, Emitter, Iteration
 from zygote_py.frontend.graph import Graph
-from zygote_py.frontend.iteration import INT, Counter, Iteration, OverFlat, element_of, is_used_up
-from zygote_py.frontend.program import Program, packed, parameters_of
+from zygote_py.frontend.iteration import element_of, is_used_up
+from zygote_py.frontend.program import Program
 from zygote_py.frontend.renaming import is_parameter
+from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.core import (
@@ -40,15 +42,14 @@ from zygote_py.ir.core import (
     Raise,
     Return,
     Type,
-    Undef,
-    Value,
 )
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.passes.forward_jumps import forward_jumps
 from zygote_py.ir.passes.merge_blocks import merge_blocks
 from zygote_py.ir.passes.unrotate_loops import unrotate_loops
 from zygote_py.ir.python_text import identifier
 from zygote_py.ir.ssa import SSABuilder
-from zygote_py.ir.types import components_of
+from zygote_py.ir.types import components_of, is_scalar
 
 
 class Advancing:
@@ -62,11 +63,12 @@ class Advancing:
         self.holders: list[st.Variable] = []
 
 
-class Lowering:
+class Lowering(Emitter):
     """The state of making one function; `run` makes it."""
 
     def __init__(self, typed: st.TypedFunction, program: Program, hidden: Sequence[object] | None = None) -> None:
-        """`hidden` is given for a routine: the keys of what it captures, in the order of its parameters."""
+        """`hidden` is given for a routine: the keys of its captured variables, in the order of its parameters."""
+        super().__init__(Block(), typed.loc)
         self.typed = typed
         self.program = program
         self._hidden_keys = hidden
@@ -77,12 +79,10 @@ class Lowering:
             _function_name(typed.name), [], [], kind="primal", loc=typed.loc, options=typed.options
         )
         self.ssa = SSABuilder(self.function)
-        self.static: dict[st.Variable, object] = {}  # of variables known while compiling, what they are
-        self.iterations: dict[st.Variable, tuple[Iteration | OverFlat, Counter | None]] = {}
-        self._iterators: dict[Iteration | OverFlat, tuple[Block, list[Block]]] = {}  # where made, where used up
+        self.static: dict[st.Variable, object] = {}  # the values of variables known while compiling
+        self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
+        self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
         self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
-        self.block = Block()
-        self.loc: Loc = typed.loc
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
         self._parameters: list[Bundle] = []
         self._single: dict[st.Variable, tuple[Block, Bundle]] = {}
@@ -96,11 +96,9 @@ class Lowering:
         self._loops: list[tuple[Phi, Counter, st.Label]] = []
         self._bodies: dict[st.Label, list[Advancing]] = {}
         self._declared: set[st.Variable] = set()
-        self._homes: dict[Operand, Block] = {}  # of the named constants
-        self._named: dict[tuple[Value, Type], Value] = {}  # named constants of another type
 
     def run(self) -> Function:
-        """The function in SSA form."""
+        """Return the function in SSA form."""
         self._check_result()
         self._tree = self.graph.build_shells(self.function)
         labels = {shell: label for label, shell in self.graph.shells.items()}
@@ -154,7 +152,7 @@ class Lowering:
             param = Param(values.structure(type_), name, self.typed.loc)
             self.function.params.append(param)
             if leaves_of(type_):
-                self._parameters.append(Bundle(plain(type_), self.take_apart(param).leaves))
+                self._parameters.append(Bundle(plain(type_), split(self, param, param.type).leaves))
             else:
                 self._parameters.append(Bundle(type_, (), numba_adapter.object_of(type_)))
 
@@ -204,7 +202,7 @@ class Lowering:
         self._end(block.ending)
 
     def _copy_element(self, target: st.Variable, source: st.Variable) -> None:
-        """In the header the element is not there yet; past it, it is like any other."""
+        """Copy the element of a loop: in the header it does not exist yet; after it, it is like any other value."""
         if source in self._single:
             self.assign(target, self.read(source))
         else:
@@ -225,35 +223,17 @@ class Lowering:
                 if self._hidden_keys is None:
                     self.block.terminator = Return((calls.whole(self, result, "return"),))
                 else:
-                    self.block.terminator = Return((self._flat(result),))
+                    self.block.terminator = Return((flatten(self, result),))
             case st.Fail(exception, args):
                 self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
             case _:
                 pass
 
-    def _flat(self, result: Bundle) -> Operand:
-        """What a routine returns: nothing, the one number or array of the result, or a tuple of them."""
-        match result.leaves:
-            case ():
-                return Const(None, types.none)
-            case (leaf,):
-                return leaf
-            case leaves:
-                return self.emit(ops.pack, leaves, packed(leaves_of(result.type)))
-
     def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
-        """The call of a routine."""
+        """Return the call of a routine."""
         operands = [leaf for arg in expression.args for leaf in self.read_whole(arg).leaves]
-        leaves = leaves_of(type_)
-        value = self.emit(self.program.routine(expression.function), operands, packed(leaves))
-        if len(leaves) < 2:
-            return Bundle(type_, (value,) if leaves else ())
-        none = Const(None, types.none)
-        parts = (
-            none if plain(leaf) == types.none else self.emit(ops.getitem, (value, Const(n, INT)), plain(leaf))
-            for n, leaf in enumerate(leaves)
-        )
-        return Bundle(type_, tuple(parts))
+        routine = self.program.routine(expression.function)
+        return unflatten(self, self.emit(routine, operands, flat_type(leaves_of(type_))), type_)
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):
@@ -280,7 +260,7 @@ class Lowering:
         self.write(target, Bundle(type_, tuple(phis)))
 
     def _same_object(self, merge: st.Merge, type_: Type) -> Bundle:
-        """A merge of functions or the like is fine where all are the same one."""
+        """Return the common value of a merge of functions or the like, which must all be the same one."""
         found = [self.static.get(var) for _, var in merge.incoming if var is not None]
         if found and found[0] is not None and all(each is found[0] for each in found):
             return Bundle(type_, (), found[0])
@@ -303,13 +283,13 @@ class Lowering:
                 for phi, leaf in zip(phis, leaves, strict=True):
                     phi.incoming[pred] = leaf
 
-    def make_iterator(self, target: st.Variable, over: Iteration | OverFlat) -> None:
-        """Note what a variable is that holds an iterator that no loop has begun to go over."""
+    def make_iterator(self, target: st.Variable, over: Iteration) -> None:
+        """Record a variable that holds an iterator over which no loop has begun."""
         self.iterations[target] = over, None
         self._iterators[over] = self.block, []
 
-    def use_up(self, over: Iteration | OverFlat) -> None:
-        """Refuse a second loop over an iterator, of which the first leaves nothing."""
+    def use_up(self, over: Iteration) -> None:
+        """Refuse a second loop over an iterator, which the first one has exhausted."""
         if not is_used_up(over) or over not in self._iterators:
             return
         made, before = self._iterators[over]
@@ -327,7 +307,6 @@ class Lowering:
         if made is None:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
-        assert not isinstance(iteration, OverFlat)
         ending = self.graph.blocks[label].ending
         if counter is None or not isinstance(ending, st.Choose):
             raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
@@ -352,46 +331,17 @@ class Lowering:
 
     # -------------------------------------------------------------------------------- what expressions are made with
 
-    def refuse(self, message: str, hint: str, token: str = "") -> Exception:
-        """The error to raise for the statement at hand."""
-        return refuse(message, self.loc, hint, token)
-
     def parameter(self, index: int) -> Bundle:
-        """The argument with this number."""
+        """Return the argument with this number."""
         return self._parameters[index]
 
-    def emit(
-        self,
-        op: Callable[..., object],
-        args: Sequence[Operand],
-        type: Type,
-        hint: str = "",
-        keywords: tuple[str, ...] = (),
-    ) -> Operand:
-        """Adds `op(*args)` to the block that is being filled."""
-        instr = Instr(op, tuple(args), type, hint, self.loc, keywords)
-        self.block.instrs.append(instr)
-        return instr
-
-    def take_apart(self, value: Value) -> Bundle:
-        """A value that may be a tuple, as its components."""
-        if not values.is_tuple(value.type):
-            return Bundle(value.type, (value,))
-        leaves: list[Operand] = []
-        for index, part in enumerate(components_of(value.type)):
-            if values.leaves_of(part):
-                item = self.emit(ops.getitem, (value, Const(index, INT)), plain(part))
-                assert isinstance(item, Value)
-                leaves += self.take_apart(item).leaves
-        return Bundle(value.type, tuple(leaves))
-
     def read(self, variable: st.Variable) -> Bundle:
-        """What a variable holds here; if that may be `None`, the value that there must be."""
+        """Return the value of a variable here; if it may be `None`, there must be a value."""
         value = self.read_whole(variable)
         return optional.present(self, value) if optional.is_optional(value.type) else value
 
     def read_whole(self, variable: st.Variable) -> Bundle:
-        """What a variable holds here."""
+        """Return the value of a variable here."""
         type_ = self.types[variable]
         if variable in self._single:
             block, bundle = self._single[variable]
@@ -421,7 +371,7 @@ class Lowering:
             self.ssa.declare((variable, index), leaf, self._hint(variable))
 
     def _hint(self, variable: st.Variable) -> str:
-        """The name that a variable has in the source; none for temporaries."""
+        """Return the name that a variable has in the source; none for temporaries."""
         name = self.typed.names.get(variable, "")
         return name if name.strip("_") else ""
 
@@ -440,16 +390,16 @@ class Lowering:
 
     def _name(self, operand: Operand, hint: str) -> Operand:
         match operand:
-            case Const(_, type_) if values.is_scalar(type_):
+            case Const(_, type_) if is_scalar(type_):
                 named = self.emit(ops.const, (operand,), type_, hint)
-                self._homes[named] = self.block
+                self.homes[named] = self.block
                 return named
             case Instr() | Phi() if operand.hint in ("", "c"):
                 operand.hint = hint
         return operand
 
     def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
-        """A value as one of another type: numbers are converted, also those in tuples."""
+        """Return a value as one of another type: numbers are converted, also those in tuples."""
         if bundle.type == type:
             return bundle
         if isinstance(type, types.Optional):
@@ -466,50 +416,10 @@ class Lowering:
             return Bundle(type, (self.cast(bundle.leaves[0], type),), bundle.static)
         return Bundle(type, bundle.leaves, bundle.static)
 
-    def cast(self, operand: Operand, type: Type) -> Operand:
-        """A number as one of another type; anything else as it is."""
-        type, own = plain(type), plain(operand.type)
-        if own == type:
-            return operand
-        if not values.is_scalar(type) or not values.is_scalar(own):
-            return operand
-        match operand:
-            case Const(value, _):
-                return values.constant(value, type)
-            case Undef():
-                return Undef(type)
-            case Instr(op=ops.const):
-                return self._recast(operand, type)
-        if isinstance(type, types.Boolean):
-            return self.emit(operator.ne, (operand, values.constant(0, own)), type)
-        if isinstance(own, types.Boolean):  # Numba has no `float(bool)`
-            return self.emit(ops.select, (operand, values.constant(1, type), values.constant(0, type)), type)
-        return self.emit(values.cast_op(own, type), (operand,), type)
-
-    def _recast(self, named: Instr, type: Type) -> Operand:
-        """The named constant as one of another type, standing beside it."""
-        key = named, type
-        if key not in self._named:
-            (literal,) = named.args
-            assert isinstance(literal, Const)
-            made = Instr(ops.const, (values.constant(literal.value, type),), type, named.hint, named.loc)
-            block = self._homes[named]
-            block.instrs.insert(block.instrs.index(named) + 1, made)
-            self._named[key] = made
-        return self._named[key]
-
 
 def comes_to(start: Block, target: Block, without: Block) -> bool:
-    """Whether control may come from the end of a block to another one, not by way of a third."""
-    pending, seen = list(start.successors), {without}
-    while pending:
-        block = pending.pop()
-        if block not in seen:
-            if block is target:
-                return True
-            seen.add(block)
-            pending += block.successors
-    return False
+    """Return whether control may flow from the end of one block to another one without passing a third."""
+    return target in reach(start.successors, lambda block: block.successors, (without,))
 
 
 def _function_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Objects of a `jitclass` that a function makes: memory for each field, that all who hold the object share.
+"""Objects of a `jitclass` that a function makes: memory for each field, shared by all references to the object.
 
     acc = Counter(x)        %acc_total = zeros 1 : f64[:]          a number is the element of an array of one
     acc.total += y          %t0 = getitem %acc_total, 0            anything else the element of a list of one
@@ -11,26 +11,22 @@ as with Numba. An object cannot be an argument, a result or a captured value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
 from zygote_py.frontend.choices import empty_array
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT
 from zygote_py.frontend.values import Bundle, cells_of, leaves_of
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
-
 _FIRST = Const(0, INT)
 
 
-def make(at: Lowering, type_: Type) -> Bundle:
-    """A new object; its fields are zeros and empty arrays."""
+def make(at: Emitter, type_: Type) -> Bundle:
+    """Return a new object; its fields are zeros and empty arrays."""
     made: list[Operand] = []
     for field in numba_adapter.fields_of_object(type_).values():
         for leaf, cell in zip(leaves_of(field), cells_of(field), strict=True):
@@ -43,8 +39,8 @@ def make(at: Lowering, type_: Type) -> Bundle:
     return Bundle(type_, tuple(made))
 
 
-def _of_field(at: Lowering, leaf: Type) -> Operand:
-    """What a field holds before anything is assigned to it."""
+def _of_field(at: Emitter, leaf: Type) -> Operand:
+    """Return the value of a field before anything is assigned to it."""
     if isinstance(leaf, types.List):
         raise at.refuse("a list in a field of a jitclass object is not supported", "use an array")
     if not isinstance(leaf, types.Array) or leaf.layout == "F":
@@ -52,14 +48,14 @@ def _of_field(at: Lowering, leaf: Type) -> Operand:
     return empty_array(at, leaf)
 
 
-def read(at: Lowering, value: Bundle, name: str) -> Bundle:
+def read(at: Emitter, value: Bundle, name: str) -> Bundle:
     """`value.name`"""
     field, cells = _cells(value, name)
     leaves = (at.emit(ops.getitem, (cell, _FIRST), leaf) for cell, leaf in zip(cells, leaves_of(field), strict=True))
     return Bundle(field, tuple(leaves))
 
 
-def assign(at: Lowering, statement: st.SetAttribute) -> None:
+def assign(at: Emitter, statement: st.SetAttribute) -> None:
     """`target.name = value`"""
     target = at.read(statement.target)
     known = numba_adapter.is_object(target.type)

@@ -6,7 +6,7 @@
             s += prev * x               check_present %flag; the second component
         prev = x                        prev = (True, x)
 
-Whoever reads such a variable, other than to copy it or to ask whether it is `None`, gets the value; there must be one.
+Reading such a variable, other than to copy it or to test whether it is `None`, yields the value, which must exist.
 """
 
 from __future__ import annotations
@@ -14,28 +14,26 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba import types
 
 from zygote_py import statements as st
 from zygote_py.frontend.checks import check_present
 from zygote_py.frontend.choices import nothing
+from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.values import Bundle, leaves_of
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
 
-if TYPE_CHECKING:
-    from zygote_py.frontend.lowering import Lowering
-
 
 def is_optional(type: Type) -> bool:
-    """Whether values of this type may be `None`."""
+    """Return whether values of this type may be `None`."""
     return isinstance(type, types.Optional)
 
 
-def held(at: Lowering, value: Bundle, type_: types.Optional) -> Bundle:
-    """A value, or `None`, as one that may be `None`."""
+def held(at: Emitter, value: Bundle, type_: types.Optional) -> Bundle:
+    """Return a value, or `None`, as one that may be `None`."""
     if isinstance(value.type, types.NoneType):
         return Bundle(type_, (_flag(False), *(nothing(at, leaf) for leaf in leaves_of(type_.type))))
     own: Any = value.type
@@ -51,8 +49,8 @@ def _flag(value: bool) -> Const:
     return Const(value, types.boolean)
 
 
-def present(at: Lowering, value: Bundle) -> Bundle:
-    """The value of what may be `None`, which it must not be now."""
+def present(at: Emitter, value: Bundle) -> Bundle:
+    """Return the value of an optional, which must not be `None` at this point."""
     own: Any = value.type
     kind = own.type
     flag, *leaves = value.leaves
@@ -60,8 +58,8 @@ def present(at: Lowering, value: Bundle) -> Bundle:
     return Bundle(kind, tuple(leaves))
 
 
-def is_none(at: Lowering, op: ops.Op, args: list[Bundle]) -> Operand | None:
-    """A comparison of what may be `None` with `None`; None if this is another operation."""
+def is_none(at: Emitter, op: ops.Op, args: list[Bundle]) -> Operand | None:
+    """Return a comparison of what may be `None` with `None`; None if this is another operation."""
     if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
         return None
     may_be = [arg for arg in args if is_optional(arg.type)]
@@ -73,8 +71,8 @@ def is_none(at: Lowering, op: ops.Op, args: list[Bundle]) -> Operand | None:
     return at.emit(operator.not_, (flag,), types.boolean, "c")
 
 
-def result(at: Lowering, blocks: Collection[st.TypedBlock]) -> Any:
-    """The type of the result, which may be of a variable that may be `None`, but that is not returned itself."""
+def result(at: Emitter, blocks: Collection[st.TypedBlock]) -> Any:
+    """Return the type of the result, which may be of a variable that may be `None`, but that is not returned itself."""
     assigned = [each for block in blocks for each in block.statements if isinstance(each, st.Assign)]
     times = Counter(each.target for each in assigned)
     sources = {

@@ -1,11 +1,11 @@
-"""Which of the functions that a function calls are put into the place of the call, and which stay routines.
+"""The choice of the called functions to inline and of those that stay routines.
 
     def fact(n): return n * fact(n - 1) if n > 1 else 1.0      a routine: it calls itself
     def square(x): return x * x                                small: inlined
     def model(x): ...                                          large: inlined if called in one place, else a routine
 
-Each function is looked at once for the types of its arguments, however many call it, so that what comes of a program is
-as long as the program, or nearly.
+Each function is processed once for the types of its arguments, however many functions call it, so that the result is
+about as long as the program.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from zygote_py import statements as st
 from zygote_py.adjoints.checkpoints import Checkpoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend.renaming import divisions
-from zygote_py.frontend.values import is_tuple, leaves_of, plain
-from zygote_py.ir.core import Loc, Param, Routine, Type
+from zygote_py.frontend.values import leaves_of
+from zygote_py.ir.core import Routine, Type
+from zygote_py.ir.dataflow import reach
 from zygote_py.ir.python_text import identifier
-from zygote_py.ir.types import components_of, names_of
 
-# What the copies of a function that is called in several places may have together, in statements of Numba's: some four
-# to a line of source.
+# The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
+# source has about four.
 _MOST_STATEMENTS = 400
 
 Callees = Callable[[st.TypedFunction], list[st.TypedFunction]]
@@ -46,7 +46,7 @@ class Program:
         callees: Callees | None = None,
         caught: Collection[st.TypedFunction] = (),
     ) -> None:
-        """`caught` are the functions that are called in a `try`, of which `callees` adds those it comes upon."""
+        """`caught` are the functions that are called in a `try`; `callees` adds those that it finds."""
         self._inline = inline
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
@@ -57,7 +57,7 @@ class Program:
             self._choose(root, self._with_callees(caught))
 
     def body(self, function: st.TypedFunction) -> st.TypedFunction:
-        """A function with the calls in it inlined, but for those of routines."""
+        """Return a function with its calls inlined, except those of routines."""
         if function not in self._bodies:
             self._bodies[function] = self._inline(function, self)
             if function.given is not None:
@@ -65,22 +65,22 @@ class Program:
         return self._bodies[function]
 
     def is_routine(self, function: st.TypedFunction) -> bool:
-        """Whether calls of a function stay calls."""
+        """Return whether calls of a function stay calls."""
         return function in self._chosen
 
     def routine(self, function: st.TypedFunction) -> Routine:
-        """The routine that a function is, to be made if it is not yet."""
+        """Return the routine of a function, created if it does not exist yet."""
         if function not in self._routines:
             self._routines[function] = made = Routine(identifier(function.name, "lambda_"))
             made.derivation = Checkpoint() if function.runs_again else None
         return self._routines[function]
 
     def routines(self) -> dict[st.TypedFunction, Routine]:
-        """All routines that were asked for until now."""
+        """Return all routines that have been requested so far."""
         return dict(self._routines)
 
     def hidden(self, function: st.TypedFunction) -> list[tuple[st.Capture, Type]]:
-        """What a routine captures, and what those capture that it calls, with their types, in an order of its own."""
+        """Return the captured variables of a routine and its callees, with their types, in a fixed order."""
         found: dict[object, tuple[st.Capture, Type]] = {}
         seen = {function}
         pending = [function]
@@ -104,7 +104,7 @@ class Program:
             self._calls[function] += callees(function)
         else:
             self._chosen.add(function)
-            with suppress(DifferentiationError):  # what we cannot read, Numba may be able to call
+            with suppress(DifferentiationError):  # Numba may be able to call what cannot be read here
                 self._calls[function] += callees(function)
             parts = function.given.parts
             self._chosen.update(parts)
@@ -118,17 +118,11 @@ class Program:
         active.pop()
 
     def _with_callees(self, functions: Iterable[st.TypedFunction]) -> set[st.TypedFunction]:
-        """Functions with those that they call."""
-        found = set(functions)
-        pending = list(found)
-        while pending:
-            new = [callee for callee in self._calls.get(pending.pop(), ()) if callee not in found]
-            found.update(new)
-            pending += new
-        return found
+        """Return functions together with those that they call."""
+        return set(reach(functions, lambda function: self._calls.get(function, ())))
 
     def _choose(self, root: st.TypedFunction, caught: Collection[st.TypedFunction]) -> None:
-        """Choose the routines; what is called in a `try` is none if it can be inlined, so that it may raise."""
+        """Choose the routines; a function called in a `try` is inlined if possible, so that it may raise."""
         given = [each for each in self._calls if each.given is not None]
         called = {part for each in given for part in (each, *each.given.parts)}  # type: ignore[union-attr]
         for recursive in self._chosen:
@@ -158,10 +152,10 @@ class Program:
         size(root)
 
     def _keep_options(self, caught: Collection[st.TypedFunction]) -> None:
-        """Let what is compiled with other options than its caller stay a function, so that it has its own.
+        """Make functions compiled with other options than their callers routines, so that each keeps its options.
 
-        It need not because of the error model if it divides nothing, or if all its divisions can be written as NumPy's;
-        nor because of `fastmath`, in a caller without it, if it is short: it is computed more strictly then.
+        The error model does not require this of a function without divisions, or whose divisions can all be written as
+        NumPy's. Nor does `fastmath` of a short function in a caller without it: it is then computed more strictly.
         """
         for caller, callees in self._calls.items():
             for callee in callees:
@@ -188,23 +182,17 @@ class Program:
                     )
 
     def _inlined_into(self, function: st.TypedFunction) -> set[st.TypedFunction]:
-        """A function and those that may be inlined into it."""
-        found = {function}
-        pending = [function]
-        while pending:
-            new = [each for each in self._calls[pending.pop()] if each not in found and each not in self._chosen]
-            found.update(new)
-            pending += new
-        return found
+        """Return a function and those that may be inlined into it."""
+        return {function, *reach(self._calls[function], self._calls.__getitem__, self._chosen)}
 
 
 def _of_numpy(options: Mapping[str, object]) -> set[object]:
-    """The divisions that can be written so that they are the function's, whatever the options of its caller are."""
+    """Return the divisions that can be written so that they do not depend on the options of the function's caller."""
     return {operator.truediv} if options.get("error_model") == "numpy" else set()
 
 
 def _has_loops(function: st.TypedFunction) -> bool:
-    """Whether a function loops, or computes with arrays."""
+    """Return whether a function loops, or computes with arrays."""
     if any(isinstance(each, types.Array) for each in function.types.values()):
         return True
     return any(target <= label for label, block in function.blocks.items() for target in _targets(block.ending))
@@ -221,7 +209,7 @@ def _targets(ending: st.Ending) -> tuple[st.Label, ...]:
 
 
 def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) -> st.TypedFunction:
-    """A function that is passed more captured values than it needs: those of the rule that is given for it."""
+    """Return a function with further captured values as parameters: those of its custom rule."""
     own = {capture.key for capture in body.hidden}
     more = [(capture, type_) for capture, type_ in hidden if capture.key not in own]
     return replace(
@@ -233,7 +221,7 @@ def _with_hidden(body: st.TypedFunction, hidden: list[tuple[st.Capture, Type]]) 
 
 
 def _size(function: st.TypedFunction) -> int:
-    """How many statements a function has; where there is a `try`, Numba adds many that do nothing."""
+    """Return the number of statements of a function; for a `try`, Numba adds many that do nothing."""
     blocks = function.blocks.values()
     if not any(isinstance(block.ending, st.Try) for block in blocks):
         return sum(len(block.statements) for block in blocks)
@@ -243,7 +231,7 @@ def _size(function: st.TypedFunction) -> int:
 
 
 def _no_routine(function: st.TypedFunction) -> str:
-    """What a function takes or returns that no routine can; empty if there is nothing."""
+    """Return which argument or result of a function a routine cannot have; empty if there is none."""
     given = function.parameter_types[: function.argument_count]
     for type_ in (*given, function.return_type):
         if numba_adapter.is_object(type_):
@@ -251,30 +239,3 @@ def _no_routine(function: st.TypedFunction) -> str:
         if any(isinstance(leaf, types.List | types.ListType) for leaf in leaves_of(type_)):
             return "a list"
     return ""
-
-
-def parameters_of(name: str, type: Type, loc: Loc) -> list[Param]:
-    """The parameters of a routine for one of a function: one for each number or array in it."""
-    names = _names(name, type)
-    leaves = leaves_of(type)
-    if len(names) != len(leaves):  # a range, an object: known by the type alone
-        names = [name] * len(leaves) if len(leaves) == 1 else [f"{name}_{number}" for number in range(len(leaves))]
-    return [Param(plain(leaf), each, loc) for each, leaf in zip(names, leaves, strict=True)]
-
-
-def _names(name: str, type: Type) -> list[str]:
-    if isinstance(type, types.Optional):
-        return [f"has_{name}", *_names(name, type.type)]
-    if not is_tuple(type):
-        return [name]
-    parts = zip(names_of(type), components_of(type), strict=True)
-    return [each for part, kind in parts for each in _names(f"{name}_{part}", kind) if leaves_of(kind)]
-
-
-def packed(leaves: Iterable[Type]) -> Type:
-    """The type of what a routine returns, for a result of these parts."""
-    kinds = tuple(map(plain, leaves))
-    if not kinds:
-        return types.none
-    made: Type = kinds[0] if len(kinds) == 1 else types.Tuple(kinds)
-    return made

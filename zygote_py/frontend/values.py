@@ -1,4 +1,4 @@
-"""How a Python value is spread over IR operands: a tuple over those of its components, a range over three integers.
+"""Python values as IR operands: a tuple over those of its components, a range over three integers.
 
     leaves_of(UniTuple(float64, 2))         (float64, float64)
     leaves_of(Function(sin))                ()                    known while compiling, no operand at all
@@ -18,8 +18,9 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints.kinds import element_of
 from zygote_py.ir.core import Const, Loc, Operand, Type, Undef
-from zygote_py.ir.types import components_of, with_components
+from zygote_py.ir.types import components_of, is_scalar, with_components
 
 _list_of: Callable[[Type], Type] = types.List
 RANGES: dict[Type, Type] = {
@@ -31,7 +32,7 @@ RANGES: dict[Type, Type] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundle:
-    """A value: its type and the operands that it consists of, or the object it is if that is known while compiling."""
+    """A value: its type and the operands that it consists of, or the object itself if that is known while compiling."""
 
     type: Type
     leaves: tuple[Operand, ...]
@@ -39,7 +40,7 @@ class Bundle:
 
 
 def plain(type: Type) -> Type:
-    """The type that a value has at run time: of `Literal[int](2)`, int64."""
+    """Return the type that a value has at run time: of `Literal[int](2)`, int64."""
     if isinstance(type, types.Omitted):
         return numba_adapter.typeof(type.value)
     if isinstance(type, types.BaseTuple):
@@ -49,7 +50,7 @@ def plain(type: Type) -> Type:
 
 
 def structure(type: Type) -> Type:
-    """The type that a parameter has in the IR: a closure is a tuple of what it holds."""
+    """Return the type that a parameter has in the IR: a closure is a tuple of what it holds."""
     if not isinstance(type, types.BaseTuple):
         return plain(type)
     parts = components_of(type)
@@ -61,18 +62,13 @@ def structure(type: Type) -> Type:
 
 
 def is_tuple(type: Type) -> bool:
-    """Whether values of this type have components."""
+    """Return whether values of this type have components."""
     return isinstance(type, types.BaseTuple)
 
 
 def is_list(type: Type) -> bool:
-    """Whether values of this type are lists."""
+    """Return whether values of this type are lists."""
     return isinstance(plain(type), types.List | types.ListType)
-
-
-def is_scalar(type: Type) -> bool:
-    """Whether this is a number or a truth value."""
-    return isinstance(type, types.Number | types.Boolean)
 
 
 _KINDS = (
@@ -87,7 +83,7 @@ _KINDS = (
 
 
 def unsupported(type: Type) -> str:
-    """What to call a value of a type that the IR does not have; empty for all others."""
+    """Return a description of a type that the IR does not represent; empty for all others."""
     if is_tuple(type):
         return next((kind for kind in map(unsupported, components_of(type)) if kind), "")
     own = plain(type)
@@ -109,29 +105,23 @@ _NAMES = {
 
 
 def fields_of(type: Any) -> tuple[str, ...]:
-    """The names of the components of a NamedTuple; none of another tuple."""
+    """Return the names of the components of a NamedTuple; none of another tuple."""
     return tuple(getattr(type, "fields", ()))
 
 
 def elements_of(type: Any) -> Type:
-    """The type of what an iterator yields."""
+    """Return the type of what an iterator yields."""
     found: Type = type.yield_type
     return found
 
 
 def cells_of(field: Type) -> tuple[Type, ...]:
-    """The types of what holds a field of an object: arrays of one number, or lists of one of anything else."""
+    """Return the types of what holds a field of an object: arrays of one number, or lists of one of anything else."""
     return tuple(types.Array(leaf, 1, "C") if is_scalar(leaf) else _list_of(leaf) for leaf in leaves_of(field))
 
 
-def elements_of_list(type: Any) -> Type:
-    """The type of the elements of a list."""
-    found: Type = type.dtype
-    return found
-
-
 def leaves_of(type: Type) -> tuple[Type, ...]:
-    """The types of the operands that make up a value of this type."""
+    """Return the types of the operands that make up a value of this type."""
     if is_tuple(type):
         return tuple(leaf for component in components_of(type) for leaf in leaves_of(component))
     if type in RANGES:
@@ -141,7 +131,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
     if numba_adapter.is_object(type):
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
-        return tuple(map(_list_of, leaves_of(elements_of_list(type))))
+        return tuple(map(_list_of, leaves_of(element_of(type))))
     this = numba_adapter.receiver_of(type)
     if this is not None:
         return leaves_of(this)
@@ -151,7 +141,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
 
 
 def component(bundle: Bundle, index: int) -> Bundle:
-    """One component of a tuple."""
+    """Return one component of a tuple."""
     parts = components_of(bundle.type)
     index = range(len(parts))[index]
     start = sum(len(leaves_of(part)) for part in parts[:index])
@@ -160,12 +150,12 @@ def component(bundle: Bundle, index: int) -> Bundle:
 
 
 def components(bundle: Bundle) -> tuple[Bundle, ...]:
-    """All components of a tuple."""
+    """Return all components of a tuple."""
     return tuple(component(bundle, index) for index in range(len(components_of(bundle.type))))
 
 
 def constant(value: object, type: Type) -> Const:
-    """A constant of a scalar type, in Python's own form of it."""
+    """Return a constant of a scalar type, in Python's own form of it."""
     match type:
         case types.Boolean():
             return Const(bool(value), type)
@@ -181,7 +171,7 @@ def constant(value: object, type: Type) -> Const:
 
 
 def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
-    """A value that is known while compiling: a number, a string, a tuple or a structure of such, or an object."""
+    """Return a value known while compiling: a number, a string, an object, or a tuple or structure of such."""
     if numba_adapter.is_closure(type_):
         return Bundle(type_, ())  # a derivative of a function that captures nothing here
     if is_tuple(type_):
@@ -204,12 +194,12 @@ def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
 
 
 def undefined(type: Type) -> tuple[Operand, ...]:
-    """The operands of a variable of this type on a path where it was not assigned."""
+    """Return the operands of a variable of this type on a path where it was not assigned."""
     return tuple(Undef(leaf) for leaf in leaves_of(type))
 
 
 def cast_op(own: Type, type: Type) -> Callable[..., object]:
-    """The callable that makes a number of one type into one of another; Numba's `float` leaves a float32 as it is."""
+    """Return the callable that casts one type of number to another; Numba's `float` leaves a float32 unchanged."""
     if type == types.float64 and isinstance(own, types.Integer):
         return float
     if isinstance(type, types.Boolean):
@@ -219,7 +209,7 @@ def cast_op(own: Type, type: Type) -> Callable[..., object]:
 
 
 def literal(value: object, loc: Loc) -> Const:
-    """A constant operand of Numba's type for it."""
+    """Return a constant operand of Numba's type for it."""
     type_ = numba_adapter.typeof(value)
     if is_tuple(type_) or not leaves_of(type_):
         raise refuse(f"the constant `{value!r}` is not supported here", loc, "use a number or a string")
@@ -227,7 +217,7 @@ def literal(value: object, loc: Loc) -> Const:
 
 
 def known(type_: Type) -> Bundle | None:
-    """The value of something whose type is that of a literal."""
+    """Return the value of something whose type is that of a literal."""
     if isinstance(type_, types.Literal) and leaves_of(type_):
         own = plain(type_)
         return Bundle(own, (constant(type_.literal_value, own),))

@@ -1,16 +1,21 @@
-"""What the implementations of library functions ask of the types of their arguments.
+"""The arguments of library functions: conditions on their types, and what the types tell about the values.
 
-    known_int(types.literal(1))                 1: a constant
-    known_int(types.int64)                      None: known at run time only
+    @implements(np.diag, v=array(1, 2), k=is_integer)       # an array of one or two axes, and an integer
+
+    known_int(types.literal(1))     1: a constant
+    known_int(types.int64)          None: known at run time only
     common_dtype([f32_array, i64_array])        dtype("float64")
+    flattened(f64[:, :])(x)         np.ravel(x), a view if x is in C order
+    flattened((f64, f64))(x)        np.ravel(np.asarray(x)), a new array with x[0] and x[1]
 
-An argument that was not given comes as its default or as `types.Omitted`, a constant as `types.Literal`.
+An argument that was not given comes as its default or as `types.Omitted`, a constant as `types.Literal`. A condition is
+any function of an argument in this form. Nested lists are not flattened.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,8 +24,8 @@ from numba import types
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
 
-# A type of Numba's, or a default's value. Numba's stubs do not say what parts its types have.
-Given = Any
+Accepts = Callable[[Any], bool]
+INEXACT = types.Float | types.Complex
 
 
 class Unknown(enum.Enum):
@@ -33,7 +38,7 @@ UNKNOWN = Unknown.UNKNOWN
 
 
 def known(given: object) -> object:
-    """What an argument is, if it is known while compiling; otherwise UNKNOWN."""
+    """Return the value of an argument if it is known while compiling; otherwise UNKNOWN."""
     match given:
         case types.Literal():
             return given.literal_value
@@ -48,24 +53,70 @@ def known(given: object) -> object:
 
 
 def is_none(given: object) -> bool:
-    """Whether an argument is None, given or by default."""
+    """Return whether an argument is None, given or by default."""
     return known(given) is None
 
 
 def known_int(given: object) -> int | None:
-    """The value of an integer that is known when compiling, else None."""
+    """Return the value of an integer that is known when compiling, else None."""
     value = known(given)
     return int(value) if isinstance(value, int | np.integer) else None
 
 
 def is_integer(given: object) -> bool:
-    """Whether an argument is an integer, known or not."""
+    """Return whether an argument is an integer, known or not."""
     return isinstance(given, types.Integer) or known_int(given) is not None
 
 
 def is_number(given: object) -> bool:
-    """Whether an argument, as a type, is a number or a boolean."""
+    """Return whether an argument, as a type, is a number or a boolean."""
     return isinstance(given, types.Number | types.Boolean)
+
+
+def is_list(given: object) -> bool:
+    """Return whether an argument is a list."""
+    return isinstance(given, types.List | types.ListType)
+
+
+def is_slice(given: object) -> bool:
+    """Return whether an argument is a slice."""
+    return isinstance(given, types.SliceType)
+
+
+def is_shape(given: object) -> bool:
+    """Return whether an argument is an integer or a tuple of some."""
+    if isinstance(given, types.BaseTuple):
+        return len(given) > 0 and all(map(is_integer, components_of(given)))
+    return is_integer(given)
+
+
+def array(*ndims: int, least: int = 0, of: Any = object) -> Accepts:
+    """Accept arrays of these numbers of axes, of at least so many axes, and of elements of such types."""
+
+    def accepts(given: Any) -> bool:
+        if not isinstance(given, types.Array) or not isinstance(given.dtype, of):
+            return False
+        return given.ndim in ndims if ndims else given.ndim >= least
+
+    return accepts
+
+
+is_array = array()
+
+
+def either(*conditions: Accepts) -> Accepts:
+    """Accept arguments that satisfy one of several conditions."""
+    return lambda given: any(accepts(given) for accepts in conditions)
+
+
+def optional(accepts: Accepts) -> Accepts:
+    """Accept None too."""
+    return either(is_none, accepts)
+
+
+def one_of(*values: object) -> Accepts:
+    """Accept an argument that is known to be one of these values."""
+    return lambda given: known(given) in values
 
 
 _OF_PYTHON: dict[type, Type] = {
@@ -77,25 +128,105 @@ _OF_PYTHON: dict[type, Type] = {
 
 
 def type_of(given: object) -> Type:
-    """The type of a number that may have come as itself, as defaults do."""
+    """Return the type of a number that may have come as itself, as defaults do."""
     if isinstance(given, types.Type):
         plain: Type = types.unliteral(given)
         return plain
     return _OF_PYTHON[type(given)]
 
 
-def dtype_of(given: Given) -> np.dtype[np.generic]:
-    """The NumPy dtype of a number or of the elements of an array, of a list or of a tuple of numbers."""
+def dtype_of(given: Any) -> np.dtype[np.generic]:
+    """Return the NumPy dtype of a number or of the elements of an array, of a list or of a tuple of numbers."""
     if isinstance(given, types.BaseTuple):
         return common_dtype(components_of(given))
     return np.dtype(str(types.unliteral(given))) if is_number(given) else dtype_of(given.dtype)
 
 
-def common_dtype(parts: Iterable[Given]) -> np.dtype[np.generic]:
-    """The dtype that these arrays or numbers have in common."""
+def common_dtype(parts: Iterable[Any]) -> np.dtype[np.generic]:
+    """Return the dtype that these arrays or numbers have in common."""
     return np.result_type(*map(dtype_of, parts))
 
 
 def layout_of_all(arrays: Iterable[types.Array]) -> str:
-    """The layout of what several arrays are joined into: Fortran's if all have it."""
+    """Return the layout of what several arrays are joined into: Fortran's if all have it."""
     return "F" if all(array.layout == "F" for array in arrays) else "C"
+
+
+def lengths_of(name: str, shape: Any) -> list[str]:
+    """Return the texts of the lengths in a shape that is an integer or a tuple, and is called `name`."""
+    return [f"{name}[{axis}]" for axis in range(len(shape))] if isinstance(shape, types.BaseTuple) else [name]
+
+
+# ---------------------------------------------------------------------------------------------- elements in a row
+
+
+def is_row(given: Any) -> bool:
+    """Return whether the elements of an argument can be put in a row: of a number, an array, a tuple or a list."""
+    if isinstance(given, types.BaseTuple):
+        return len(given) > 0 and _is_nested(given)
+    return is_number(given) or isinstance(given, types.Array) or (is_list(given) and is_number(given.dtype))
+
+
+def is_sequence(given: Any) -> bool:
+    """Return whether `is_row` holds and the argument is not a number."""
+    return is_row(given) and not is_number(given)
+
+
+def is_index_row(given: Any) -> bool:
+    """Return whether an argument is an array, a list or a tuple of integers."""
+    is_known = isinstance(given, types.Array | types.Sequence) and is_row(given)
+    return is_known and dtype_of(given).kind in "iu"
+
+
+def _is_nested(given: Any) -> bool:
+    return all(map(_is_nested, components_of(given))) if isinstance(given, types.BaseTuple) else is_number(given)
+
+
+def flattened(given: Any) -> Callable[[Any], Any]:
+    """Return the function that puts the elements of an argument for which `is_row` holds into a vector."""
+    if isinstance(given, types.Array):
+        return in_c_order
+    return _of_list(dtype_of(given)) if is_list(given) else _of_numbers
+
+
+def in_c_order(a: Any) -> Any:
+    """Return the elements of an array as an array of one axis, in C order: a view if there can be one."""
+    return np.ravel(a)
+
+
+def _of_numbers(a: Any) -> Any:
+    return np.ravel(np.asarray(a))
+
+
+def _of_list(dtype: np.dtype[np.generic]) -> Callable[[Any], Any]:
+    def of_list(a: Any) -> Any:
+        result = np.empty(len(a), dtype)
+        for i in range(len(a)):
+            result[i] = a[i]
+        return result
+
+    return of_list
+
+
+def in_memory_order(a: types.Array) -> Callable[[Any], Any]:
+    """Return the function that puts the elements of such an array into a vector, in the order of `np.nditer`."""
+    if a.ndim == 1:
+        return itself
+    return {"C": _as_view, "F": _as_transposed_view}.get(a.layout, _as_copy)
+
+
+def itself(a: Any) -> Any:
+    """Return the argument."""
+    return a
+
+
+def _as_view(a: Any) -> Any:
+    return a.reshape(a.size)
+
+
+def _as_transposed_view(a: Any) -> Any:
+    return a.T.reshape(a.size)
+
+
+def _as_copy(a: Any) -> Any:
+    return a.copy().reshape(a.size)

@@ -9,24 +9,22 @@ Arrays of constants (`np.eye`, windows such as `np.hanning`) depend on integers 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, type_of
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.arguments import INEXACT, dtype_of, is_integer, is_none, is_number, optional, type_of
+from zygote_py.library.registry import Implementation, implements, replaces, text
 
 
-@implements(np.linspace)
+def _is_number_or_default(given: object) -> bool:
+    return is_number(type_of(given))
+
+
+@implements(np.linspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
 def linspace(start: object, stop: object, num: object = 50) -> Implementation:
-    """Give numbers at equal distances, the first and the last included."""
-    if not is_number(type_of(start)) or not is_number(type_of(stop)) or not is_integer(num):
-        return None
+    """Return numbers at equal distances, the first and the last included."""
     dtype = _dtype(start, stop)
 
     def implementation(start: Any, stop: Any, num: Any = 50) -> Any:
@@ -44,21 +42,23 @@ def linspace(start: object, stop: object, num: object = 50) -> Implementation:
     return implementation
 
 
-@implements(np.arange)
-def arange(start: object, stop: object = None, step: object = None, dtype: object = None) -> Implementation:
-    """Give numbers from a first one on, by a step, until before another."""
+@implements(
+    np.arange,
+    start=_is_number_or_default,
+    stop=optional(_is_number_or_default),
+    step=optional(_is_number_or_default),
+    dtype=optional(lambda dtype: isinstance(dtype, types.DTypeSpec)),
+)
+def arange(start: object, stop: object = None, step: object = None, dtype: Any = None) -> Implementation:
+    """Return numbers from a first one up to, but excluding, another, in equal steps."""
     given = [type_of(each) for each in (start, stop, step) if not is_none(each)]
-    if not all(map(is_number, given)):
-        return None
+    is_complex = any(isinstance(each, types.Complex) for each in given)
     if not is_none(dtype):
-        if not isinstance(dtype, types.DTypeSpec):
-            return None
         kind = np.dtype(str(dtype.dtype))
-    elif any(isinstance(each, types.Float | types.Complex) for each in given):
+    elif any(isinstance(each, INEXACT) for each in given):
         kind = _dtype(*given)
     else:
         kind = np.result_type(np.int64, *map(dtype_of, given))
-    is_complex = any(isinstance(each, types.Complex) for each in given)
     lines = [
         f"first, last = {'0, start' if is_none(stop) else 'start, stop'}",
         f"by = {'1' if is_none(step) else 'step'}",
@@ -71,41 +71,32 @@ def arange(start: object, stop: object = None, step: object = None, dtype: objec
         "    result[i] = first + i * by",
         "return result",
     ]
-    header = "def arange(start, stop=None, step=None, dtype=None):"
-    return written([header, *indented(lines)], dtype_=kind, ceil=_ceil)
+    return text(lines, dtype_=kind, ceil=_ceil)
 
 
 def _ceil(x: Any) -> Any:
     return math.ceil(x)
 
 
-@implements(np.logspace)
-def logspace(start: object, stop: object, num: object = 50) -> Implementation:
-    """Give the powers of ten of numbers at equal distances."""
-    if not is_number(type_of(start)) or not is_number(type_of(stop)) or not is_integer(num):
-        return None
-
-    def implementation(start: Any, stop: Any, num: Any = 50) -> Any:
-        return np.power(10.0, np.linspace(start, stop, num))
-
-    return implementation
+@replaces(np.logspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
+def logspace(start: Any, stop: Any, num: Any = 50) -> Any:
+    """Return the powers of ten of numbers at equal distances."""
+    return np.power(10.0, np.linspace(start, stop, num))
 
 
-@implements(np.geomspace)
+@implements(np.geomspace, start=_is_number_or_default, stop=_is_number_or_default, num=is_integer)
 def geomspace(start: object, stop: object, num: object = 50) -> Implementation:
-    """Give numbers at equal ratios, the first and the last included."""
+    """Return numbers at equal ratios, the first and the last included."""
     types_ = type_of(start), type_of(stop)
-    if not all(map(is_number, types_)) or not is_integer(num):
-        return None
+    captured: dict[str, object] = {}
     if any(isinstance(each, types.Complex) for each in types_):
-        convert = np.result_type(*map(dtype_of, types_)).type
+        captured["convert"] = np.result_type(*map(dtype_of, types_)).type
         lines = [
             "first, last = convert(start), convert(stop)",
-            "sign = first / abs(first)",  # what np.sign gives, and has its derivative
+            "sign = first / abs(first)",  # equal to np.sign, with its derivative
             "first, last = first / sign, last / sign",
         ]
     else:
-        convert = None
         lines = [
             "first, last = start, stop",
             "sign = 1",
@@ -123,9 +114,7 @@ def geomspace(start: object, stop: object, num: object = 50) -> Implementation:
         "    result[-1] = last",
         "return sign * result",
     ]
-    return written(
-        ["def geomspace(start, stop, num=50):", *indented(lines)], **({"convert": convert} if convert else {})
-    )
+    return text(lines, **captured)
 
 
 def _dtype(*given: object) -> np.dtype[np.generic]:

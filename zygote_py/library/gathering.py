@@ -1,4 +1,4 @@
-"""Elements by their number: `take`, in its form without an axis and along one, and `select`.
+"""Elements by index: `take`, without an axis and along one, and `select`.
 
 np.take(x, k)                 x.reshape(x.size)[k]
 np.take(x, indices, axis=1)   result[:, i] = x[:, indices[i]]
@@ -13,22 +13,25 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, known_int
-from zygote_py.library.flat import flattened
-from zygote_py.library.order import element_at, in_c_order
-from zygote_py.library.registry import implements
-from zygote_py.library.written import checked_axis, choice, indented, written
+from zygote_py.library.arguments import (
+    dtype_of,
+    either,
+    flattened,
+    in_c_order,
+    is_array,
+    is_integer,
+    is_none,
+    is_row,
+    optional,
+)
+from zygote_py.library.registry import Implementation, by_axis, implements, text, written
 
-Implementation = Callable[..., Any] | None
 
-
-@implements(np.take)
+@implements(np.take, a=is_array, indices=either(is_integer, is_row), axis=optional(is_integer))
 def take(a: Any, indices: Any, axis: Any = None) -> Implementation:
-    """The elements with these numbers; along an axis, the slices."""
-    if not isinstance(a, types.Array):
-        return None
+    """Return the elements with these numbers; along an axis, the slices."""
     if not is_none(axis):
-        return _along_axis(a, indices, axis) if is_integer(axis) else None
+        return _along_axis(a, indices, axis)
     if is_integer(indices):
         element = element_at(a)
 
@@ -39,8 +42,6 @@ def take(a: Any, indices: Any, axis: Any = None) -> Implementation:
 
         return one
     flat, flat_indices = in_c_order, flattened(indices)
-    if flat_indices is None:
-        return None
     shaped = isinstance(indices, types.Array) and indices.ndim != 1
     dtype = dtype_of(a)
 
@@ -59,30 +60,21 @@ def take(a: Any, indices: Any, axis: Any = None) -> Implementation:
 
 
 def _along_axis(a: types.Array, indices: Any, axis: Any) -> Implementation:
-    single = is_integer(indices)
-    if not single and not (isinstance(indices, types.Array | types.List | types.BaseTuple)):
+    error = "ValueError('axis is out of bounds')"
+    if is_integer(indices):
+        return text(by_axis(axis, a.ndim, error, lambda k: [_slice_of(a.ndim, k)]))
+    if not isinstance(indices, types.Array | types.List | types.BaseTuple) or getattr(indices, "ndim", 1) != 1:
         return None
-    flat_indices = None if single else flattened(indices)
-    if not single and (flat_indices is None or getattr(indices, "ndim", 1) != 1):
-        return None
-    cases = [_slice_of(a.ndim, k) if single else _slices_of(a.ndim, k) for k in range(a.ndim)]
-    constant = known_int(axis)
-    if constant is not None and -a.ndim <= constant < a.ndim:
-        lines = cases[constant]
-    else:
-        lines = [*checked_axis("axis", a.ndim, "ValueError('axis is out of bounds')"), *choice("axis", cases)]
-    header = "def take(a, indices, axis=None):"
-    return written([header, *indented(lines)], flat_indices=flat_indices, dtype_=dtype_of(a))
+    lines = by_axis(axis, a.ndim, error, lambda k: _slices_of(a.ndim, k))
+    return text(lines, flat_indices=flattened(indices), dtype_=dtype_of(a))
 
 
 def _place(ndim: int, axis: int, index: str) -> str:
     return ", ".join(index if k == axis else ":" for k in range(ndim))
 
 
-def _slice_of(ndim: int, axis: int) -> list[str]:
-    if ndim == 1:
-        return ["return a[indices]"]
-    return [f"return a[{_place(ndim, axis, 'indices')}].copy()"]
+def _slice_of(ndim: int, axis: int) -> str:
+    return f"return a[{_place(ndim, axis, 'indices')}]{'' if ndim == 1 else '.copy()'}"
 
 
 def _slices_of(ndim: int, axis: int) -> list[str]:
@@ -96,29 +88,47 @@ def _slices_of(ndim: int, axis: int) -> list[str]:
     ]
 
 
-@implements(np.select)
+def element_at(a: types.Array) -> Callable[[Any, int], Any]:
+    """Return the function that reads the k-th element of such an array in C order."""
+    if a.ndim == 1:
+        return _element
+    if a.layout == "C":
+        return _element_of_view
+    places = [f"i{axis}" for axis in range(a.ndim)]
+    lines = ["def element_at(a, k):"]
+    for axis in range(a.ndim - 1, 0, -1):
+        lines += [f"    i{axis} = k % a.shape[{axis}]", f"    k = k // a.shape[{axis}]"]
+    return written([*lines, "    i0 = k", f"    return a[{', '.join(places)}]"])
+
+
+def _element(a: Any, k: int) -> Any:
+    return a[k]
+
+
+def _element_of_view(a: Any, k: int) -> Any:
+    return a.reshape(a.size)[k]
+
+
+def _is_list_or_tuple(given: object) -> bool:
+    return isinstance(given, types.UniTuple | types.List)
+
+
+@implements(np.select, condlist=_is_list_or_tuple, choicelist=_is_list_or_tuple)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Implementation:
-    """From each array what its condition chooses, the first that holds; elsewhere `default`."""
-    given = (condlist, choicelist)
-    if not all(isinstance(each, types.UniTuple | types.List) for each in given):
-        return None
-    if not all(isinstance(each, types.UniTuple) for each in given):
-        return _select_of_lists(dtype_of(choicelist.dtype))
+    """Select the elements of the array whose condition holds first; elsewhere `default`."""
+    dtype = dtype_of(choicelist.dtype)
+    if isinstance(condlist, types.List) or isinstance(choicelist, types.List):
+        lines = [
+            "if len(condlist) != len(choicelist):",
+            '    raise ValueError("list of cases must be same length as list of conditions")',
+            "result = default * np.ones(choicelist[0].shape, dtype_)",
+            "for k in range(len(condlist) - 1, -1, -1):",
+            "    result = np.where(condlist[k], choicelist[k], result)",
+            "return result",
+        ]
+        return text(lines, dtype_=dtype)
     if len(condlist) != len(choicelist):
         return None
     lines = ["result = default * np.ones(choicelist[0].shape, dtype_)"]
     lines += [f"result = np.where(condlist[{k}], choicelist[{k}], result)" for k in range(len(condlist) - 1, -1, -1)]
-    header = "def select(condlist, choicelist, default=0):"
-    return written([header, *indented([*lines, "return result"])], dtype_=dtype_of(choicelist.dtype))
-
-
-def _select_of_lists(dtype: np.dtype[np.generic]) -> Implementation:
-    def implementation(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-        if len(condlist) != len(choicelist):
-            raise ValueError("list of cases must be same length as list of conditions")
-        result = default * np.ones(choicelist[0].shape, dtype)
-        for k in range(len(condlist) - 1, -1, -1):
-            result = np.where(condlist[k], choicelist[k], result)
-        return result
-
-    return implementation
+    return text([*lines, "return result"], dtype_=dtype)

@@ -3,41 +3,37 @@
     np.array(s)         a new array of len(s) numbers, filled in a loop
 
 The items of a list may be numbers, or lists or tuples of them, to any depth. Lists and tuples that are written out in
-the call are not here: they are never made (`zygote_py.frontend.displays`).
+the call are not here: they are never created (`zygote_py.frontend.displays`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numba import types
 
 from zygote_py.ir.types import components_of
-from zygote_py.library.arguments import is_none, is_number
-from zygote_py.library.lists import is_list
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
-
-Implementation = Callable[..., Any] | None
-
-
-@implements(np.array)
-def array(object: Any, dtype: Any = None) -> Implementation:
-    """`np.array(s, dtype)`"""
-    return _of_list(object, dtype, "object") if _has_list(object) else None
-
-
-@implements(np.asarray)
-def asarray(a: Any, dtype: Any = None) -> Implementation:
-    """`np.asarray(s, dtype)`; what is an array already stays."""
-    return _of_list(a, dtype, "a") if _has_list(a) else None
+from zygote_py.library.arguments import is_list, is_none, is_number
+from zygote_py.library.registry import Implementation, implements, indented, text
 
 
 def _has_list(given: Any) -> bool:
-    """Whether an argument is a list, or a tuple with one in it."""
+    """Return whether an argument is a list, or a tuple with one in it."""
     return is_list(given) or (isinstance(given, types.BaseTuple) and any(map(_has_list, components_of(given))))
+
+
+@implements(np.array, object=_has_list)
+def array(object: Any, dtype: Any = None) -> Implementation:
+    """`np.array(s, dtype)`"""
+    return _of_list(object, dtype, "object")
+
+
+@implements(np.asarray, a=_has_list)
+def asarray(a: Any, dtype: Any = None) -> Implementation:
+    """`np.asarray(s, dtype)`; what is an array already stays."""
+    return _of_list(a, dtype, "a")
 
 
 def _of_list(given: Any, dtype: Any, name: str) -> Implementation:
@@ -52,16 +48,12 @@ def _of_list(given: Any, dtype: Any, name: str) -> Implementation:
         return None
     lines = [f"n{axis} = {length}" for axis, length in enumerate(_lengths(given, name))]
     lengths = [f"n{axis}" for axis in range(len(lines))]
-    lines += [
-        f"made = np.empty(({', '.join(lengths)},), kind)",
-        *_filled(given, name, [], len(lengths)),
-        "return made",
-    ]
-    return written([f"def implementation({name}, dtype=None):", *indented(lines)], kind=kind)
+    lines += [f"made = np.empty(({', '.join(lengths)},), kind)", *_filled(given, name, [], len(lengths))]
+    return text([*lines, "return made"], kind=kind)
 
 
 def _numbers_in(given: Any) -> Iterator[Any]:
-    """The types of the numbers in a list or a tuple, or of what else is in it."""
+    """Return the types of the numbers in a list or a tuple, or of what else is in it."""
     if is_list(given):
         yield from _numbers_in(given.dtype)
     elif isinstance(given, types.BaseTuple):
@@ -71,38 +63,38 @@ def _numbers_in(given: Any) -> Iterator[Any]:
         yield given
 
 
-def _lengths(given: Any, text: str) -> Iterator[str]:
-    """The length of each axis, as that of the first item of the one before it."""
+def _lengths(given: Any, item: str) -> Iterator[str]:
+    """Return the length of each axis, as that of the first item of the one before it."""
     axis = 0
     empty: list[str] = []
     while not is_number(given):
         if is_list(given):
-            yield f"len({text}) if {' and '.join(empty)} else 0" if empty else f"len({text})"
+            yield f"len({item}) if {' and '.join(empty)} else 0" if empty else f"len({item})"
             empty.append(f"n{axis} > 0")
             given = given.dtype
         else:
             parts = components_of(given)
             yield str(len(parts))
             given = parts[0]
-        text = f"{text}[0]"
+        item = f"{item}[0]"
         axis += 1
 
 
-def _filled(given: Any, text: str, place: list[str], ndim: int) -> list[str]:
-    """The statements that store what is in a list or a tuple."""
+def _filled(given: Any, item: str, place: list[str], ndim: int) -> list[str]:
+    """Return the statements that store what is in a list or a tuple."""
     axis = len(place)
     if is_number(given):
         if axis != ndim:
             return ['raise ValueError("incompatible sequence shape")']
-        return [f"made[{', '.join(place)}] = {text}"]
+        return [f"made[{', '.join(place)}] = {item}"]
     if is_list(given):
         inner = _filled(given.dtype, f"p{axis}", [*place, f"i{axis}"], ndim)
-        check = [f"if len({text}) != n{axis}:", '    raise ValueError("incompatible sequence shape")']
-        loop = [f"for i{axis} in range(n{axis}):", f"    p{axis} = {text}[i{axis}]", *indented(inner)]
+        check = [f"if len({item}) != n{axis}:", '    raise ValueError("incompatible sequence shape")']
+        loop = [f"for i{axis} in range(n{axis}):", f"    p{axis} = {item}[i{axis}]", *indented(inner)]
         return [*(check if axis else ()), *loop]
     parts = components_of(given)
     return [
         line
         for number, part in enumerate(parts)
-        for line in _filled(part, f"{text}[{number}]", [*place, str(number)], ndim)
+        for line in _filled(part, f"{item}[{number}]", [*place, str(number)], ndim)
     ]

@@ -1,11 +1,11 @@
-"""What compares the elements of lists: searching, the order of lists, sorting.
+"""Comparisons of the elements of lists: searching, the order of lists, sorting.
 
     x in s              for v in s: if v == x: return True
-    s.sort()            the places of the elements in order, by comparing; then the elements are moved to theirs
+    s.sort()            the order of the elements, by comparisons; then the elements are moved
     sorted(x)           a new list, sorted
 
-Comparing has no derivative. Numbers are put in order by a helper (`zygote_py.library.ordering`), of which the emitted
-module has the source; anything else by the same function, put in the place of the call.
+Comparing has no derivative. Numbers are sorted by a helper (`zygote_py.library.ordering`), whose source is in the
+emitted module; anything else by the same function, inlined.
 """
 
 from __future__ import annotations
@@ -18,58 +18,43 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import is_none
-from zygote_py.library.lists import is_iterable, is_list
+from zygote_py.library.arguments import is_list, is_none
+from zygote_py.library.lists import is_iterable
 from zygote_py.library.ordering import in_order, in_order_of_any
-from zygote_py.library.registry import implements
+from zygote_py.library.registry import Implementation, implements, replaces, text
 
-Implementation = Callable[..., Any] | None
 _MOST = types.intp.maxval
 
 
-def _searches(s: Any, value: Any) -> bool:
-    """Whether a value can be looked for in a list; Numba's typed lists look for an integer in the place of a float."""
+def _searches(s: Any, value: Any, *_: Any) -> bool:
+    """Return whether a list can be searched for a value; typed lists search for an integer in place of a float."""
     if not is_list(s):
         return False
     return not (isinstance(s, types.ListType) and isinstance(s.dtype, types.Integer) and isinstance(value, types.Float))
 
 
-@implements(operator.contains)
-def contains(s: Any, value: Any) -> Implementation:
+@replaces(operator.contains, where=_searches)
+def contains(s: Any, value: Any) -> Any:
     """`value in s`"""
-    if not _searches(s, value):
-        return None
-
-    def implementation(s: Any, value: Any) -> Any:
-        for number in range(len(s)):  # noqa: SIM110 (Numba has no `any`)
-            if s[number] == value:
-                return True
-        return False
-
-    return implementation
+    for number in range(len(s)):  # noqa: SIM110 (Numba has no `any`)
+        if s[number] == value:
+            return True
+    return False
 
 
-@implements(list.count)
-def count(s: Any, value: Any) -> Implementation:
+@replaces(list.count, where=_searches)
+def count(s: Any, value: Any) -> Any:
     """`s.count(value)`"""
-    if not _searches(s, value):
-        return None
-
-    def implementation(s: Any, value: Any) -> Any:
-        found = 0
-        for number in range(len(s)):
-            if s[number] == value:
-                found += 1
-        return found
-
-    return implementation
+    found = 0
+    for number in range(len(s)):
+        if s[number] == value:
+            found += 1
+    return found
 
 
-@implements(list.index)
+@implements(list.index, where=_searches)
 def index(s: Any, value: Any, start: Any = 0, stop: Any = _MOST) -> Implementation:
     """`s.index(value, start, stop)`"""
-    if not _searches(s, value):
-        return None
     message = "item not in list" if isinstance(s, types.ListType) else "value not in list"
 
     def implementation(s: Any, value: Any, start: Any = 0, stop: Any = _MOST) -> Any:
@@ -84,51 +69,27 @@ def index(s: Any, value: Any, start: Any = 0, stop: Any = _MOST) -> Implementati
     return implementation
 
 
-@implements(list.remove)
-def remove(s: Any, value: Any) -> Implementation:
+@replaces(list.remove, where=_searches)
+def remove(s: Any, value: Any) -> Any:
     """`s.remove(value)`"""
-    if not _searches(s, value):
-        return None
-
-    def implementation(s: Any, value: Any) -> Any:
-        for number in range(len(s)):
-            if s[number] == value:
-                s.pop(number)
-                return
-        raise ValueError("list.remove(x): x not in list")
-
-    return implementation
+    for number in range(len(s)):
+        if s[number] == value:
+            s.pop(number)
+            return
+    raise ValueError("list.remove(x): x not in list")
 
 
 # ------------------------------------------------------------------------------------------------- lists in order
 
 
-def _of_two(s: Any, t: Any, reflected: Implementation, typed: Implementation) -> Implementation:
-    """The comparison for lists, or for lists of `numba.typed`, of which Numba asks for the lengths first."""
-    if isinstance(s, types.List) and isinstance(t, types.List):
-        return reflected
-    if isinstance(s, types.ListType) and isinstance(t, types.ListType):
-        return typed
-    return None
+def _are_comparable(s: Any, t: Any) -> bool:
+    """Return whether both are lists, or both lists of `numba.typed`."""
+    return any(isinstance(s, kind) and isinstance(t, kind) for kind in (types.List, types.ListType))
 
 
-@implements(operator.eq)
-def eq(s: Any, t: Any) -> Implementation:
+@replaces(operator.eq, where=_are_comparable)
+def eq(s: Any, t: Any) -> Any:
     """`s == t`"""
-    return _of_two(s, t, _equal, _equal)
-
-
-@implements(operator.ne)
-def ne(s: Any, t: Any) -> Implementation:
-    """`s != t`"""
-
-    def implementation(s: Any, t: Any) -> Any:
-        return not _equal(s, t)
-
-    return _of_two(s, t, implementation, implementation)
-
-
-def _equal(s: Any, t: Any) -> Any:
     if len(s) != len(t):
         return False
     for number in range(len(s)):  # noqa: SIM110 (Numba has no `all`)
@@ -137,72 +98,37 @@ def _equal(s: Any, t: Any) -> Any:
     return True
 
 
-@implements(operator.lt)
-def lt(s: Any, t: Any) -> Implementation:
-    """`s < t`"""
-
-    def typed(s: Any, t: Any) -> Any:
-        return _order_of_typed(s, t) < 0
-
-    return _of_two(s, t, _less, typed)
+@replaces(operator.ne, where=_are_comparable)
+def ne(s: Any, t: Any) -> Any:
+    """`s != t`"""
+    return not eq(s, t)
 
 
-@implements(operator.le)
-def le(s: Any, t: Any) -> Implementation:
-    """`s <= t`"""
+def _implement_order(function: Callable[[Any, Any], Any], sign: str) -> None:
+    """Register `s < t`, or the same with another sign; of typed lists, Numba compares the lengths first."""
+    one, other = ("s", "t") if sign[0] == "<" else ("t", "s")
 
-    def typed(s: Any, t: Any) -> Any:
-        return _order_of_typed(s, t) <= 0
-
-    return _of_two(s, t, _not_greater, typed)
-
-
-@implements(operator.gt)
-def gt(s: Any, t: Any) -> Implementation:
-    """`s > t`"""
-
-    def implementation(s: Any, t: Any) -> Any:
-        return _less(t, s)
-
-    def typed(s: Any, t: Any) -> Any:
-        return _order_of_typed(s, t) > 0
-
-    return _of_two(s, t, implementation, typed)
+    @implements(function, where=_are_comparable)
+    def compare(s: Any, t: Any) -> Implementation:
+        if isinstance(s, types.ListType):
+            return text([f"return order(s, t) {sign} 0"], order=_order_of_typed)
+        lines = [
+            "for number in range(min(len(s), len(t))):",
+            f"    if {one}[number] < {other}[number]:",
+            "        return True",
+            f"    if {one}[number] > {other}[number]:",
+            "        return False",
+            f"return len(s) {sign} len(t)",
+        ]
+        return text(lines)
 
 
-@implements(operator.ge)
-def ge(s: Any, t: Any) -> Implementation:
-    """`s >= t`"""
-
-    def implementation(s: Any, t: Any) -> Any:
-        return _not_greater(t, s)
-
-    def typed(s: Any, t: Any) -> Any:
-        return _order_of_typed(s, t) >= 0
-
-    return _of_two(s, t, implementation, typed)
-
-
-def _less(s: Any, t: Any) -> Any:
-    for number in range(min(len(s), len(t))):
-        if s[number] < t[number]:
-            return True
-        if s[number] > t[number]:
-            return False
-    return len(s) < len(t)
-
-
-def _not_greater(s: Any, t: Any) -> Any:
-    for number in range(min(len(s), len(t))):
-        if s[number] < t[number]:
-            return True
-        if s[number] > t[number]:
-            return False
-    return len(s) <= len(t)
+for _function, _sign in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">=")):
+    _implement_order(_function, _sign)
 
 
 def _order_of_typed(s: Any, t: Any) -> Any:
-    """Give -1, 0 or 1; the shorter list comes first."""
+    """Return -1, 0 or 1; the shorter list comes first."""
     if len(s) != len(t):
         return -1 if len(s) < len(t) else 1
     for number in range(len(s)):
@@ -214,11 +140,9 @@ def _order_of_typed(s: Any, t: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------- sorting
 
 
-@implements(list.sort)
+@implements(list.sort, s=is_list)
 def sort(s: Any, key: Any = None, reverse: Any = False) -> Implementation:
     """`s.sort(key=key, reverse=reverse)`; equal elements come in the order in which Numba has them."""
-    if not is_list(s):
-        return None
     if not is_none(key):
 
         def by_key(s: Any, key: Any = None, reverse: Any = False) -> Any:
@@ -227,11 +151,7 @@ def sort(s: Any, key: Any = None, reverse: Any = False) -> Implementation:
 
         return by_key
     order = _order_of(s)
-
-    def implementation(s: Any, key: Any = None, reverse: Any = False) -> Any:
-        _move(s, order(s, reverse != 0))
-
-    return implementation
+    return lambda s, key=None, reverse=False: _move(s, order(s, reverse != 0))
 
 
 def _move(s: Any, order: Any) -> Any:
@@ -242,7 +162,7 @@ def _move(s: Any, order: Any) -> Any:
 
 
 def _order_of(s: Any) -> Callable[..., Any]:
-    """The function that gives the places of the elements of such a list in order."""
+    """Return the function that computes the sorted order of the indices of such a list."""
     if not isinstance(s.dtype, types.Float | types.Integer | types.Boolean):
         return in_order_of_any
     kind = np.dtype(str(s.dtype))
@@ -256,15 +176,9 @@ def _order_of(s: Any) -> Callable[..., Any]:
     return order
 
 
-@implements(builtins.sorted)
-def sorted(iterable: Any, key: Any = None, reverse: Any = False) -> Implementation:
+@replaces(builtins.sorted, iterable=is_iterable)
+def sorted(iterable: Any, key: Any = None, reverse: Any = False) -> Any:
     """`sorted(iterable, key=key, reverse=reverse)`"""
-    if not is_iterable(iterable):
-        return None
-
-    def implementation(iterable: Any, key: Any = None, reverse: Any = False) -> Any:
-        made = list(iterable)
-        made.sort(key=key, reverse=reverse)
-        return made
-
-    return implementation
+    made = list(iterable)
+    made.sort(key=key, reverse=reverse)
+    return made

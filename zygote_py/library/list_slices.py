@@ -1,11 +1,11 @@
 """Slices of lists: read, written to and deleted.
 
     s[1:]               a new list, to which the elements are appended
-    s[1:3] = t          what is behind the slice is moved, then the elements of t are stored one by one
-    del s[1:3]          what is behind the slice is moved, then the last ones are taken away
+    s[1:3] = t          what follows the slice is moved, then the elements of t are stored one by one
+    del s[1:3]          what follows the slice is moved, then the last ones are taken away
 
 They do what Numba's do: for lists of `numba.typed`, and for others. Assigning a list to a slice of itself is an error
-where Numba gives something else than Python.
+where Numba's result differs from Python's.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.library.lists import is_list
-from zygote_py.library.registry import implements
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.arguments import either, is_list, is_slice
+from zygote_py.library.registry import Implementation, implements, replaces
 
 
 def places(n: int, index: Any) -> Any:
-    """Give the range of the places of a slice in a list of `n` elements: its start, its stop and its step."""
+    """Return the range of the positions of a slice in a list of `n` elements: its start, its stop and its step."""
     start, stop, step = index.start, index.stop, index.step
     if step == 0:
         raise ValueError("slice step cannot be zero")
@@ -33,17 +31,11 @@ def places(n: int, index: Any) -> Any:
     return start, stop, step
 
 
-@implements(operator.getitem)
-def getitem(s: Any, index: Any) -> Implementation:
+@replaces(operator.getitem, s=is_list, index=is_slice)
+def getitem(s: Any, index: Any) -> Any:
     """`s[a:b:c]`"""
-    if not is_list(s) or not isinstance(index, types.SliceType):
-        return None
-
-    def implementation(s: Any, index: Any) -> Any:
-        start, stop, step = places(len(s), index)
-        return [s[number] for number in range(start, stop, step)]
-
-    return implementation
+    start, stop, step = places(len(s), index)
+    return [s[number] for number in range(start, stop, step)]
 
 
 def part_of(index: slice) -> Callable[..., Any]:
@@ -65,41 +57,42 @@ def part_of(index: slice) -> Callable[..., Any]:
     return implementation
 
 
-@implements(operator.setitem)
+def _is_stored(s: Any, index: Any, value: Any) -> bool:
+    return is_list(value) or (isinstance(value, types.Array | types.UniTuple) and isinstance(s, types.ListType))
+
+
+@implements(operator.setitem, s=is_list, index=is_slice, where=_is_stored)
 def setitem(s: Any, index: Any, value: Any) -> Implementation:
     """`s[a:b] = value`"""
-    if not is_list(s) or not isinstance(index, types.SliceType):
-        return None
-    if not (is_list(value) or (isinstance(value, types.Array | types.UniTuple) and isinstance(s, types.ListType))):
-        return None
     if not isinstance(s, types.ListType):
+        return _store
+    return _store_list_in_typed if is_list(value) else _store_in_typed
 
-        def implementation(s: Any, index: Any, value: Any) -> Any:
-            if s is value:
-                raise ValueError("a list is assigned to a slice of itself: assign a copy of it")
-            start, stop, step = places(len(s), index)
-            if step == 1:
-                replace(s, start, max(start, stop), value)
-            else:
-                if len(value) != len(range(start, stop, step)):
-                    raise ValueError("cannot resize extended list slice with step != 1")
-                exchange(s, start, step, value)
 
-        return implementation
+def _store(s: Any, index: Any, value: Any) -> Any:
+    if s is value:
+        raise ValueError("a list is assigned to a slice of itself: assign a copy of it")
+    start, stop, step = places(len(s), index)
+    if step == 1:
+        replace(s, start, max(start, stop), value)
+    else:
+        if len(value) != len(range(start, stop, step)):
+            raise ValueError("cannot resize extended list slice with step != 1")
+        exchange(s, start, step, value)
 
-    def typed(s: Any, index: Any, value: Any) -> Any:
-        start, stop, step = places(len(s), index)
-        if step == 1:
-            replace(s, min(start, stop), stop, value)  # not `start`, as Numba has it
-        else:
-            if len(value) != len(range(start, stop, step)):
-                raise ValueError("length mismatch for extended slice and sequence")
-            exchange(s, start, step, value)
 
-    def typed_of_list(s: Any, index: Any, value: Any) -> Any:
-        typed(s, index, value.copy())  # which may be the list itself
+def _store_in_typed(s: Any, index: Any, value: Any) -> Any:
+    start, stop, step = places(len(s), index)
+    if step == 1:
+        replace(s, min(start, stop), stop, value)  # not `start`, as Numba has it
+    else:
+        if len(value) != len(range(start, stop, step)):
+            raise ValueError("length mismatch for extended slice and sequence")
+        exchange(s, start, step, value)
 
-    return typed_of_list if is_list(value) else typed
+
+def _store_list_in_typed(s: Any, index: Any, value: Any) -> Any:
+    _store_in_typed(s, index, value.copy())  # which may be the list itself
 
 
 def replace(s: Any, start: int, stop: int, value: Any) -> Any:
@@ -126,17 +119,11 @@ def exchange(s: Any, start: int, step: int, value: Any) -> Any:
         s[start + number * step] = value[number]
 
 
-@implements(operator.delitem)
+@implements(operator.delitem, s=is_list, index=either(is_slice, lambda index: isinstance(index, types.Integer)))
 def delitem(s: Any, index: Any) -> Implementation:
     """`del s[index]`, of a number or a slice."""
-    if not is_list(s):
-        return None
-    if not isinstance(index, types.SliceType):
-
-        def of_number(s: Any, index: Any) -> Any:
-            s.pop(index)
-
-        return of_number if isinstance(index, types.Integer) else None
+    if not is_slice(index):
+        return _delete
     any_step = isinstance(s, types.ListType)
 
     def implementation(s: Any, index: Any) -> Any:
@@ -154,3 +141,7 @@ def delitem(s: Any, index: Any) -> Implementation:
             s.pop()
 
     return implementation
+
+
+def _delete(s: Any, index: Any) -> None:
+    s.pop(index)

@@ -10,229 +10,139 @@ Slices are in `list_slices`, what compares elements in `list_order`, arrays made
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.typed import List
 
-from zygote_py.library.arguments import is_none, is_number
-from zygote_py.library.registry import implements
-
-Implementation = Callable[..., Any] | None
-
+from zygote_py.library.arguments import array, is_list, is_none, is_number
+from zygote_py.library.registry import Implementation, implements, replaces, text
 
 _ITERABLE = (types.Array, types.UniTuple, types.NamedUniTuple, types.RangeType, types.UnicodeType, types.NumpyFlatType)
 
 
 def is_iterable(given: object) -> bool:
-    """Whether a loop can go over an argument: a list, an array, a range, or a tuple of values of one type."""
+    """Return whether a loop can go over an argument: a list, an array, a range, or a tuple of values of one type."""
     return is_list(given) or isinstance(types.unliteral(given), (*_ITERABLE, types.EnumerateType, types.ZipType))
 
 
-def is_list(given: object) -> bool:
-    """Whether an argument is a list."""
-    return isinstance(given, types.List | types.ListType)
-
-
-@implements(operator.iadd)
-def iadd(s: Any, others: Any) -> Implementation:
+@replaces(operator.iadd, s=is_list)
+def iadd(s: Any, others: Any) -> Any:
     """`s += others`"""
-    if not is_list(s):
-        return None
-
-    def implementation(s: Any, others: Any) -> Any:
-        s.extend(others)
-        return s
-
-    return implementation
+    s.extend(others)
+    return s
 
 
-@implements(operator.imul)
-def imul(s: Any, count: Any) -> Implementation:
+@replaces(operator.imul, s=is_list, count=lambda count: isinstance(count, types.Integer))
+def imul(s: Any, count: Any) -> Any:
     """`s *= count`, which changes the list itself."""
-    if not is_list(s) or not isinstance(count, types.Integer):
-        return None
-
-    def implementation(s: Any, count: Any) -> Any:
-        n = len(s)
-        if count <= 0:
-            s.clear()
-        for _ in range(count - 1):
-            for number in range(n):
-                s.append(s[number])
-        return s
-
-    return implementation
+    n = len(s)
+    if count <= 0:
+        s.clear()
+    for _ in range(count - 1):
+        for number in range(n):
+            s.append(s[number])
+    return s
 
 
-@implements(list.extend)
+@implements(list.extend, s=is_list, others=is_iterable)
 def extend(s: Any, others: Any) -> Implementation:
     """`s.extend(others)`"""
-    if not is_list(s):
-        return None
-    if not is_list(others):
-
-        def of_any(s: Any, others: Any) -> Any:
-            for v in others:
-                s.append(v)
-
-        return of_any if is_iterable(others) else None
-
-    def implementation(s: Any, others: Any) -> Any:
-        for number in range(len(others)):  # not those that are appended to `others` meanwhile, which may be s
-            s.append(others[number])
-
-    return implementation
+    if is_list(others):  # not those that are appended to `others` meanwhile, which may be s
+        return text(["for number in range(len(others)):", "    s.append(others[number])"])
+    return text(["for v in others:", "    s.append(v)"])
 
 
-@implements(list.insert)
-def insert(s: Any, index: Any, value: Any) -> Implementation:
+@replaces(list.insert, s=is_list)
+def insert(s: Any, index: Any, value: Any) -> None:
     """`s.insert(index, value)`"""
-    if not is_list(s):
-        return None
-
-    def implementation(s: Any, index: Any, value: Any) -> Any:
-        n = len(s)
-        at = max(index + n, 0) if index < 0 else min(index, n)
-        s.append(value)
-        for number in range(n, at, -1):
-            s[number] = s[number - 1]
-        s[at] = value
-
-    return implementation
+    n = len(s)
+    at = max(index + n, 0) if index < 0 else min(index, n)
+    s.append(value)
+    for number in range(n, at, -1):
+        s[number] = s[number - 1]
+    s[at] = value
 
 
-@implements(list.pop)
+@implements(list.pop, s=is_list)
 def pop(s: Any, index: Any = None) -> Implementation:
     """`s.pop(index)`; without an index it stays."""
-    if not is_list(s) or is_none(index):
-        return None
-
-    def implementation(s: Any, index: Any) -> Any:
-        n = len(s)
-        if n == 0:
-            raise IndexError("pop from empty list")
-        at = index + n if index < 0 else index
-        if at < 0 or at >= n:
-            raise IndexError("pop index out of range")
-        found = s[at]
-        for number in range(at, n - 1):
-            s[number] = s[number + 1]
-        s.pop()
-        return found
-
-    return implementation
+    return None if is_none(index) else _pop
 
 
-@implements(list.clear)
-def clear(s: Any) -> Implementation:
+def _pop(s: Any, index: Any) -> Any:
+    n = len(s)
+    if n == 0:
+        raise IndexError("pop from empty list")
+    at = index + n if index < 0 else index
+    if at < 0 or at >= n:
+        raise IndexError("pop index out of range")
+    found = s[at]
+    for number in range(at, n - 1):
+        s[number] = s[number + 1]
+    s.pop()
+    return found
+
+
+@replaces(list.clear, s=is_list)
+def clear(s: Any) -> None:
     """`s.clear()`"""
-    if not is_list(s):
-        return None
-
-    def implementation(s: Any) -> Any:
-        while len(s) > 0:
-            s.pop()
-
-    return implementation
+    while len(s) > 0:
+        s.pop()
 
 
-@implements(list.reverse)
-def reverse(s: Any) -> Implementation:
+@replaces(list.reverse, s=is_list)
+def reverse(s: Any) -> None:
     """`s.reverse()`"""
-    if not is_list(s):
-        return None
-
-    def implementation(s: Any) -> Any:
-        n = len(s)
-        for number in range(n // 2):
-            first, last = s[number], s[n - 1 - number]
-            s[number] = last
-            s[n - 1 - number] = first
-
-    return implementation
+    n = len(s)
+    for number in range(n // 2):
+        first, last = s[number], s[n - 1 - number]
+        s[number] = last
+        s[n - 1 - number] = first
 
 
-@implements(list.copy)
-def copy(s: Any) -> Implementation:
-    """`s.copy()`"""
-    return _new_list(s) if is_list(s) else None
+@implements(list.copy, iterable=is_list)
+@implements(list, List, iterable=is_iterable)
+def new_list(iterable: Any = None) -> Implementation:
+    """`s.copy()`, `list(iterable)`, `numba.typed.List(iterable)`; without an argument it stays."""
+    return _copy if is_list(iterable) or array(1)(iterable) else _list_of
 
 
-@implements(list)
-def make(iterable: Any = None) -> Implementation:
-    """`list(iterable)`; without an argument it stays."""
-    return None if is_none(iterable) else _new_list(iterable)
+def _copy(iterable: Any) -> Any:
+    return [iterable[number] for number in range(len(iterable))]
 
 
-@implements(List)
-def make_typed(iterable: Any = None) -> Implementation:
-    """`numba.typed.List(iterable)`; without an argument it stays."""
-    return None if is_none(iterable) else _new_list(iterable)
+def _list_of(iterable: Any) -> Any:
+    return [v for v in iterable]  # noqa: C416 (`list(iterable)` is what this is)
 
 
-def _new_list(iterable: Any) -> Implementation:
-    if is_list(iterable) or (isinstance(iterable, types.Array) and iterable.ndim == 1):
-
-        def by_number(iterable: Any) -> Any:
-            return [iterable[number] for number in range(len(iterable))]
-
-        return by_number
-
-    def implementation(iterable: Any) -> Any:
-        return [v for v in iterable]  # noqa: C416 (`list(iterable)` is what this is)
-
-    return implementation if is_iterable(iterable) else None
-
-
-@implements(operator.add)
+@implements(operator.add, s=is_list, t=is_list)
 def add(s: Any, t: Any) -> Implementation:
     """`s + t`, of numbers of two types as Numba's numbers of both."""
-    if not (is_list(s) and is_list(t)):
-        return None
-    if s.dtype != t.dtype and is_number(s.dtype) and is_number(t.dtype):
-
-        def mixed(s: Any, t: Any) -> Any:
-            made = [convert(s[number]) for number in range(len(s))]
-            for v in t:
-                made.append(convert(v))
-            return made
-
-        convert = np.result_type(np.dtype(str(s.dtype)), np.dtype(str(t.dtype))).type
-        return mixed
-
-    def implementation(s: Any, t: Any) -> Any:
-        made = s.copy()
-        for v in t:
-            made.append(v)
-        return made
-
-    return implementation
+    if s.dtype == t.dtype or not is_number(s.dtype) or not is_number(t.dtype):
+        return text(["made = s.copy()", "for v in t:", "    made.append(v)", "return made"])
+    convert = np.result_type(np.dtype(str(s.dtype)), np.dtype(str(t.dtype))).type
+    lines = [
+        "made = [convert(s[number]) for number in range(len(s))]",
+        "for v in t:",
+        "    made.append(convert(v))",
+        "return made",
+    ]
+    return text(lines, convert=convert)
 
 
 @implements(operator.mul)
 def mul(s: Any, count: Any) -> Implementation:
     """`s * count`, also `count * s`."""
     if is_list(count):
+        return lambda count, s: _repeated(s, count)
+    return _repeated if is_list(s) else None
 
-        def swapped(count: Any, s: Any) -> Any:
-            made = [s[number] for number in range(0)]
-            for _ in range(count):
-                for v in s:
-                    made.append(v)
-            return made
 
-        return swapped
-    if not is_list(s):
-        return None
-
-    def implementation(s: Any, count: Any) -> Any:
-        made = [s[number] for number in range(0)]
-        for _ in range(count):
-            for v in s:
-                made.append(v)
-        return made
-
-    return implementation
+def _repeated(s: Any, count: Any) -> Any:
+    made = [s[number] for number in range(0)]
+    for _ in range(count):
+        for v in s:
+            made.append(v)
+    return made

@@ -9,25 +9,29 @@ All but `fill_diagonal`, which writes to its argument, make new arrays, as Numba
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import Given, dtype_of, is_integer, is_none, is_number
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
+from zygote_py.library.arguments import (
+    array,
+    dtype_of,
+    either,
+    flattened,
+    is_array,
+    is_integer,
+    is_none,
+    is_row,
+    is_sequence,
+    optional,
+)
+from zygote_py.library.registry import Implementation, implements, replaces, text
 
-Implementation = Callable[..., Any] | None
 
-
-@implements(np.diag)
-def diag(v: Given, k: object = 0) -> Implementation:
+@implements(np.diag, v=array(1, 2), k=is_integer)
+def diag(v: Any, k: object = 0) -> Implementation:
     """Make a matrix of its diagonal, or give a copy of the diagonal of a matrix."""
-    if not isinstance(v, types.Array) or not is_integer(k):
-        return None
     dtype = dtype_of(v)
 
     def of_vector(v: Any, k: Any = 0) -> Any:
@@ -46,61 +50,46 @@ def diag(v: Given, k: object = 0) -> Implementation:
             result[i] = v[row + i, column + i]
         return result
 
-    return {1: of_vector, 2: of_matrix}.get(v.ndim)
+    return of_vector if v.ndim == 1 else of_matrix
 
 
-@implements(np.diagflat)
-def diagflat(v: Given, k: object = 0) -> Implementation:
+@implements(np.diagflat, v=is_row, k=is_integer)
+def diagflat(v: Any, k: object = 0) -> Implementation:
     """Make a matrix with all elements of an array on its diagonal."""
     flat = flattened(v)
-    if flat is None or not is_integer(k):
-        return None
-
-    def implementation(v: Any, k: Any = 0) -> Any:
-        return np.diag(flat(v), k)
-
-    return implementation
+    return lambda v, k=0: np.diag(flat(v), k)
 
 
-@implements(np.trace)
-def trace(a: Given, offset: object = 0) -> Implementation:
+@replaces(np.trace, a=array(2), offset=is_integer)
+def trace(a: Any, offset: Any = 0) -> Any:
     """Add up a diagonal."""
-    if not isinstance(a, types.Array) or a.ndim != 2 or not is_integer(offset):
-        return None
-
-    def implementation(a: Any, offset: Any = 0) -> Any:
-        row, column = max(-offset, 0), max(offset, 0)
-        total = 0  # an integer, so that the sum has the type that Numba gives it
-        for i in range(max(min(a.shape[0] - row, a.shape[1] - column), 0)):
-            total += a[row + i, column + i]
-        return total
-
-    return implementation
+    row, column = max(-offset, 0), max(offset, 0)
+    total = 0  # an integer, so that the sum has the type that Numba gives it
+    for i in range(max(min(a.shape[0] - row, a.shape[1] - column), 0)):
+        total += a[row + i, column + i]
+    return total
 
 
-@implements(np.tril)
-def tril(m: Given, k: object = 0) -> Implementation:
+@implements(np.tril, m=array(least=1), k=is_integer)
+def tril(m: Any, k: object = 0) -> Implementation:
     """Copy a matrix, each matrix of a larger array, or a vector as every row, with zeros right of a diagonal."""
-    return _triangle("tril", m, k, "[..., i, :edge]")
+    return _triangle(m, "i + k + 1", ":edge")
 
 
-@implements(np.triu)
-def triu(m: Given, k: object = 0) -> Implementation:
+@implements(np.triu, m=array(least=1), k=is_integer)
+def triu(m: Any, k: object = 0) -> Implementation:
     """Copy a matrix, each matrix of a larger array, or a vector as every row, with zeros left of a diagonal."""
-    return _triangle("triu", m, k, "[..., i, edge:]")
+    return _triangle(m, "i + k", "edge:")
 
 
-def _triangle(name: str, m: Given, k: object, part: str) -> Implementation:
-    if not isinstance(m, types.Array) or not m.ndim or not is_integer(k):
-        return None
-    if m.ndim == 1:
-        result = "np.zeros((m.shape[0], m.shape[0]), dtype)"
-        part = part.removeprefix("[..., i, ").removesuffix("]")
-        left, right = f"[i, {part}]", f"[{part}]"
-    else:
-        result = "np.zeros_like(m)" if m.ndim > 2 else "np.zeros(m.shape, dtype)"
-        left = right = part if m.ndim > 2 else part.replace("..., ", "")
-    edge = "i + k + 1" if name == "tril" else "i + k"
+def _triangle(m: Any, edge: str, part: str) -> Implementation:
+    match m.ndim:
+        case 1:
+            result, left, right = "np.zeros((m.shape[0], m.shape[0]), dtype)", f"[i, {part}]", f"[{part}]"
+        case 2:
+            result, left, right = "np.zeros(m.shape, dtype)", f"[i, {part}]", f"[i, {part}]"
+        case _:
+            result, left, right = "np.zeros_like(m)", f"[..., i, {part}]", f"[..., i, {part}]"
     lines = [
         f"result = {result}",
         "rows, columns = result.shape[-2], result.shape[-1]",
@@ -109,21 +98,13 @@ def _triangle(name: str, m: Given, k: object, part: str) -> Implementation:
         f"    result{left} = m{right}",
         "return result",
     ]
-    return written([f"def {name}(m, k=0):", *indented(lines)], dtype=dtype_of(m))
+    return text(lines, dtype=dtype_of(m))
 
 
-@implements(np.vander)
-def vander(x: Given, N: object = None, increasing: object = False) -> Implementation:
-    """Give the powers of a vector's elements as columns, the highest first unless `increasing`."""
-    if isinstance(x, types.Array):
-        if x.ndim != 1:
-            return None
-        dtype = np.promote_types(dtype_of(x), np.int64)
-    else:
-        dtype = None if is_number(x) or flattened(x) is None else dtype_of(x)  # type: ignore[assignment]
-    if dtype is None or not (is_none(N) or is_integer(N)):
-        return None
-    flat = flattened(x)
+@implements(np.vander, x=either(array(1), lambda x: is_sequence(x) and not is_array(x)), N=optional(is_integer))
+def vander(x: Any, N: object = None, increasing: object = False) -> Implementation:
+    """Return the powers of a vector's elements as columns, the highest first unless `increasing`."""
+    dtype = np.promote_types(dtype_of(x), np.int64) if isinstance(x, types.Array) else dtype_of(x)
     lines = [
         "row = flat(x)",
         f"count = {'row.size' if is_none(N) else 'N'}",
@@ -138,19 +119,12 @@ def vander(x: Given, N: object = None, increasing: object = False) -> Implementa
         "        result[i, j if increasing else count - 1 - j] = power",
         "return result",
     ]
-    return written(
-        ["def vander(x, N=None, increasing=False):", *indented(lines)], flat=flat, dtype=dtype, one=dtype.type(1)
-    )
+    return text(lines, flat=flattened(x), dtype=dtype, one=dtype.type(1))
 
 
-@implements(np.fill_diagonal)
-def fill_diagonal(a: Given, val: Given, wrap: object = False) -> Implementation:
+@implements(np.fill_diagonal, a=array(least=2), val=is_row)
+def fill_diagonal(a: Any, val: Any, wrap: object = False) -> Implementation:
     """Write a number, or numbers in turn, to the diagonal of an array."""
-    if not isinstance(a, types.Array) or a.ndim < 2:
-        return None
-    flat = flattened(val)
-    if flat is None:
-        return None
     lines = ["values = flat(val)", *_checked_values(a, val)]
     if a.ndim == 2:
         lines += [
@@ -168,12 +142,10 @@ def fill_diagonal(a: Given, val: Given, wrap: object = False) -> Implementation:
             "for k in range(a.shape[0]):",
             f"    a[{', '.join(['k'] * a.ndim)}] = values[k % values.size]",
         ]
-    limits = _limits(a)
-    return written(["def fill_diagonal(a, val, wrap=False):", *indented(lines)], flat=flat, **limits)
+    return text(lines, flat=flattened(val), **_limits(dtype_of(a)))
 
 
-def _limits(a: types.Array) -> dict[str, object]:
-    dtype: Any = dtype_of(a)
+def _limits(dtype: Any) -> dict[str, object]:
     if dtype.kind == "f":
         return {"least": np.finfo(dtype).min, "most": np.finfo(dtype).max}
     if dtype.kind in "iu":
@@ -181,7 +153,7 @@ def _limits(a: types.Array) -> dict[str, object]:
     return {}
 
 
-def _checked_values(a: types.Array, val: Given) -> list[str]:
+def _checked_values(a: types.Array, val: Any) -> list[str]:
     """Raise for a value that the array cannot hold, as Numba does."""
     kind = dtype_of(a).kind
     if kind not in "fiu" or dtype_of(val).kind not in "fiub" or np.can_cast(dtype_of(val), dtype_of(a)):

@@ -1,4 +1,4 @@
-"""Elements in another order: flips, rotations, axes exchanged, rolls, repetitions, axes put in.
+"""Rearranged elements: flips, rotations, exchanged axes, rolls, repetitions, inserted axes.
 
     np.flip(m)            m[::-1, ::-1], a view
     np.swapaxes(a, 0, 2)  np.transpose(a, (2, 1, 0)), a view
@@ -10,63 +10,64 @@ What is a view for Numba is a view here: writing to it writes to the array. `np.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
 from zygote_py.ir.types import components_of
-from zygote_py.library.arguments import Given, dtype_of, is_integer, is_number, known, known_int
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-from zygote_py.library.written import checked_axis, indented, tuple_text, written
-
-Implementation = Callable[..., Any] | None
-
+from zygote_py.library.arguments import (
+    array,
+    dtype_of,
+    either,
+    flattened,
+    is_array,
+    is_integer,
+    is_list,
+    is_number,
+    is_row,
+    is_sequence,
+    is_shape,
+    known,
+    known_int,
+    lengths_of,
+)
+from zygote_py.library.registry import (
+    Implementation,
+    checked_axis,
+    implements,
+    indented,
+    replaces,
+    text,
+    tuple_text,
+    written,
+)
 
 # ------------------------------------------------------------------------------------------------------- flips
 
 
-@implements(np.flip)
-def flip(m: Given) -> Implementation:
+@implements(np.flip, m=is_array)
+def flip(m: Any) -> Implementation:
     """Reverse every axis."""
-    if not isinstance(m, types.Array):
-        return None
-    if not m.ndim:
-        return lambda m: m[()]
-    return written(["def flip(m):", f"    return m[{', '.join(['::-1'] * m.ndim)}]"])
+    return text([f"return m[{', '.join(['::-1'] * m.ndim) or '()'}]"])
 
 
-@implements(np.flipud)
-def flipud(m: Given) -> Implementation:
+@implements(np.flipud, m=either(array(least=1), lambda m: not is_array(m) and is_sequence(m)))
+def flipud(m: Any) -> Implementation:
     """Reverse the first axis."""
-    if not isinstance(m, types.Array):
-        return _of_sequence(m, np.flipud, "m")
-
-    def implementation(m: Any) -> Any:
-        return m[::-1, ...]
-
-    return implementation if m.ndim >= 1 else None
+    flat = flattened(m)
+    return (lambda m: m[::-1, ...]) if isinstance(m, types.Array) else lambda m: np.flipud(flat(m))
 
 
-@implements(np.fliplr)
-def fliplr(m: Given) -> Implementation:
+@replaces(np.fliplr, m=array(least=2))
+def fliplr(m: Any) -> Any:
     """Reverse the second axis."""
-    if not isinstance(m, types.Array):
-        return None
-
-    def implementation(m: Any) -> Any:
-        return m[::, ::-1, ...]
-
-    return implementation if m.ndim >= 2 else None
+    return m[::, ::-1, ...]
 
 
-@implements(np.rot90)
-def rot90(m: Given, k: object = 1) -> Implementation:
+@implements(np.rot90, m=array(least=2), k=is_integer)
+def rot90(m: Any, k: object = 1) -> Implementation:
     """Turn in the plane of the first two axes, by `k` quarters."""
-    if not isinstance(m, types.Array) or m.ndim < 2 or not is_integer(k):
-        return None
     axes = tuple_text((1, 0, *range(2, m.ndim)))
     quarters = [
         "m[::1]",  # as Numba types it: in any order
@@ -76,37 +77,32 @@ def rot90(m: Given, k: object = 1) -> Implementation:
     ]
     constant = known_int(k)
     if constant is not None:
-        return written(["def rot90(m, k=1):", f"    return {quarters[constant % 4]}"])
+        return text([f"return {quarters[constant % 4]}"])
     lines = ["quarters = k % 4"]
-    for number, text in enumerate(quarters[:3]):
-        lines += [f"if quarters == {number}:", f"    return {text}"]
-    return written(["def rot90(m, k=1):", *indented([*lines, f"return {quarters[3]}"])])
+    for number, turned in enumerate(quarters[:3]):
+        lines += [f"if quarters == {number}:", f"    return {turned}"]
+    return text([*lines, f"return {quarters[3]}"])
 
 
 # -------------------------------------------------------------------------------------------------------- axes
 
 
-@implements(np.swapaxes)
-def swapaxes(a: Given, axis1: object, axis2: object) -> Implementation:
+@implements(np.swapaxes, a=array(least=1), axis1=is_integer, axis2=is_integer)
+def swapaxes(a: Any, axis1: object, axis2: object) -> Implementation:
     """Exchange two axes."""
-    if not isinstance(a, types.Array) or not a.ndim or not is_integer(axis1) or not is_integer(axis2):
-        return None
-    header = "def swapaxes(a, axis1, axis2):"
     first, second = known_int(axis1), known_int(axis2)
     if first is not None and second is not None and all(-a.ndim <= axis < a.ndim for axis in (first, second)):
         axes = list(range(a.ndim))
         axes[first], axes[second] = axes[second], axes[first]
-        return written([header, f"    return np.transpose(a, {tuple_text(axes)})"])
+        return text([f"return np.transpose(a, {tuple_text(axes)})"])
     chosen = [f"axis2 if axis1 == {k} else axis1 if axis2 == {k} else {k}" for k in range(a.ndim)]
     checks = [*_checked(a.ndim, "np.swapaxes", "axis1"), *_checked(a.ndim, "np.swapaxes", "axis2")]
-    return written([header, *indented([*checks, f"return np.transpose(a, {tuple_text(chosen)})"])])
+    return text([*checks, f"return np.transpose(a, {tuple_text(chosen)})"])
 
 
-@implements(np.moveaxis)
-def moveaxis(a: Given, source: object, destination: object) -> Implementation:
+@implements(np.moveaxis, a=array(least=1))
+def moveaxis(a: Any, source: object, destination: object) -> Implementation:
     """Put axes into other places; the others keep their order."""
-    if not isinstance(a, types.Array) or not a.ndim:
-        return None
     sources, destinations = _places(source), _places(destination)
     if sources is not None and destinations is not None:
         places = (*sources, *destinations)
@@ -116,23 +112,21 @@ def moveaxis(a: Given, source: object, destination: object) -> Implementation:
         order = [axis for axis in range(a.ndim) if axis not in moved]
         for to, axis in sorted(zip((place % a.ndim for place in destinations), moved, strict=True)):
             order.insert(to, axis)
-        text = tuple_text(order)
-        return written(["def moveaxis(a, source, destination):", f"    return np.transpose(a, {text})"])
+        return text([f"return np.transpose(a, {tuple_text(order)})"])
     if not is_integer(source) or not is_integer(destination):
         return None
-    # What stands at k: the axis moved there, else the axis that is k without the moved one and the place kept for it.
+    # The axis at k: the one moved there, else number k among the axes without the moved one and its destination.
     lines = [
         *_checked(a.ndim, "np.moveaxis", "source"),
         *_checked(a.ndim, "np.moveaxis", "destination"),
         *(f"k{k} = {k} if {k} < destination else {k - 1}" for k in range(a.ndim)),
     ]
     axes = [f"source if destination == {k} else k{k} if k{k} < source else k{k} + 1" for k in range(a.ndim)]
-    header = "def moveaxis(a, source, destination):"
-    return written([header, *indented([*lines, f"return np.transpose(a, {tuple_text(axes)})"])])
+    return text([*lines, f"return np.transpose(a, {tuple_text(axes)})"])
 
 
 def _places(given: object) -> tuple[int, ...] | None:
-    """The integers of an argument that is an integer or a tuple, if they are known when compiling."""
+    """Return the integers of an argument that is an integer or a tuple, if they are known when compiling."""
     one = known_int(given)
     if one is not None:
         return (one,)
@@ -148,35 +142,33 @@ def _checked(ndim: int, name: str, variable: str) -> list[str]:
     return checked_axis(variable, ndim, f'ValueError("{message}")')
 
 
-@implements(np.atleast_1d)
-def atleast_1d(*arys: Given) -> Implementation:
-    """Give arrays at least one axis."""
-    return _at_least("atleast_1d", arys, 1)
+def _are_arrays(*arys: object) -> bool:
+    return bool(arys) and all(map(is_array, arys))
 
 
-@implements(np.atleast_2d)
-def atleast_2d(*arys: Given) -> Implementation:
-    """Give arrays at least two axes: a vector becomes a row."""
-    return _at_least("atleast_2d", arys, 2)
+@implements(np.atleast_1d, where=_are_arrays)
+def atleast_1d(*arys: Any) -> Implementation:
+    """Return arrays with at least one axis."""
+    return _at_least(arys, 1)
 
 
-@implements(np.atleast_3d)
-def atleast_3d(*arys: Given) -> Implementation:
-    """Give arrays at least three axes: a vector becomes the middle one, a matrix the first two."""
-    return _at_least("atleast_3d", arys, 3)
+@implements(np.atleast_2d, where=_are_arrays)
+def atleast_2d(*arys: Any) -> Implementation:
+    """Return arrays with at least two axes: a vector becomes a row."""
+    return _at_least(arys, 2)
 
 
-def _at_least(name: str, arrays: tuple[Given, ...], ndim: int) -> Implementation:
-    if not arrays or not all(isinstance(array, types.Array) for array in arrays):
-        return None
+@implements(np.atleast_3d, where=_are_arrays)
+def atleast_3d(*arys: Any) -> Implementation:
+    """Return arrays with at least three axes: a vector becomes the middle one, a matrix the first two."""
+    return _at_least(arys, 3)
+
+
+def _at_least(arrays: tuple[Any, ...], ndim: int) -> Implementation:
     names = [f"a{j}" for j in range(len(arrays))]
     results = [_with_axes(name, array, ndim) for name, array in zip(names, arrays, strict=True)]
-    return written(
-        [
-            f"def {name}({', '.join(names)}):",
-            f"    return {results[0] if len(results) == 1 else tuple_text(results)}",
-        ]
-    )
+    result = results[0] if len(results) == 1 else tuple_text(results)
+    return written([f"def at_least({', '.join(names)}):", f"    return {result}"])
 
 
 def _with_axes(name: str, array: types.Array, ndim: int) -> str:
@@ -192,19 +184,17 @@ def _with_axes(name: str, array: types.Array, ndim: int) -> str:
     return f"{name}[{', '.join('None' if length == '1' else ':' for length in lengths)}]"
 
 
-@implements(np.broadcast_arrays)
-def broadcast_arrays(*args: Given) -> Implementation:
-    """Give views of all arrays in their common shape, in a list."""
-    rows = [None if isinstance(arg, types.Array) else flattened(arg) for arg in args]
-    if any(row is None and not isinstance(arg, types.Array) for row, arg in zip(rows, args, strict=True)):
-        return None
+@implements(np.broadcast_arrays, where=lambda *args: all(map(is_row, args)))
+def broadcast_arrays(*args: Any) -> Implementation:
+    """Return views of all arrays in their common shape, in a list."""
+    names = [f"a{j}" for j in range(len(args))]
+    rows = {name: flattened(arg) for name, arg in zip(names, args, strict=True) if not is_array(arg)}
     ndims = [arg.ndim if isinstance(arg, types.Array) else 1 for arg in args]
     ndim = max(ndims, default=0)
     if not ndim:
         return None
-    names = [f"a{j}" for j in range(len(args))]
     message = "shape mismatch: objects cannot be broadcast to a single shape"
-    lines = [f"{name} = row_of_{name}({name})" for name, row in zip(names, rows, strict=True) if row is not None]
+    lines = [f"{name} = row_of_{name}({name})" for name in rows]
     for axis in range(ndim):
         lines.append(f"n{axis} = 1")
         for name, own in zip(names, ndims, strict=True):
@@ -217,31 +207,19 @@ def broadcast_arrays(*args: Given) -> Implementation:
                     f'    raise ValueError("{message}")',
                 ]
     shape = tuple_text(f"n{axis}" for axis in range(ndim))
-    views = [f"np.broadcast_to({name}, {shape})" for name in names]
-    return written(
-        [f"def broadcast_arrays({', '.join(names)}):", *indented([*lines, f"return [{', '.join(views)}]"])],
-        **{f"row_of_{name}": row for name, row in zip(names, rows, strict=True) if row is not None},
-    )
+    lines += [f"return [{', '.join(f'np.broadcast_to({name}, {shape})' for name in names)}]"]
+    captured = {f"row_of_{name}": row for name, row in rows.items()}
+    return written([f"def broadcast_arrays({', '.join(names)}):", *indented(lines)], **captured)
 
 
 # ---------------------------------------------------------------------------------------------------- new arrays
 
 
-@implements(np.roll)
-def roll(a: Given, shift: object) -> Implementation:
+@implements(np.roll, a=is_row, shift=lambda shift: is_integer(shift) or isinstance(shift, types.Boolean))
+def roll(a: Any, shift: object) -> Implementation:
     """Move all elements on, in a row; those that leave at the end come in at the start."""
-    if not is_integer(shift) and not isinstance(shift, types.Boolean):
-        return None
-    flat = flattened(a)
-    if flat is None:
-        return None
     if is_number(a):
-
-        def alone(a: Any, shift: Any) -> Any:
-            return np.asarray(a)
-
-        return alone
-    shape = "a.shape" if isinstance(a, types.Array) else "n"
+        return lambda a, shift: np.asarray(a)
     lines = [
         "row = flat(a)",
         "n = row.size",
@@ -250,18 +228,19 @@ def roll(a: Given, shift: object) -> Implementation:
         "    first = int(shift) % n",
         "    result[first:] = row[: n - first]",
         "    result[:first] = row[n - first :]",
-        f"return result.reshape({shape})",
+        f"return result.reshape({'a.shape' if isinstance(a, types.Array) else 'n'})",
     ]
-    return written(["def roll(a, shift):", *indented(lines)], flat=flat, dtype=dtype_of(a))
+    return text(lines, flat=flattened(a), dtype=dtype_of(a))
 
 
-@implements(np.repeat)
-def repeat(a: Given, repeats: object) -> Implementation:
-    """Give each element several times in a row."""
-    flat = flattened(a)
-    if flat is None:
-        return None
-    dtype = dtype_of(a)
+def _are_counts(given: Any) -> bool:
+    return is_integer(given) or ((is_array(given) or is_list(given)) and is_integer(given.dtype))
+
+
+@implements(np.repeat, a=is_row, repeats=_are_counts)
+def repeat(a: Any, repeats: Any) -> Implementation:
+    """Return each element several times in a row."""
+    flat, dtype = flattened(a), dtype_of(a)
     if is_integer(repeats):
 
         def equally(a: Any, repeats: Any) -> Any:
@@ -274,11 +253,7 @@ def repeat(a: Given, repeats: object) -> Implementation:
             return result
 
         return equally
-    if not isinstance(repeats, types.Array | types.List | types.ListType) or not is_integer(repeats.dtype):
-        return None
     times = flattened(repeats)
-    if times is None:
-        return None
 
     def each(a: Any, repeats: Any) -> Any:
         row = flat(a)
@@ -303,19 +278,11 @@ def repeat(a: Given, repeats: object) -> Implementation:
     return each
 
 
-@implements(np.resize)
-def resize(a: Given, new_shape: Given) -> Implementation:
-    """Give the elements in a row, again from the start where there are too few, in another shape."""
-    flat = flattened(a)
-    if flat is None:
-        return None
-    if is_integer(new_shape):
-        lengths, shape = ["new_shape"], "new_shape"
-    elif isinstance(new_shape, types.BaseTuple) and len(new_shape) and all(map(is_integer, components_of(new_shape))):
-        lengths = [f"new_shape[{axis}]" for axis in range(len(new_shape))]
-        shape = tuple_text(lengths)
-    else:
-        return None
+@implements(np.resize, a=is_row, new_shape=is_shape)
+def resize(a: Any, new_shape: Any) -> Implementation:
+    """Return the elements in another shape, repeated from the start where there are too few."""
+    lengths = lengths_of("new_shape", new_shape)
+    shape = "new_shape" if is_integer(new_shape) else tuple_text(lengths)
     lines = [
         "row = flat(a)",
         f"if {' or '.join(f'{length} < 0' for length in lengths)}:",
@@ -331,13 +298,4 @@ def resize(a: Given, new_shape: Given) -> Implementation:
         "    result[i] = row[i % n]",
         f"return result.reshape({shape})",
     ]
-    return written(["def resize(a, new_shape):", *indented(lines)], flat=flat, dtype=dtype_of(a))
-
-
-def _of_sequence(m: Given, function: Callable[..., Any], name: str) -> Implementation:
-    """`function` of a tuple or a list, made an array of one axis."""
-    flat = flattened(m)
-    if flat is None or is_number(m):
-        return None
-    lines = [f"def implementation({name}):", f"    return function(flat({name}))"]
-    return written(lines, flat=flat, function=function)
+    return text(lines, flat=flattened(a), dtype=dtype_of(a))

@@ -1,4 +1,4 @@
-"""Reductions that leave out what is not a number: `nansum nanprod nanmean nanvar nanstd nanmax nanmin`; `nan_to_num`.
+"""Reductions that ignore NaN: `nansum nanprod nanmean nanvar nanstd nanmax nanmin`; `nan_to_num`.
 
 np.nansum(x)    ->    for v in x: if not np.isnan(v): total += v
 """
@@ -11,56 +11,51 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known
-from zygote_py.library.order import in_c_order, in_memory_order
+from zygote_py.library.arguments import (
+    INEXACT,
+    array,
+    dtype_of,
+    either,
+    in_c_order,
+    in_memory_order,
+    is_array,
+    is_integer,
+    is_none,
+    is_number,
+    itself,
+    known,
+)
 from zygote_py.library.places import complex_nan_greatest, complex_nan_least, nan_greatest, nan_least
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.registry import Implementation, implements, nested, replaces, text
 
 
-@implements(np.nansum)
+@implements(np.nansum, a=is_array)
 def nansum(a: Any) -> Implementation:
-    """The sum of what is a number."""
-    if not isinstance(a, types.Array):
-        return None
-    flat, zero = in_memory_order(a), dtype_of(a).type(0)
-
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        total = zero
-        for i in range(values.size):
-            if not np.isnan(values[i]):
-                total += values[i]
-        return total
-
-    return implementation
+    """Return the sum of the elements that are not NaN."""
+    return _over_numbers(a, "+", 0)
 
 
-@implements(np.nanprod)
+@implements(np.nanprod, a=is_array)
 def nanprod(a: Any) -> Implementation:
-    """The product of what is a number."""
-    if not isinstance(a, types.Array):
-        return None
-    flat, one = in_memory_order(a), dtype_of(a).type(1)
-
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        product = one
-        for i in range(values.size):
-            if not np.isnan(values[i]):
-                product *= values[i]
-        return product
-
-    return implementation
+    """Return the product of the elements that are not NaN."""
+    return _over_numbers(a, "*", 1)
 
 
-@implements(np.nanmean)
+def _over_numbers(a: types.Array, sign: str, start: int) -> Implementation:
+    lines = [
+        "values = flat(a)",
+        "total = start",
+        "for i in range(values.size):",
+        "    if not np.isnan(values[i]):",
+        f"        total {sign}= values[i]",
+        "return total",
+    ]
+    return text(lines, flat=in_memory_order(a), start=dtype_of(a).type(start))
+
+
+@implements(np.nanmean, a=is_array)
 def nanmean(a: Any) -> Implementation:
-    """The mean of what is a number, summed up in double precision; of none it is NaN."""
-    if not isinstance(a, types.Array):
-        return None
+    """Return the mean of the elements that are not NaN, summed in double precision; NaN if there are none."""
     flat = in_memory_order(a)
 
     def implementation(a: Any) -> Any:
@@ -76,11 +71,9 @@ def nanmean(a: Any) -> Implementation:
     return implementation
 
 
-@implements(np.nanvar)
+@implements(np.nanvar, a=is_array, axis=is_none, dtype=is_none, out=is_none, ddof=is_integer)
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Implementation:
-    """The variance of what is a number."""
-    if not isinstance(a, types.Array) or not all(map(is_none, (axis, dtype, out))) or not is_integer(ddof):
-        return None
+    """Return the variance of the elements that are not NaN."""
     flat = in_memory_order(a)
 
     def implementation(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Any:
@@ -100,31 +93,27 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
     return implementation
 
 
-@implements(np.nanstd)
-def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Implementation:
-    """The root of the variance of what is a number."""
-    if nanvar(a, axis, dtype, out, ddof) is None:
-        return None
-    return lambda a, axis=None, dtype=None, out=None, ddof=0: np.nanvar(a, ddof=ddof) ** 0.5
+@replaces(np.nanstd, a=is_array, axis=is_none, dtype=is_none, out=is_none, ddof=is_integer)
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0) -> Any:
+    """Return the standard deviation of the elements that are not NaN."""
+    return np.nanvar(a, ddof=ddof) ** 0.5
 
 
-@implements(np.nanmax)
+@implements(np.nanmax, a=either(is_number, array(of=INEXACT)))
 def nanmax(a: Any) -> Implementation:
-    """The first of the greatest that are numbers."""
+    """Return the first of the greatest elements that are not NaN."""
     return _extreme(a, nan_greatest, complex_nan_greatest)
 
 
-@implements(np.nanmin)
+@implements(np.nanmin, a=either(is_number, array(of=INEXACT)))
 def nanmin(a: Any) -> Implementation:
-    """The first of the least that are numbers."""
+    """Return the first of the least elements that are not NaN."""
     return _extreme(a, nan_least, complex_nan_least)
 
 
 def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[Any], int]) -> Implementation:
     if is_number(a):
-        return lambda a: a
-    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float | types.Complex):
-        return None
+        return itself
     flat: Callable[[Any], Any] = in_c_order
     if isinstance(a.dtype, types.Complex):
         flat, place = in_memory_order(a), place_of_complex
@@ -138,19 +127,16 @@ def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[An
     return implementation
 
 
-@implements(np.nan_to_num)
+@implements(np.nan_to_num, x=array(of=INEXACT), copy=lambda copy: isinstance(known(copy), bool))
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Implementation:
-    """Numbers in the place of NaN and the infinities, which pass no derivative."""
-    copied = known(copy)
-    if not isinstance(x, types.Array) or not isinstance(copied, bool):
-        return None
+    """Replace NaN and the infinities by numbers, through which no derivative flows."""
+    result = f"result = {'np.copy(x)' if known(copy) else 'x'}"
     if isinstance(x.dtype, types.Complex):
-        return _nan_to_num_of_parts(copied)
-    if not isinstance(x.dtype, types.Float):
-        return None
+        given = "copy=False, nan=nan, posinf=posinf, neginf=neginf"
+        parts = [f"np.nan_to_num(result.{part}, {given})" for part in ("real", "imag")]
+        return text([result, *parts, "return result"])
     number: Any = dtype_of(x).type
     limits = np.finfo(number)
-    loops = [f"{'    ' * axis}for i{axis} in range(x.shape[{axis}]):" for axis in range(x.ndim)]
     place = ", ".join(f"i{axis}" for axis in range(x.ndim)) or "()"
     body = [
         f"value = result[{place}]",
@@ -161,23 +147,5 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
         "elif value == -np.inf:",
         f"    result[{place}] = {'least' if is_none(neginf) else 'neginf'}",
     ]
-    lines = [
-        f"result = {'np.copy(x)' if copied else 'x'}",
-        *loops,
-        *(f"{'    ' * x.ndim}{line}" for line in body),
-        "return result",
-    ]
-    header = "def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):"
-    return written([header, *indented(lines)], greatest=number(limits.max), least=number(limits.min))
-
-
-def _nan_to_num_of_parts(copied: bool) -> Implementation:
-    """The same of the real parts and of the imaginary parts."""
-    given = "copy=False, nan=nan, posinf=posinf, neginf=neginf"
-    lines = [
-        f"result = {'np.copy(x)' if copied else 'x'}",
-        f"np.nan_to_num(result.real, {given})",
-        f"np.nan_to_num(result.imag, {given})",
-        "return result",
-    ]
-    return written(["def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):", *indented(lines)])
+    loops = nested([(f"i{axis}", f"x.shape[{axis}]") for axis in range(x.ndim)], body)
+    return text([result, *loops, "return result"], greatest=number(limits.max), least=number(limits.min))

@@ -29,7 +29,7 @@ def comes_before(x: Any, one: int, other: int, backwards: bool) -> bool:
 
 @helper
 def split_in_order(x: Any, order: Any, low: int, high: int, backwards: bool) -> int:
-    """Move the places in `order[low:high + 1]` of what comes before a pivot to before its place, the others behind."""
+    """Move the places in `order[low:high + 1]` of what comes before a pivot before its place, the others after it."""
     middle = (low + high) >> 1
     if comes_before(x, order[middle], order[low], backwards):
         order[low], order[middle] = order[middle], order[low]
@@ -59,7 +59,7 @@ def split_in_order(x: Any, order: Any, low: int, high: int, backwards: bool) -> 
 
 @helper
 def in_order(x: Any, backwards: bool) -> Any:
-    """Give the places of the elements of a sequence in order."""
+    """Return the places of the elements of a sequence in order."""
     order = np.arange(len(x))
     lows = np.empty(100, np.int64)  # parts that are still to be sorted; the longer one always waits
     highs = np.empty(100, np.int64)
@@ -89,7 +89,7 @@ def in_order(x: Any, backwards: bool) -> Any:
 
 
 def spelled_out(*functions: Any) -> Callable[..., Any]:
-    """The last of some helpers, which call each other, as functions that are not known as helpers."""
+    """Return the last of some helpers, which call each other, as functions that are not registered as helpers."""
     scope = dict(functions[-1].__globals__)
     for function in functions:
         scope[function.__name__] = made = FunctionType(function.__code__, scope, function.__name__)

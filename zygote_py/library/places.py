@@ -1,4 +1,4 @@
-"""Where in an array the answer is: functions that give places, so that what they are asked for is read from there.
+"""Positions of results in an array: functions that return the index from which a result is then read.
 
     np.max(x)    ->    x[np.argmax(x)]          np.nanmax(x)    ->    x[nan_greatest(x)]
 
@@ -17,7 +17,7 @@ from zygote_py.ir.helpers import helper
 
 @helper
 def greatest(x: Any) -> int:
-    """Give the place of the first of the greatest, as Python's `max` finds it."""
+    """Return the place of the first of the greatest, as Python's `max` finds it."""
     place = 0
     for i in range(1, len(x)):
         if x[i] > x[place]:
@@ -27,7 +27,7 @@ def greatest(x: Any) -> int:
 
 @helper
 def least(x: Any) -> int:
-    """Give the place of the first of the least, as Python's `min` finds it."""
+    """Return the place of the first of the least, as Python's `min` finds it."""
     place = 0
     for i in range(1, len(x)):
         if x[i] < x[place]:
@@ -37,7 +37,7 @@ def least(x: Any) -> int:
 
 @helper
 def complex_greatest(x: Any) -> int:
-    """Give the place of the first of the greatest complex numbers: those of the greatest real part come first."""
+    """Return the place of the first of the greatest complex numbers: those of the greatest real part come first."""
     place = 0
     for i in range(1, len(x)):
         if x[i].real > x[place].real or (x[i].real == x[place].real and x[i].imag > x[place].imag):
@@ -47,7 +47,7 @@ def complex_greatest(x: Any) -> int:
 
 @helper
 def complex_least(x: Any) -> int:
-    """Give the place of the first of the least complex numbers: those of the least real part come first."""
+    """Return the place of the first of the least complex numbers: those of the least real part come first."""
     place = 0
     for i in range(1, len(x)):
         if x[i].real < x[place].real or (x[i].real == x[place].real and x[i].imag < x[place].imag):
@@ -57,7 +57,7 @@ def complex_least(x: Any) -> int:
 
 @helper
 def nan_greatest(x: Any) -> int:
-    """Give the place of the first of the greatest numbers that are not NaN; 0 if all are."""
+    """Return the place of the first of the greatest numbers that are not NaN; 0 if all are."""
     place = 0
     for i in range(1, len(x)):
         if x[i] > x[place] or (np.isnan(x[place]) and not np.isnan(x[i])):
@@ -67,7 +67,7 @@ def nan_greatest(x: Any) -> int:
 
 @helper
 def nan_least(x: Any) -> int:
-    """Give the place of the first of the least numbers that are not NaN; 0 if all are."""
+    """Return the place of the first of the least numbers that are not NaN; 0 if all are."""
     place = 0
     for i in range(1, len(x)):
         if x[i] < x[place] or (np.isnan(x[place]) and not np.isnan(x[i])):
@@ -77,7 +77,7 @@ def nan_least(x: Any) -> int:
 
 @helper
 def complex_nan_greatest(x: Any) -> int:
-    """Give the place of the first of the greatest complex numbers whose real part is a number; 0 if there is none."""
+    """Return the place of the first of the greatest complex numbers whose real part is a number; 0 if there is none."""
     place = 0
     for i in range(1, len(x)):
         before = x[i].real > x[place].real or (x[i].real == x[place].real and x[i].imag > x[place].imag)
@@ -88,7 +88,7 @@ def complex_nan_greatest(x: Any) -> int:
 
 @helper
 def complex_nan_least(x: Any) -> int:
-    """Give the place of the first of the least complex numbers whose real part is a number; 0 if there is none."""
+    """Return the place of the first of the least complex numbers whose real part is a number; 0 if there is none."""
     place = 0
     for i in range(1, len(x)):
         before = x[i].real < x[place].real or (x[i].real == x[place].real and x[i].imag < x[place].imag)
@@ -99,7 +99,7 @@ def complex_nan_least(x: Any) -> int:
 
 @helper
 def split_at_pivot(x: Any, order: Any, low: int, high: int) -> int:
-    """Move the places in `order[low:high + 1]` of what is less than a pivot before its place, the others behind it."""
+    """Move the places in `order[low:high + 1]` of what is less than a pivot before its place, the others after it."""
     middle = (low + high) >> 1
     for upper, lower in ((middle, low), (high, middle), (middle, low)):
         if x[order[upper]] < x[order[lower]]:
@@ -124,7 +124,7 @@ def split_at_pivot(x: Any, order: Any, low: int, high: int) -> int:
 
 @helper
 def middle_places(x: Any) -> Any:
-    """Give the places of the two middle numbers of an array, of the same one twice if their count is odd."""
+    """Return the places of the two middle numbers of an array, of the same one twice if their count is odd."""
     order = np.arange(len(x))
     low, high = 0, len(x) - 1
     last = len(x) >> 1
@@ -156,11 +156,11 @@ def middle_places(x: Any) -> Any:
 
 @helper
 def counts(x: Any, bins: int, least: float, greatest: float) -> Any:
-    """Give the numbers of elements in bins of equal width."""
+    """Return the numbers of elements in bins of equal width."""
     return np.histogram(x, bins, (least, greatest))[0]
 
 
 @helper
 def counts_between(x: Any, edges: Any) -> Any:
-    """Give the numbers of elements between neighbouring edges."""
+    """Return the numbers of elements between neighbouring edges."""
     return np.histogram(x, edges)[0]

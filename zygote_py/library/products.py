@@ -15,22 +15,29 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.library.arguments import Given, common_dtype, dtype_of, is_none, is_number
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
+from zygote_py.library.arguments import (
+    array,
+    common_dtype,
+    dtype_of,
+    flattened,
+    is_array,
+    is_none,
+    is_number,
+    is_row,
+    is_sequence,
+    itself,
+)
+from zygote_py.library.registry import Implementation, implements, indented, text
 
-Implementation = Callable[..., Any] | None
+
+def _is_small_row(given: Any) -> bool:
+    return array(0, 1, 2)(given) if is_array(given) else is_row(given)
 
 
-@implements(np.outer)
-def outer(a: Given, b: Given, out: object = None) -> Implementation:
+@implements(np.outer, a=_is_small_row, b=_is_small_row)
+def outer(a: Any, b: Any, out: object = None) -> Implementation:
     """Multiply each element of one array by each of the other."""
-    if any(isinstance(part, types.Array) and part.ndim > 2 for part in (a, b)):
-        return None
     first, second = flattened(a), flattened(b)
-    if first is None or second is None:
-        return None
 
     def fresh(a: Any, b: Any, out: Any = None) -> Any:
         column, row = first(a), second(b)
@@ -44,16 +51,13 @@ def outer(a: Given, b: Given, out: object = None) -> Implementation:
     return fresh if is_none(out) else into
 
 
-@implements(np.kron)
-def kron(a: Given, b: Given) -> Implementation:
+def _is_block(given: Any) -> bool:
+    return is_number(given) or (array(1, 2)(given) and given.layout in "CF")
+
+
+@implements(np.kron, a=_is_block, b=_is_block)
+def kron(a: Any, b: Any) -> Implementation:
     """Put into the place of each element of one array that element times the other array."""
-    for part in (a, b):
-        if isinstance(part, types.Array):
-            if part.layout not in "CF" or not 1 <= part.ndim <= 2:
-                return None
-        elif not is_number(part):
-            return None
-    dtype = dtype_of(a)
     # The rows and columns of each, and how an element of it is read.
     rows_a, columns_a, element_a = _matrix("a", a, "i", "j")
     rows_b, columns_b, element_b = _matrix("b", b, "k", "l")
@@ -78,10 +82,10 @@ def kron(a: Given, b: Given) -> Implementation:
         f"                result[i * rows + k, j * columns + l] = {element_a} * {element_b}",
         f"return result{f'.reshape({shape})' if shape else ''}",
     ]
-    return written(["def kron(a, b):", *indented(lines)], dtype=dtype)
+    return text(lines, dtype=dtype_of(a))
 
 
-def _matrix(name: str, part: Given, i: str, j: str) -> tuple[str, str, str]:
+def _matrix(name: str, part: Any, i: str, j: str) -> tuple[str, str, str]:
     match part:
         case types.Array(ndim=2):
             return f"{name}.shape[0]", f"{name}.shape[1]", f"{name}[{i}, {j}]"
@@ -91,12 +95,13 @@ def _matrix(name: str, part: Given, i: str, j: str) -> tuple[str, str, str]:
             return "1", "1", name
 
 
-@implements(np.cross)
-def cross(a: Given, b: Given) -> Implementation:
-    """Give the vector that is perpendicular to two others; a third component that is missing is zero."""
-    one, two = _as_array(a), _as_array(b)
-    if one is None or two is None:
-        return None
+def _is_vectors(given: Any) -> bool:
+    return array(least=1)(given) if is_array(given) else is_sequence(given)
+
+
+@implements(np.cross, a=_is_vectors, b=_is_vectors)
+def cross(a: Any, b: Any) -> Implementation:
+    """Return the vector that is perpendicular to two others; a third component that is missing is zero."""
     ndim = max(_ndim(a), _ndim(b))
     of_a, of_b = _component("a", a), _component("b", b)
     place = "result[{}]" if ndim == 1 else "result[..., {}]"
@@ -128,15 +133,12 @@ def cross(a: Given, b: Given) -> Implementation:
         *crossed(of_a(2), of_b(2)),
     ]
     zeros = {"zero_a": dtype_of(a).type(0), "zero_b": dtype_of(b).type(0)}
-    return written(["def cross(a, b):", *indented(lines)], one=one, two=two, dtype=common_dtype((a, b)), **zeros)
+    return text(lines, one=_as_array(a), two=_as_array(b), dtype=common_dtype((a, b)), **zeros)
 
 
-@implements(numba_adapter.cross2d)
-def cross2d(a: Given, b: Given) -> Implementation:
-    """Give the third component of the vector that is perpendicular to two others, both in a plane."""
-    one, two = _as_array(a), _as_array(b)
-    if one is None or two is None:
-        return None
+@implements(numba_adapter.cross2d, a=_is_vectors, b=_is_vectors)
+def cross2d(a: Any, b: Any) -> Implementation:
+    """Return the third component of the vector that is perpendicular to two others, both in a plane."""
     of_a, of_b = _component("a", a), _component("b", b)
     lines = [
         "a, b = one(a), two(b)",
@@ -144,7 +146,7 @@ def cross2d(a: Given, b: Given) -> Implementation:
         f"    raise ValueError({_NOT_2!r})",
         f"return np.asarray({of_a(0)} * {of_b(1)} - {of_a(1)} * {of_b(0)})",
     ]
-    return written(["def cross2d(a, b):", *indented(lines)], one=one, two=two)
+    return text(lines, one=_as_array(a), two=_as_array(b))
 
 
 # What Numba says.
@@ -156,20 +158,14 @@ _BOTH_2 = (
 )
 
 
-def _component(name: str, part: Given) -> Callable[[int], str]:
+def _component(name: str, part: Any) -> Callable[[int], str]:
     before = "" if _ndim(part) == 1 else "..., "
     return lambda k: f"{name}[{before}{k}]"
 
 
-def _as_array(a: Given) -> Callable[[Any], Any] | None:
-    if isinstance(a, types.Array):
-        return _itself if a.ndim else None
-    return None if is_number(a) else flattened(a)
+def _as_array(a: Any) -> Callable[[Any], Any]:
+    return itself if is_array(a) else flattened(a)
 
 
-def _itself(a: Any) -> Any:
-    return a
-
-
-def _ndim(a: Given) -> int:
+def _ndim(a: Any) -> int:
     return a.ndim if isinstance(a, types.Array) else 1

@@ -15,26 +15,37 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import dtype_of, is_none, is_number
-from zygote_py.library.flat import flattened
-from zygote_py.library.order import element_at, in_c_order
+from zygote_py.library.arguments import (
+    INEXACT,
+    array,
+    dtype_of,
+    either,
+    flattened,
+    in_c_order,
+    is_array,
+    is_list,
+    is_none,
+    is_number,
+    is_row,
+    itself,
+    optional,
+)
+from zygote_py.library.gathering import element_at
 from zygote_py.library.ordering import spelled_out
 from zygote_py.library.places import complex_greatest, complex_least, greatest, least
-from zygote_py.library.registry import implements, is_differentiable
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.registry import Implementation, implements, replaces
 
 
-@implements(np.mean)
+def _is_inexact(a: object) -> bool:
+    return isinstance(a, INEXACT)
+
+
+@implements(np.mean, a=either(_is_inexact, array(of=INEXACT)))
 def mean(a: Any) -> Implementation:
-    """The sum by the count; of none it is NaN."""
-    if not is_differentiable(a):
-        return None
+    """Return the sum divided by the count; NaN for no elements."""
     number: Any = dtype_of(a).type
     if is_number(a):
         return _plus(number(0))
-    if not isinstance(a, types.Array):
-        return None
     if isinstance(a.dtype, types.Complex):
         nothing = number(complex(np.nan, np.nan))
 
@@ -44,25 +55,17 @@ def mean(a: Any) -> Implementation:
             return number(np.sum(a) / a.size)
 
         return of_complex
-
-    def implementation(a: Any) -> Any:
-        return number(np.divide(np.sum(a), a.size))  # without a branch, so that `a` need not be an array
-
-    return implementation
+    # Without a branch, so that `a` need not be an array.
+    return lambda a: number(np.divide(np.sum(a), a.size))
 
 
 def _plus(zero: Any) -> Callable[[Any], Any]:
-    def implementation(a: Any) -> Any:
-        return a + zero
-
-    return implementation
+    return lambda a: a + zero
 
 
-@implements(np.var)
+@implements(np.var, a=is_array)
 def var(a: Any) -> Implementation:
-    """The mean of the squared distances from the mean, summed up in double precision as Numba does it."""
-    if not isinstance(a, types.Array):
-        return None
+    """Return the mean of the squared distances from the mean, summed up in double precision as Numba does it."""
     if a.ndim == 0:
 
         def of_number(a: Any) -> Any:
@@ -92,39 +95,21 @@ def var(a: Any) -> Implementation:
     return implementation
 
 
-@implements(np.std)
+@implements(np.std, a=either(_is_inexact, is_array))
 def std(a: Any) -> Implementation:
-    """The root of the variance; of a number it is 0, or NaN."""
+    """Return the root of the variance; 0 or NaN for a number."""
     if isinstance(a, types.Array):
-        return _std
-    if not isinstance(a, types.Float | types.Complex):
-        return None
+        return lambda a: np.var(a) ** 0.5
     number = dtype_of(getattr(a, "underlying_float", a)).type
     zero, nothing = number(0), number(np.nan)
-
-    def implementation(a: Any) -> Any:
-        return zero if np.isfinite(a) else nothing
-
-    return implementation
+    return lambda a: zero if np.isfinite(a) else nothing
 
 
-def _std(a: Any) -> Any:
-    return np.var(a) ** 0.5
-
-
-@implements(np.average)
+@implements(np.average, a=is_array, axis=is_none, weights=optional(is_array))
 def average(a: Any, axis: Any = None, weights: Any = None) -> Implementation:
-    """The mean, or the mean with weights. Numba has no axis here."""
-    if not isinstance(a, types.Array) or not is_none(axis):
-        return None
+    """Return the mean, or the mean with weights. Numba does not support `axis` here."""
     if is_none(weights):
-
-        def plain(a: Any, axis: Any = None, weights: Any = None) -> Any:
-            return np.mean(a)
-
-        return plain
-    if not isinstance(weights, types.Array):
-        return None
+        return lambda a, axis=None, weights=None: np.mean(a)
     may_differ = weights.ndim == 1
 
     def implementation(a: Any, axis: Any = None, weights: Any = None) -> Any:
@@ -141,24 +126,22 @@ def average(a: Any, axis: Any = None, weights: Any = None) -> Implementation:
 # ------------------------------------------------------------------------------------------ the greatest, the least
 
 
-@implements(np.max, np.amax)
+@implements(np.max, np.amax, a=either(is_number, is_array))
 def maximum(a: Any) -> Implementation:
-    """The first of the greatest elements, or the first NaN."""
+    """Return the first of the greatest elements, or the first NaN."""
     return _extreme(a, np.argmax, complex_greatest, "maximum")
 
 
-@implements(np.min, np.amin)
+@implements(np.min, np.amin, a=either(is_number, is_array))
 def minimum(a: Any) -> Implementation:
-    """The first of the least elements, or the first NaN."""
+    """Return the first of the least elements, or the first NaN."""
     return _extreme(a, np.argmin, complex_least, "minimum")
 
 
 def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[Any], int], name: str) -> Implementation:
-    """The element at a place, which a function of NumPy or a helper finds."""
+    """Return the element at a place, which a function of NumPy or a helper finds."""
     if is_number(a):
-        return _same
-    if not isinstance(a, types.Array):
-        return None
+        return itself
     error = f"zero-size array to reduction operation {name} which has no identity"
     if isinstance(a.dtype, types.Complex):
         flat = in_c_order
@@ -180,16 +163,10 @@ def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[An
     return implementation
 
 
-def _same(a: Any) -> Any:
-    return a
-
-
-@implements(np.ptp)
+@implements(np.ptp, a=is_row)
 def ptp(a: Any) -> Implementation:
-    """The greatest less the least."""
+    """Return the greatest element minus the least."""
     flat = flattened(a)
-    if flat is None:
-        return None
     if dtype_of(a).kind == "c":
         return _ptp_of_complex(flat)
 
@@ -246,16 +223,10 @@ def _builtin_of_array(values: tuple[Any, ...], place: Callable[[Any], int], erro
     return implementation
 
 
-@implements(builtins.sum)
-def builtin_sum(iterable: Any, start: Any = 0) -> Implementation:
+@replaces(builtins.sum, iterable=either(is_array, is_list))
+def builtin_sum(iterable: Any, start: Any = 0) -> Any:
     """Python's `sum` of an array or a list: one after another, from `start`."""
-    if not isinstance(iterable, types.Array | types.List | types.ListType):
-        return None
-
-    def implementation(iterable: Any, start: Any = 0) -> Any:
-        total = start
-        for i in range(len(iterable)):
-            total = total + iterable[i]
-        return total
-
-    return implementation
+    total = start
+    for i in range(len(iterable)):
+        total = total + iterable[i]
+    return total

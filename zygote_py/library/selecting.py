@@ -1,4 +1,4 @@
-"""Some of the elements of an array, and others put between them: `delete`, `insert`, `extract`, ...
+"""Selecting elements of an array and inserting others: `delete`, `insert`, `extract`, ...
 
     np.delete(x, 2)                the elements but one, copied
     np.extract(c, x)               the elements where c holds, copied
@@ -9,26 +9,35 @@ Which elements are taken has no derivative; those that are taken have that of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import Given, dtype_of, is_integer, is_none, is_number, known, known_int
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, tuple_text, written
+from zygote_py.library.arguments import (
+    array,
+    dtype_of,
+    either,
+    flattened,
+    is_array,
+    is_index_row,
+    is_integer,
+    is_none,
+    is_row,
+    is_sequence,
+    is_slice,
+    itself,
+    known,
+    known_int,
+    optional,
+)
+from zygote_py.library.registry import Implementation, implements, nested, replaces, text, tuple_text
 
-Implementation = Callable[..., Any] | None
 
-
-@implements(np.delete)
-def delete(arr: Given, obj: Given) -> Implementation:
-    """Give the elements in a row without some of them."""
+@implements(np.delete, arr=is_sequence, obj=either(is_integer, is_slice, is_index_row))
+def delete(arr: Any, obj: Any) -> Implementation:
+    """Return the elements in a row without some of them."""
     flat = flattened(arr)
-    if flat is None or is_number(arr):
-        return None
     if is_integer(obj):
 
         def without_one(arr: Any, obj: Any) -> Any:
@@ -40,18 +49,7 @@ def delete(arr: Given, obj: Given) -> Implementation:
             return np.concatenate((row[:place], row[place + 1 :]))
 
         return without_one
-    if isinstance(obj, types.SliceType):
-
-        def without_slice(arr: Any, obj: Any) -> Any:
-            row = flat(arr)
-            keep = np.ones(row.size, np.bool_)
-            keep[obj] = False
-            return row[keep]
-
-        return without_slice
-    indices = flattened(obj)
-    if indices is None or not isinstance(obj, types.Array | types.Sequence) or dtype_of(obj).kind not in "iu":
-        return None
+    indices = itself if is_slice(obj) else flattened(obj)
 
     def without_several(arr: Any, obj: Any) -> Any:
         row = flat(arr)
@@ -62,12 +60,10 @@ def delete(arr: Given, obj: Given) -> Implementation:
     return without_several
 
 
-@implements(np.insert)
-def insert(arr: Given, obj: Given, values: Given, axis: object = None) -> Implementation:
-    """Give the elements in a row with others put in before the places `obj`."""
+@implements(np.insert, arr=is_sequence, obj=either(is_integer, is_index_row), values=is_row, axis=is_none)
+def insert(arr: Any, obj: Any, values: Any, axis: object = None) -> Implementation:
+    """Return the elements in a row with others put in before the places `obj`."""
     flat, given = flattened(arr), flattened(values)
-    if flat is None or given is None or is_number(arr) or not is_none(axis):
-        return None
     dtype = dtype_of(arr)
 
     def at_one(row: Any, place: Any, added: Any) -> Any:
@@ -83,14 +79,8 @@ def insert(arr: Given, obj: Given, values: Given, axis: object = None) -> Implem
         return result
 
     if is_integer(obj):
-
-        def implementation(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-            return at_one(flat(arr), obj, given(values))
-
-        return implementation
+        return lambda arr, obj, values, axis=None: at_one(flat(arr), obj, given(values))
     indices = flattened(obj)
-    if indices is None or not isinstance(obj, types.Array | types.Sequence) or dtype_of(obj).kind not in "iu":
-        return None
 
     def at_several(row: Any, places: Any, added: Any) -> Any:
         n, count = row.size, places.size
@@ -125,12 +115,10 @@ def insert(arr: Given, obj: Given, values: Given, axis: object = None) -> Implem
     return at_places
 
 
-@implements(np.extract)
-def extract(condition: Given, arr: Given) -> Implementation:
-    """Give the elements where a condition holds, in a row."""
+@implements(np.extract, condition=is_row, arr=is_row)
+def extract(condition: Any, arr: Any) -> Implementation:
+    """Return the elements where a condition holds, in a row."""
     holds, flat = flattened(condition), flattened(arr)
-    if holds is None or flat is None:
-        return None
     dtype = dtype_of(arr)
 
     def implementation(condition: Any, arr: Any) -> Any:
@@ -154,14 +142,9 @@ def extract(condition: Given, arr: Given) -> Implementation:
     return implementation
 
 
-@implements(np.take_along_axis)
-def take_along_axis(arr: Given, indices: Given, axis: object) -> Implementation:
+@implements(np.take_along_axis, arr=array(least=1), indices=array(of=types.Integer))
+def take_along_axis(arr: Any, indices: Any, axis: object) -> Implementation:
     """Take an element of each line along an axis, or several; the other axes are broadcast."""
-    if not isinstance(arr, types.Array) or not isinstance(indices, types.Array):
-        return None
-    if not isinstance(indices.dtype, types.Integer) or not arr.ndim:
-        return None
-    header = "def take_along_axis(arr, indices, axis):"
     flat = is_none(axis)
     ndim = 1 if flat else arr.ndim
     along = 0 if flat else known_int(axis)
@@ -181,25 +164,18 @@ def take_along_axis(arr: Given, indices: Given, axis: object) -> Implementation:
                 f"    n{k} = m{k}",
             ]
     lines.append(f"result = np.empty({tuple_text(f'n{k}' for k in range(ndim))}, dtype)")
-    for k in range(ndim):
-        lines.append(f"{'    ' * k}for i{k} in range(n{k}):")
     place = ", ".join(f"i{k}" if k == along else f"i{k} if indices.shape[{k}] > 1 else 0" for k in range(ndim))
     taken = ", ".join("j" if k == along else f"i{k} if m{k} > 1 else 0" for k in range(ndim))
-    lines += [
-        f"{'    ' * ndim}j = indices[{place}]",
-        f"{'    ' * ndim}result[{', '.join(f'i{k}' for k in range(ndim))}] = source[{taken}]",
-        "return result",
-    ]
-    return written([header, *indented(lines)], dtype=dtype_of(arr))
+    body = [f"j = indices[{place}]", f"result[{', '.join(f'i{k}' for k in range(ndim))}] = source[{taken}]"]
+    lines += nested([(f"i{k}", f"n{k}") for k in range(ndim)], body)
+    return text([*lines, "return result"], dtype=dtype_of(arr))
 
 
-@implements(np.trim_zeros)
-def trim_zeros(filt: Given, trim: object = "fb") -> Implementation:
-    """Give a view of a vector without the zeros at its start and at its end."""
-    sides = known(trim)
-    if not isinstance(filt, types.Array) or filt.ndim != 1 or not isinstance(sides, str):
-        return None
-    front, back = "f" in sides.lower(), "b" in sides.lower()
+@implements(np.trim_zeros, filt=array(1), trim=lambda trim: isinstance(known(trim), str))
+def trim_zeros(filt: Any, trim: object = "fb") -> Implementation:
+    """Return a view of a vector without the zeros at its start and at its end."""
+    sides = str(known(trim)).lower()
+    front, back = "f" in sides, "b" in sides
 
     def implementation(filt: Any, trim: Any = "fb") -> Any:
         first, last = 0, len(filt)
@@ -214,22 +190,22 @@ def trim_zeros(filt: Given, trim: object = "fb") -> Implementation:
     return implementation
 
 
-@implements(np.ediff1d)
-def ediff1d(ary: Given, to_end: Given = None, to_begin: Given = None) -> Implementation:
-    """Give the differences of neighbours in a row, with others before and after them."""
-    flat = flattened(ary)
-    if flat is None or isinstance(getattr(ary, "dtype", None), types.Boolean):
-        return None
-    captured: dict[str, object] = {"flat": flat, "dtype": dtype_of(ary)}
+def _is_row_of_numbers(given: Any) -> bool:
+    return is_row(given) and not isinstance(getattr(given, "dtype", None), types.Boolean)
+
+
+@implements(np.ediff1d, ary=_is_row_of_numbers, to_end=optional(is_row), to_begin=optional(is_row))
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Implementation:
+    """Return the differences of neighbours in a row, with others before and after them."""
+    captured: dict[str, object] = {"flat": flattened(ary), "dtype": dtype_of(ary)}
     lines = ["row = flat(ary)", "between = max(row.size - 1, 0)"]
     for name, parts in (("to_begin", to_begin), ("to_end", to_end)):
         if is_none(parts):
             lines.append(f"size_{name} = 0")
             continue
-        of_parts = flattened(parts)
-        if of_parts is None or not np.can_cast(dtype_of(parts), dtype_of(ary)):
+        if not np.can_cast(dtype_of(parts), dtype_of(ary)):
             return None
-        captured[f"of_{name}"] = of_parts
+        captured[f"of_{name}"] = flattened(parts)
         lines += [f"{name}_ = of_{name}({name})", f"size_{name} = {name}_.size"]
     lines.append("result = np.empty(size_to_begin + between + size_to_end, dtype)")
     if not is_none(to_begin):
@@ -237,20 +213,13 @@ def ediff1d(ary: Given, to_end: Given = None, to_begin: Given = None) -> Impleme
     lines += ["for i in range(between):", "    result[size_to_begin + i] = row[i + 1] - row[i]"]
     if not is_none(to_end):
         lines.append("result[size_to_begin + between :] = to_end_")
-    header = "def ediff1d(ary, to_end=None, to_begin=None):"
-    return written([header, *indented([*lines, "return result"])], **captured)
+    return text([*lines, "return result"], **captured)
 
 
-@implements(np.asarray_chkfinite)
-def asarray_chkfinite(a: Given, dtype: object = None) -> Implementation:
-    """Give an array itself, if all of its elements are finite."""
-    if not isinstance(a, types.Array) or not is_none(dtype):
-        return None
-
-    def implementation(a: Any, dtype: Any = None) -> Any:
-        for value in np.ravel(a):
-            if not np.isfinite(value):
-                raise ValueError("array must not contain infs or NaNs")
-        return a
-
-    return implementation
+@replaces(np.asarray_chkfinite, a=is_array, dtype=is_none)
+def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
+    """Return the array itself if all of its elements are finite."""
+    for value in np.ravel(a):
+        if not np.isfinite(value):
+            raise ValueError("array must not contain infs or NaNs")
+    return a

@@ -10,24 +10,18 @@ does not stay common when one of them is moved.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from zygote_py.library.arguments import Given
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.arguments import flattened, is_row
+from zygote_py.library.registry import Implementation, implements
 
 
-@implements(np.unique)
-def unique(ar: Given) -> Implementation:
-    """Give the sorted elements, each once."""
+@implements(np.unique, ar=is_row)
+def unique(ar: Any) -> Implementation:
+    """Return the sorted elements, each once."""
     flat = flattened(ar)
-    if flat is None:
-        return None
 
     def implementation(ar: Any) -> Any:
         row = np.sort(flat(ar))
@@ -40,25 +34,17 @@ def unique(ar: Given) -> Implementation:
     return implementation
 
 
-@implements(np.union1d)
-def union1d(ar1: Given, ar2: Given) -> Implementation:
-    """Give the sorted elements of two arrays, each once."""
+@implements(np.union1d, ar1=is_row, ar2=is_row)
+def union1d(ar1: Any, ar2: Any) -> Implementation:
+    """Return the sorted elements of two arrays, each once."""
     first, second = flattened(ar1), flattened(ar2)
-    if first is None or second is None:
-        return None
-
-    def implementation(ar1: Any, ar2: Any) -> Any:
-        return np.unique(np.concatenate((first(ar1), second(ar2))))
-
-    return implementation
+    return lambda ar1, ar2: np.unique(np.concatenate((first(ar1), second(ar2))))
 
 
-@implements(np.setdiff1d)
-def setdiff1d(ar1: Given, ar2: Given, assume_unique: object = False) -> Implementation:
-    """Give the elements of one array that another does not have."""
+@implements(np.setdiff1d, ar1=is_row, ar2=is_row)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementation:
+    """Return the elements of one array that another does not have."""
     first, second = flattened(ar1), flattened(ar2)
-    if first is None or second is None:
-        return None
 
     def implementation(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
         row, others = first(ar1), second(ar2)
@@ -69,12 +55,10 @@ def setdiff1d(ar1: Given, ar2: Given, assume_unique: object = False) -> Implemen
     return implementation
 
 
-@implements(np.setxor1d)
-def setxor1d(ar1: Given, ar2: Given, assume_unique: object = False) -> Implementation:
-    """Give the sorted elements that only one of two arrays has."""
+@implements(np.setxor1d, ar1=is_row, ar2=is_row)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: object = False) -> Implementation:
+    """Return the sorted elements that only one of two arrays has."""
     first, second = flattened(ar1), flattened(ar2)
-    if first is None or second is None:
-        return None
 
     def implementation(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
         row, others = first(ar1), second(ar2)

@@ -14,20 +14,25 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import common_dtype, dtype_of, is_none, is_number, known, type_of
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
+from zygote_py.library.arguments import (
+    array,
+    common_dtype,
+    dtype_of,
+    flattened,
+    is_none,
+    is_number,
+    is_row,
+    known,
+    one_of,
+    type_of,
+)
+from zygote_py.library.registry import Implementation, implements, nested, text
 
-Implementation = Callable[..., Any] | None
 
-
-@implements(np.interp)
+@implements(np.interp, x=is_row, xp=is_row, fp=is_row)
 def interp(x: Any, xp: Any, fp: Any) -> Implementation:
-    """What is linear between the points `(xp, fp)`, of which `xp` increases."""
+    """Return the values at `x` of the piecewise linear function through `(xp, fp)`, with increasing `xp`."""
     flat_x, flat_xp, flat_fp = map(flattened, (x, xp, fp))
-    if flat_x is None or flat_xp is None or flat_fp is None:
-        return None
     if dtype_of(fp).kind == "c":
         return _interp_of_complex(x, flat_x, flat_xp, flat_fp)
 
@@ -61,7 +66,7 @@ def _check_points(points: Any, values: Any) -> None:
 
 
 def _interval(x: Any, points: Any) -> Any:
-    """Give the number of the last point that is not greater than `x`; -1 if there is none."""
+    """Return the number of the last point that is not greater than `x`; -1 if there is none."""
     return np.searchsorted(points, x, side="right") - 1
 
 
@@ -92,7 +97,7 @@ def _between(x: Any, points: Any, values: Any, j: int) -> Any:
 
 
 def _interp_of_complex(x: Any, flat_x: Any, flat_xp: Any, flat_fp: Any) -> Implementation:
-    """The same with complex values, whose parts are computed each for itself."""
+    """Interpolate complex values, whose parts are computed separately."""
 
     def of_array(x: Any, xp: Any, fp: Any) -> Any:
         numbers, points, values = flat_x(x), flat_xp(xp), flat_fp(fp)
@@ -142,46 +147,29 @@ def _complex_between(x: Any, points: Any, values: Any, j: int) -> Any:
 # ------------------------------------------------------------------------------------------ sliding products of two
 
 
-@implements(np.correlate)
+@implements(np.correlate, a=array(1), v=array(1), mode=one_of("valid", "same", "full"))
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Implementation:
-    """The products of one array with the other, shifted along it."""
-    if not _are_rows(a, v) or known(mode) not in ("valid", "same", "full"):
-        return None
-    slide, how = _sliding(a, v), known(mode)
-
-    def implementation(a: Any, v: Any, mode: Any = "valid") -> Any:
-        if len(a) == 0:
-            raise ValueError("'a' cannot be empty")
-        if len(v) == 0:
-            raise ValueError("'v' cannot be empty")
-        if len(a) < len(v):
-            return slide(np.conj(v), a, how)[::-1].copy()
-        return slide(a, np.conj(v), how)
-
-    return implementation
+    """Return the products of one array with the other, shifted along it."""
+    return _slid(a, v, mode, "slide(np.conj(v), a, how)[::-1].copy()", "slide(a, np.conj(v), how)")
 
 
-@implements(np.convolve)
+@implements(np.convolve, a=array(1), v=array(1), mode=one_of("valid", "same", "full"))
 def convolve(a: Any, v: Any, mode: Any = "full") -> Implementation:
-    """The products of one array with the other turned round, shifted along it."""
-    if not _are_rows(a, v) or known(mode) not in ("valid", "same", "full"):
-        return None
-    slide, how = _sliding(a, v), known(mode)
-
-    def implementation(a: Any, v: Any, mode: Any = "full") -> Any:
-        if len(a) == 0:
-            raise ValueError("'a' cannot be empty")
-        if len(v) == 0:
-            raise ValueError("'v' cannot be empty")
-        if len(a) < len(v):
-            return slide(v, a[::-1], how)
-        return slide(a, v[::-1], how)
-
-    return implementation
+    """Return the products of one array with the other reversed, shifted along it."""
+    return _slid(a, v, mode, "slide(v, a[::-1], how)", "slide(a, v[::-1], how)")
 
 
-def _are_rows(a: Any, v: Any) -> bool:
-    return all(isinstance(each, types.Array) and each.ndim == 1 for each in (a, v))
+def _slid(a: types.Array, v: types.Array, mode: Any, of_shorter: str, of_longer: str) -> Implementation:
+    lines = [
+        "if len(a) == 0:",
+        "    raise ValueError(\"'a' cannot be empty\")",
+        "if len(v) == 0:",
+        "    raise ValueError(\"'v' cannot be empty\")",
+        "if len(a) < len(v):",
+        f"    return {of_shorter}",
+        f"return {of_longer}",
+    ]
+    return text(lines, slide=_sliding(a, v), how=known(mode))
 
 
 def _sliding(a: types.Array, v: types.Array) -> Callable[[Any, Any, Any], Any]:
@@ -211,21 +199,18 @@ def _sliding(a: types.Array, v: types.Array) -> Callable[[Any, Any, Any], Any]:
 # --------------------------------------------------------------------------------------------------------- angles
 
 
-@implements(np.unwrap)
+@implements(np.unwrap, p=array(least=1, of=types.Float), axis=one_of(-1))
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, period: Any = 6.283185307179586) -> Implementation:
-    """Angles without the jumps by whole periods, along the last axis."""
-    if not isinstance(p, types.Array) or p.ndim == 0 or not isinstance(p.dtype, types.Float) or known(axis) != -1:
-        return None
+    """Return angles without the jumps by whole periods, along the last axis."""
     dtype = np.result_type(dtype_of(p), dtype_of(type_of(period)))
-    loops = [f"{'    ' * k}for i{k} in range(p.shape[{k}]):" for k in range(p.ndim)]
-    place = ", ".join(f"i{k}" for k in range(p.ndim))
-    before = ", ".join([*(f"i{k}" for k in range(p.ndim - 1)), f"i{p.ndim - 1} - 1"])
+    variables = [f"i{k}" for k in range(p.ndim)]
+    place, last = ", ".join(variables), variables[-1]
     body = [
         f"value = number(p[{place}])",
-        f"if i{p.ndim - 1} == 0:",
+        f"if {last} == 0:",
         "    correction = number(0)",
         "else:",
-        f"    difference = value - number(p[{before}])",
+        f"    difference = value - number(p[{place} - 1])",
         "    if not abs(difference) < limit:",
         "        wrapped = np.mod(difference + half, period) - half",
         "        if wrapped == -half and difference > 0:",
@@ -238,9 +223,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, period: Any = 6.28318530
         f"limit = {'half' if is_none(discont) else 'discont'}",
         "result = np.empty(p.shape, dtype_)",
         "correction = number(0)",
-        *loops,
-        *(f"{'    ' * p.ndim}{line}" for line in body),
+        *nested([(variable, f"p.shape[{k}]") for k, variable in enumerate(variables)], body),
         "return result",
     ]
-    header = "def unwrap(p, discont=None, axis=-1, period=6.283185307179586):"
-    return written([header, *indented(lines)], number=dtype.type, dtype_=dtype)
+    return text(lines, number=dtype.type, dtype_=dtype)

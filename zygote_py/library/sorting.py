@@ -1,4 +1,4 @@
-"""What orders the elements of arrays: `sort partition median percentile quantile` and those that leave out NaN.
+"""Sorting and order statistics: `sort partition median percentile quantile` and those that leave out NaN.
 
     np.sort(x)        ->    x[np.argsort(x)]
     np.median(x)      ->    k, l = middle_places(x); (x[k] + x[l]) / 2.0
@@ -8,96 +8,63 @@ Where each element goes is found by comparing, which has no derivative; the elem
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import is_number, known
-from zygote_py.library.flat import flattened
-from zygote_py.library.order import in_c_order, in_memory_order
+from zygote_py.library.arguments import INEXACT, array, flattened, in_memory_order, is_number, is_row, known, one_of
 from zygote_py.library.places import middle_places
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.registry import Implementation, implements, indented, nested, replaces, text
 
 
-@implements(np.sort)
+@implements(np.sort, a=array(least=1, of=INEXACT))
 def sort(a: Any) -> Implementation:
-    """A copy, sorted along its last axis."""
-    if not _has_rows(a) and not _has_complex_rows(a):
-        return None
-    lines = ["result = a.copy()", *_ordered_rows("result", a.ndim, "np.argsort(row)"), "return result"]
-    return written(["def sort(a):", *indented(lines)])
+    """Return a copy, sorted along its last axis."""
+    return text(["result = a.copy()", *_ordered_rows("result", a.ndim, "np.argsort(row)"), "return result"])
 
 
-@implements(np.ndarray.sort)
+@implements(np.ndarray.sort, a=array(least=1, of=INEXACT), kind=one_of("quicksort", "mergesort", "stable"))
 def sort_in_place(a: Any, kind: Any = "quicksort") -> Implementation:
-    """The method, which sorts the array itself along its last axis."""
-    name = known(kind)
-    if not (_has_rows(a) or _has_complex_rows(a)) or name not in ("quicksort", "mergesort", "stable"):
-        return None
-    places = "np.argsort(row)" if name == "quicksort" else "np.argsort(row, kind='mergesort')"
-    return written(["def sort(a, kind='quicksort'):", *indented(_ordered_rows("a", a.ndim, places))])
+    """Sort an array in place along its last axis."""
+    how = "" if known(kind) == "quicksort" else ", kind='mergesort'"
+    return text(_ordered_rows("a", a.ndim, f"np.argsort(row{how})"))
 
 
-@implements(np.partition)
+@implements(np.partition, a=array(least=1, of=types.Float))
 def partition(a: Any, kth: Any) -> Implementation:
-    """A copy, in whose last axis the elements before the `kth` are not greater, those behind it not less."""
-    if not _has_rows(a):
-        return None
+    """Return a copy, in whose last axis the elements before the `kth` are not greater, those after it not less."""
     rows = _ordered_rows("result", a.ndim, "np.argpartition(row, kth)")
-    lines = ["result = a.copy()", "if a.size:", *indented(rows), "return result"]
-    return written(["def partition(a, kth):", *indented(lines)])
-
-
-def _has_rows(a: Any) -> bool:
-    return isinstance(a, types.Array) and a.ndim > 0 and isinstance(a.dtype, types.Float)
-
-
-def _has_complex_rows(a: Any) -> bool:
-    return isinstance(a, types.Array) and a.ndim > 0 and isinstance(a.dtype, types.Complex)
+    return text(["result = a.copy()", "if a.size:", *indented(rows), "return result"])
 
 
 def _ordered_rows(array: str, ndim: int, places: str) -> list[str]:
     """Put each row of the last axis in the order of these places."""
     prefix = "".join(f"i{axis}, " for axis in range(ndim - 1))
-    loops = [f"{'    ' * axis}for i{axis} in range(a.shape[{axis}]):" for axis in range(ndim - 1)]
-    inner = [
+    body = [
         f"row = {array}[{prefix}:].copy()",
         f"order = {places}",
         "for k in range(row.size):",
         f"    {array}[{prefix}k] = row[order[k]]",
     ]
-    return [*loops, *(f"{'    ' * (ndim - 1)}{line}" for line in inner)]
+    return nested([(f"i{axis}", f"a.shape[{axis}]") for axis in range(ndim - 1)], body)
 
 
-@implements(np.median)
-def median(a: Any) -> Implementation:
-    """The middle element, or the mean of the two in the middle."""
-    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
-        return None
-    flat = in_c_order
-
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        if values.size == 0:
-            return np.nan
-        places = middle_places(values)
-        if values.size & 1 == 0:
-            return (values[places[0]] + values[places[1]]) / 2
-        return values[places[0]]
-
-    return implementation
+@replaces(np.median, a=array(of=types.Float))
+def median(a: Any) -> Any:
+    """Return the middle element, or the mean of the two in the middle."""
+    values = np.ravel(a)
+    if values.size == 0:
+        return np.nan
+    places = middle_places(values)
+    if values.size & 1 == 0:
+        return (values[places[0]] + values[places[1]]) / 2
+    return values[places[0]]
 
 
-@implements(np.nanmedian)
+@implements(np.nanmedian, a=array(of=types.Float))
 def nanmedian(a: Any) -> Implementation:
-    """The median of what is a number."""
-    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
-        return None
+    """Return the median of the elements that are not NaN."""
     flat = in_memory_order(a)
 
     def implementation(a: Any) -> Any:
@@ -117,34 +84,36 @@ def nanmedian(a: Any) -> Implementation:
 # -------------------------------------------------------------------------------------------------------- percentiles
 
 
-@implements(np.percentile)
+def _is_row_of_reals(given: Any) -> bool:
+    return is_row(given) and not isinstance(getattr(given, "dtype", given), types.Complex)
+
+
+@implements(np.percentile, a=_is_row_of_reals, q=is_row)
 def percentile(a: Any, q: Any) -> Implementation:
-    """The value below which `q` percent of the elements are, linear between two of them; NaN if one is."""
+    """Return the value below which `q` percent of the elements are, linear between two of them; NaN if one is."""
     return _percentiles(a, q, 1.0, skip=False)
 
 
-@implements(np.nanpercentile)
+@implements(np.nanpercentile, a=_is_row_of_reals, q=is_row)
 def nanpercentile(a: Any, q: Any) -> Implementation:
-    """The percentiles of what is a number."""
+    """Return the percentiles of the elements that are not NaN."""
     return _percentiles(a, q, 1.0, skip=True)
 
 
-@implements(np.quantile)
+@implements(np.quantile, a=_is_row_of_reals, q=is_row)
 def quantile(a: Any, q: Any) -> Implementation:
-    """The same as `percentile`, for fractions of one."""
+    """Return percentiles for `q` given as fractions of one."""
     return _percentiles(a, q, 100.0, skip=False)
 
 
-@implements(np.nanquantile)
+@implements(np.nanquantile, a=_is_row_of_reals, q=is_row)
 def nanquantile(a: Any, q: Any) -> Implementation:
-    """The quantiles of what is a number."""
+    """Return the quantiles of the elements that are not NaN."""
     return _percentiles(a, q, 100.0, skip=True)
 
 
 def _percentiles(a: Any, q: Any, factor: float, skip: bool) -> Implementation:
     flat, flat_q = flattened(a), flattened(q)
-    if flat is None or flat_q is None or isinstance(getattr(a, "dtype", a), types.Complex):
-        return None
     greatest = 100.0 / factor
     scaled = factor != 1.0
 
@@ -172,13 +141,13 @@ def _percentiles(a: Any, q: Any, factor: float, skip: bool) -> Implementation:
 
 
 def _count(values: Any, skip: bool) -> Any:
-    """Give the number of elements that count, which `argsort` has put first; 0 if NaN is the answer."""
+    """Return the number of elements that count, which `argsort` has put first; 0 if NaN is the answer."""
     nans = np.sum(np.isnan(values))
     return 0 if nans and not skip else values.size - nans
 
 
 def _percentile(values: Any, order: Any, count: int, percentile: float) -> Any:
-    """Give one percentile of the elements `values[order[:count]]`, which are sorted."""
+    """Return one percentile of the elements `values[order[:count]]`, which are sorted."""
     if count == 0:
         return np.nan
     least = np.float64(values[order[0]])

@@ -1,4 +1,4 @@
-"""Arrays taken apart: `split`, `array_split` and their like give views of the parts, in a list.
+"""Splitting arrays: `split`, `array_split` and the like return views of the parts, in a list.
 
     np.split(x, 3)[1]                  x[n // 3 : 2 * (n // 3)]
     np.array_split(x, (2, 5))          [x[0:2], x[2:5], x[5:]]
@@ -14,78 +14,69 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.types import components_of
-from zygote_py.library.arguments import Given, is_integer, is_number, known_int
-from zygote_py.library.flat import flattened
-from zygote_py.library.registry import implements
-from zygote_py.library.written import checked_axis, choice, indented, written
+from zygote_py.library.arguments import (
+    array,
+    flattened,
+    is_array,
+    is_integer,
+    is_list,
+    is_sequence,
+    is_shape,
+    known_int,
+)
+from zygote_py.library.registry import Implementation, by_axis, implements, text
 
-Implementation = Callable[..., Any] | None
+
+def _are_sections(given: Any) -> bool:
+    """Return whether an argument is a number of parts or the indices between them."""
+    return is_shape(given) or ((is_array(given) or is_list(given)) and is_integer(given.dtype))
 
 
-@implements(np.array_split)
-def array_split(ary: Given, indices_or_sections: object, axis: object = 0) -> Implementation:
+def _is_split(ary: Any, sections: Any, axis: Any = 0) -> bool:
+    """Return whether an argument is an array with axes, or a sequence that becomes a vector, which is then split."""
+    return array(least=1)(ary) and _are_sections(sections) if is_array(ary) else is_sequence(ary)
+
+
+@implements(np.array_split, axis=is_integer, where=_is_split)
+def array_split(ary: Any, indices_or_sections: Any, axis: object = 0) -> Implementation:
     """Split an array into parts of about the same length, or at indices."""
     return _along(np.array_split, ary, indices_or_sections, axis, exactly=False)
 
 
-@implements(np.split)
-def split(ary: Given, indices_or_sections: object, axis: object = 0) -> Implementation:
+@implements(np.split, axis=is_integer, where=_is_split)
+def split(ary: Any, indices_or_sections: Any, axis: object = 0) -> Implementation:
     """Split an array into parts of the same length, or at indices."""
     return _along(np.split, ary, indices_or_sections, axis, exactly=True)
 
 
-@implements(np.vsplit)
-def vsplit(ary: Given, indices_or_sections: object) -> Implementation:
+@implements(np.vsplit, ary=array(least=2), indices_or_sections=_are_sections)
+def vsplit(ary: Any, indices_or_sections: Any) -> Implementation:
     """Split an array along its first axis."""
-    return _along_fixed("vsplit", ary, indices_or_sections, 0, least=2)
+    return text(_parts(ary.ndim, 0, indices_or_sections, exactly=True))
 
 
-@implements(np.hsplit)
-def hsplit(ary: Given, indices_or_sections: object) -> Implementation:
+@implements(np.hsplit, ary=array(least=1), indices_or_sections=_are_sections)
+def hsplit(ary: Any, indices_or_sections: Any) -> Implementation:
     """Split an array along its second axis, a vector along its only one."""
-    axis = 1 if isinstance(ary, types.Array) and ary.ndim > 1 else 0
-    return _along_fixed("hsplit", ary, indices_or_sections, axis, least=1)
+    return text(_parts(ary.ndim, 1 if ary.ndim > 1 else 0, indices_or_sections, exactly=True))
 
 
-@implements(np.dsplit)
-def dsplit(ary: Given, indices_or_sections: object) -> Implementation:
+@implements(np.dsplit, ary=array(least=3), indices_or_sections=_are_sections)
+def dsplit(ary: Any, indices_or_sections: Any) -> Implementation:
     """Split an array along its third axis."""
-    return _along_fixed("dsplit", ary, indices_or_sections, 2, least=3)
+    return text(_parts(ary.ndim, 2, indices_or_sections, exactly=True))
 
 
-def _along(function: Callable[..., Any], ary: Given, where: Given, axis: object, exactly: bool) -> Implementation:
-    if not is_integer(axis):
-        return None
-    header = f"def {function.__name__}(ary, indices_or_sections, axis=0):"
+def _along(function: Callable[..., Any], ary: Any, where: Any, axis: object, exactly: bool) -> Implementation:
     if not isinstance(ary, types.Array):
-        flat = flattened(ary)
-        if flat is None or is_number(ary):
-            return None
-        lines = [header, "    return function(flat(ary), indices_or_sections, axis)"]
-        return written(lines, function=function, flat=flat)
-    constant = known_int(axis)
-    if constant is not None and -ary.ndim <= constant < ary.ndim:
-        body = _parts(ary.ndim, constant % ary.ndim, where, exactly)
-        return None if body is None else written([header, *indented(body)])
-    cases = [_parts(ary.ndim, k, where, exactly) for k in range(ary.ndim)]
-    if not cases or None in cases:
-        return None
+        return text(["return function(flat(ary), indices_or_sections, axis)"], function=function, flat=flattened(ary))
     message = "np.split: Argument axis out of bounds for dimensions of the array"
     error = 'IndexError("tuple index out of range")' if is_integer(where) else f'ValueError("{message}")'
-    checks = checked_axis("axis", ary.ndim, error)
-    return written([header, *indented([*checks, *choice("axis", cases)])])  # type: ignore[arg-type]
+    return text(by_axis(axis, ary.ndim, error, lambda k: _parts(ary.ndim, k, where, exactly)))
 
 
-def _along_fixed(name: str, ary: Given, where: Given, axis: int, least: int) -> Implementation:
-    if not isinstance(ary, types.Array) or ary.ndim < least:
-        return None
-    body = _parts(ary.ndim, axis, where, exactly=True)
-    return None if body is None else written([f"def {name}(ary, indices_or_sections):", *indented(body)])
-
-
-def _parts(ndim: int, axis: int, where: Given, exactly: bool) -> list[str] | None:
-    """Lines that split `ary` along an axis."""
+def _parts(ndim: int, axis: int, where: Any, exactly: bool) -> list[str]:
+    """Return lines that split `ary` along an axis."""
 
     def part(start: str, stop: str = "") -> str:
         index = [":"] * ndim
@@ -103,29 +94,24 @@ def _parts(ndim: int, axis: int, where: Given, exactly: bool) -> list[str] | Non
             return [*lines, *_listed(part, bounds)]
         return [
             *lines,
-            "parts = []",
-            "start = 0",
-            "for k in range(indices_or_sections - 1):",
-            "    stop = start + size + (1 if k < rest else 0)",
-            f"    parts.append({part('start', 'stop')})",
-            "    start = stop",
-            f"parts.append({part('start')})",
-            "return parts",
+            *_appended(part, "indices_or_sections - 1", "start + size + (1 if k < rest else 0)"),
         ]
-    if isinstance(where, types.BaseTuple) and len(where) and all(map(is_integer, components_of(where))):
+    if isinstance(where, types.BaseTuple):
         return _listed(part, ["0", *(f"indices_or_sections[{k}]" for k in range(len(where)))])
-    if isinstance(where, types.Array | types.List | types.ListType) and is_integer(where.dtype):
-        return [
-            "parts = []",
-            "start = 0",
-            "for k in range(len(indices_or_sections)):",
-            "    stop = indices_or_sections[k]",
-            f"    parts.append({part('start', 'stop')})",
-            "    start = stop",
-            f"parts.append({part('start')})",
-            "return parts",
-        ]
-    return None
+    return _appended(part, "len(indices_or_sections)", "indices_or_sections[k]")
+
+
+def _appended(part: Callable[..., str], count: str, stop: str) -> list[str]:
+    return [
+        "parts = []",
+        "start = 0",
+        f"for k in range({count}):",
+        f"    stop = {stop}",
+        f"    parts.append({part('start', 'stop')})",
+        "    start = stop",
+        f"parts.append({part('start')})",
+        "return parts",
+    ]
 
 
 def _listed(part: Callable[..., str], bounds: list[str]) -> list[str]:

@@ -5,26 +5,30 @@ np.cov(m)    ->    d = m - (the mean of each row);  np.dot(d, np.conj(d.T)) * (1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, known
-from zygote_py.library.order import in_memory_order
+from zygote_py.library.arguments import (
+    array,
+    dtype_of,
+    either,
+    in_memory_order,
+    is_array,
+    is_integer,
+    is_none,
+    known,
+    one_of,
+    optional,
+)
 from zygote_py.library.places import counts, counts_between
-from zygote_py.library.registry import implements
-from zygote_py.library.written import indented, written
-
-Implementation = Callable[..., Any] | None
+from zygote_py.library.registry import Implementation, implements, replaces, text
 
 
-@implements(np.cov)
+@implements(np.cov, m=array(1, 2), y=optional(array(1, 2)), rowvar=one_of(True, False))
 def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None) -> Implementation:
-    """The covariances of the rows, or of the columns, of one or two arrays."""
-    if not _is_table(m) or not (is_none(y) or _is_table(y)) or known(rowvar) not in (True, False):
-        return None
+    """Return the covariances of the rows, or of the columns, of one or two arrays."""
     dtype = np.result_type(dtype_of(m), np.float64 if is_none(y) else dtype_of(y), np.float64)
     lines = _table(m, y, bool(known(rowvar)))
     if is_none(ddof):
@@ -59,12 +63,7 @@ def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any 
             "    return np.full((rows, rows), np.nan, dtype_)",
             "return np.dot(difference, np.conj(difference.T)) * scale",
         ]
-    header = "def cov(m, y=None, rowvar=True, bias=False, ddof=None):"
-    return written([header, *indented(lines)], dtype_=dtype)
-
-
-def _is_table(a: Any) -> bool:
-    return isinstance(a, types.Array) and a.ndim in (1, 2)
+    return text(lines, dtype_=dtype)
 
 
 def _table(m: types.Array, y: Any, rowvar: bool) -> list[str]:
@@ -93,20 +92,16 @@ def _table(m: types.Array, y: Any, rowvar: bool) -> list[str]:
     ]
 
 
-@implements(np.corrcoef)
+def _is_real_table(given: Any) -> bool:
+    return array(1, 2)(given) and not isinstance(given.dtype, types.Complex)
+
+
+@implements(np.corrcoef, x=_is_real_table, y=optional(_is_real_table), rowvar=one_of(True, False))
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Implementation:
-    """The covariances by the standard deviations."""
-    sides = [x] if is_none(y) else [x, y]
-    if cov(x, y, rowvar) is None or any(isinstance(side.dtype, types.Complex) for side in sides):
-        return None
+    """Return the covariances divided by the standard deviations."""
     by_rows = bool(known(rowvar))
     if x.ndim == 1 and is_none(y):
-
-        def of_one(x: Any, y: Any = None, rowvar: Any = True) -> Any:
-            covariance = np.cov(x, y, by_rows)
-            return covariance / covariance
-
-        return of_one
+        return text(["covariance = np.cov(x, y, by_rows)", "return covariance / covariance"], by_rows=by_rows)
 
     def implementation(x: Any, y: Any = None, rowvar: Any = True) -> Any:
         covariance = np.cov(x, y, by_rows)
@@ -125,16 +120,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Implementation:
     return implementation
 
 
-@implements(np.histogram)
+@implements(np.histogram, a=array(of=types.Float), bins=either(is_array, is_integer))
 def histogram(a: Any, bins: Any = 10, range: Any = None) -> Implementation:
-    """The counts, which have no derivative, and the edges of the bins, which follow the extreme elements."""
-    if not isinstance(a, types.Array) or not isinstance(a.dtype, types.Float):
-        return None
+    """Return the counts, which have no derivative, and the edges of the bins, which follow the extreme elements."""
     flat = in_memory_order(a)
     if isinstance(bins, types.Array):
         return lambda a, bins=10, range=None: (counts_between(flat(a), bins), bins)
-    if not is_integer(bins):
-        return None
     if is_none(range):
 
         def whole(a: Any, bins: Any = 10, range: Any = None) -> Any:
@@ -149,22 +140,16 @@ def histogram(a: Any, bins: Any = 10, range: Any = None) -> Implementation:
     return implementation
 
 
-@implements(np.bincount)
-def bincount(a: Any, weights: Any = None, minlength: Any = 0) -> Implementation:
-    """The sums of the weights of what is in each bin."""
-    if not isinstance(a, types.Array) or not isinstance(weights, types.Array):
-        return None
-
-    def implementation(a: Any, weights: Any = None, minlength: Any = 0) -> Any:
-        if len(a) != len(weights):
-            raise ValueError("bincount(): weights and list don't have the same length")
-        if minlength < 0:
-            raise ValueError("'minlength' must not be negative")
-        if len(a) and np.min(a) < 0:
-            raise ValueError("bincount(): first argument must be non-negative")
-        result = np.zeros(max(np.max(a) + 1 if len(a) else 0, minlength), np.float64)
-        for i in range(len(a)):
-            result[a[i]] += weights[i]
-        return result
-
-    return implementation
+@replaces(np.bincount, a=is_array, weights=is_array)
+def bincount(a: Any, weights: Any = None, minlength: Any = 0) -> Any:
+    """Return the sum of the weights in each bin."""
+    if len(a) != len(weights):
+        raise ValueError("bincount(): weights and list don't have the same length")
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
+    if len(a) and np.min(a) < 0:
+        raise ValueError("bincount(): first argument must be non-negative")
+    result = np.zeros(max(np.max(a) + 1 if len(a) else 0, minlength), np.float64)
+    for i in range(len(a)):
+        result[a[i]] += weights[i]
+    return result

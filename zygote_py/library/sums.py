@@ -9,77 +9,77 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.library.arguments import dtype_of, is_integer, is_none, is_number, known_int
-from zygote_py.library.order import in_c_order
-from zygote_py.library.registry import implements
-from zygote_py.library.written import checked_axis, choice, indented, tuple_text, written
+from zygote_py.library.arguments import (
+    array,
+    dtype_of,
+    either,
+    in_c_order,
+    is_array,
+    is_integer,
+    is_none,
+    is_number,
+    itself,
+    known_int,
+    optional,
+)
+from zygote_py.library.registry import (
+    Implementation,
+    by_axis,
+    checked_axis,
+    implements,
+    indented,
+    nested,
+    text,
+    tuple_text,
+)
 
-Implementation = Callable[..., Any] | None
+_OUT_OF_BOUNDS = "ValueError('axis is out of bounds')"
 
 
-@implements(np.prod)
-def prod(a: Any) -> Implementation:
-    """The product of a number is that number."""
-    return (lambda a: a) if is_number(a) else None
+implements(np.prod, a=is_number)(lambda a: itself)
 
 
-@implements(np.sum)
+def _is_dtype(given: Any) -> bool:
+    return is_number(getattr(given, "dtype", None))
+
+
+@implements(np.sum, a=either(is_number, is_array), dtype=optional(_is_dtype))
 def sum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
-    """The sums that are not the compiler's own: with a dtype, or over axes that are no constant."""
+    """Return the sums that the compiler does not know: with a dtype, or over axes that are not constant."""
     if not isinstance(a, types.Array):
-        return _number_sum(a, dtype)
+        return _number_sum(dtype)
+    constant = known_int(axis)
     if not is_none(dtype):
-        number = _type_of(dtype)
-        return None if number is None else _converted_sum(number, axis)
-    if is_none(axis) or known_int(axis) is not None:
+        over = "" if is_none(axis) else ", axis" if constant is None else f", {constant}"
+        return text([f"return np.sum(a.astype(number){over})"], number=dtype_of(dtype).type)
+    if is_none(axis) or constant is not None:
         return None
-    if isinstance(axis, types.BaseTuple):
-        return _sum_over_axes(a, len(axis))
     error = "AxisError('axis is out of bounds')"
-    if a.ndim == 1:
-        body = [*checked_axis("axis", 1, error), "return np.sum(a)"]
+    if isinstance(axis, types.BaseTuple):
+        lines = _sum_over_axes(a, len(axis), error)
     else:
-        cases = [[f"return np.sum(a, {k})"] for k in range(a.ndim)]
-        body = [*checked_axis("axis", a.ndim, error), *choice("axis", cases)]
-    header = "def sum(a, axis=None, dtype=None):"
-    return written([header, *indented(body)], AxisError=np.exceptions.AxisError)
+        lines = by_axis(axis, a.ndim, error, lambda k: [f"return np.sum(a{f', {k}' if a.ndim > 1 else ''})"])
+    return text(lines, AxisError=np.exceptions.AxisError, dtype_=dtype_of(a))
 
 
-def _number_sum(a: Any, dtype: Any) -> Implementation:
-    if not is_number(a):
-        return None
+def _number_sum(dtype: Any) -> Implementation:
     if is_none(dtype):
         return lambda a, axis=None, dtype=None: a
-    number = _type_of(dtype)
-    return None if number is None else lambda a, axis=None, dtype=None: number(a)
+    number = dtype_of(dtype).type
+    return lambda a, axis=None, dtype=None: number(a)
 
 
-def _converted_sum(number: Any, axis: Any) -> Implementation:
-    if is_none(axis):
-        return lambda a, axis=None, dtype=None: np.sum(a.astype(number))
-    constant = known_int(axis)
-    if constant is None:
-        return lambda a, axis=None, dtype=None: np.sum(a.astype(number), axis)
-    return lambda a, axis=None, dtype=None: np.sum(a.astype(number), constant)
-
-
-def _type_of(dtype: Any) -> Any:
-    """The NumPy scalar type that an argument `dtype` stands for."""
-    own = getattr(dtype, "dtype", None)
-    return dtype_of(own).type if is_number(own) else None
-
-
-def _sum_over_axes(a: types.Array, count: int) -> Implementation:
-    """The sum over the axes in a tuple, which may be known at run time only."""
-    header = "def sum(a, axis=None, dtype=None):"
-    error = "AxisError('axis is out of bounds')"
+def _sum_over_axes(a: types.Array, count: int, error: str) -> list[str]:
+    """Return lines for the sum over the axes in a tuple, which may be known at run time only."""
+    if count == 0:
+        return ["return a.copy()"]
     lines = ["mask = 0"]
     for k in range(count):
         lines += [f"k = axis[{k}]", *checked_axis("k", a.ndim, error)]
@@ -88,135 +88,95 @@ def _sum_over_axes(a: types.Array, count: int) -> Implementation:
             "    raise ValueError(\"duplicate value in 'axis'\")",
             "mask = mask | (1 << k)",
         ]
-    if count == 0:
-        lines = ["return a.copy()"]
-    elif count >= a.ndim:
-        lines += ["return np.sum(a)"]
-    else:
-        for axes in itertools.combinations(range(a.ndim), count):
-            lines += [f"if mask == {reduce(operator.or_, (1 << k for k in axes))}:", *indented(_loops_over(a, axes))]
-        lines += ["raise ValueError('axis is out of bounds')"]
-    return written([header, *indented(lines)], AxisError=np.exceptions.AxisError, dtype_=dtype_of(a))
+    if count >= a.ndim:
+        return [*lines, "return np.sum(a)"]
+    for axes in itertools.combinations(range(a.ndim), count):
+        lines += [f"if mask == {reduce(operator.or_, (1 << k for k in axes))}:", *indented(_loops_over(a, axes))]
+    return [*lines, "raise ValueError('axis is out of bounds')"]
 
 
 def _loops_over(a: types.Array, axes: Sequence[int]) -> list[str]:
     kept = [axis for axis in range(a.ndim) if axis not in axes]
-    lines = [f"result = np.zeros({tuple_text(f'a.shape[{axis}]' for axis in kept)}, dtype_)"]
-    nest = range(a.ndim) if a.layout != "F" else range(a.ndim - 1, -1, -1)
-    for depth, axis in enumerate(nest):
-        lines.append(f"{'    ' * depth}for i{axis} in range(a.shape[{axis}]):")
+    order = range(a.ndim) if a.layout != "F" else range(a.ndim - 1, -1, -1)
     place = ", ".join(f"i{axis}" for axis in kept)
     whole = ", ".join(f"i{axis}" for axis in range(a.ndim))
-    return [*lines, f"{'    ' * a.ndim}result[{place}] += a[{whole}]", "return result"]
+    return [
+        f"result = np.zeros({tuple_text(f'a.shape[{axis}]' for axis in kept)}, dtype_)",
+        *nested([(f"i{axis}", f"a.shape[{axis}]") for axis in order], [f"result[{place}] += a[{whole}]"]),
+        "return result",
+    ]
 
 
 # ------------------------------------------------------------------------------------------- running sums, products
 
 
-@implements(np.cumsum)
+@implements(np.cumsum, a=either(is_number, is_array), dtype=optional(_is_dtype))
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Implementation:
-    """The sums of all elements up to each, in a row or along an axis."""
-    if not isinstance(a, types.Array) or not (is_none(axis) or is_integer(axis)):
-        return _number_sum(a, dtype)
-    number = dtype_of(a).type if is_none(dtype) else _type_of(dtype)
-    if number is None:
+    """Return the sums of all elements up to each, in a row or along an axis."""
+    if not isinstance(a, types.Array):
+        return _number_sum(dtype)
+    if not is_none(axis) and not is_integer(axis):
         return None
-    header = "def cumsum(a, axis=None, dtype=None):"
-    error = "ValueError('axis is out of bounds')"
-    captured = {"number": number, "dtype_": np.dtype(number)}
+    number = dtype_of(a if is_none(dtype) else dtype).type
     if is_none(axis) or a.ndim <= 1:
-        check = [] if is_none(axis) else checked_axis("axis", a.ndim, error)
-        lines = [
-            *check,
-            "values = flat(a)",
-            "result = np.empty(values.size, dtype_)",
-            "total = number(0)",
-            "for i in range(values.size):",
-            "    total += number(values[i])",
-            "    result[i] = total",
-            "return result",
-        ]
-        return written([header, *indented(lines)], flat=in_c_order, **captured)
-    cases = [_along_axis(a.ndim, k) for k in range(a.ndim)]
-    constant = known_int(axis)
-    if constant is not None and -a.ndim <= constant < a.ndim:
-        lines = cases[constant]
-    else:
-        lines = [*checked_axis("axis", a.ndim, error), *choice("axis", cases)]
-    return written([header, *indented(lines)], **captured)
+        check = [] if is_none(axis) else checked_axis("axis", a.ndim, _OUT_OF_BOUNDS)
+        return _running(number, "+", "number(values[i])", check=check, number=number)
+    lines = by_axis(axis, a.ndim, _OUT_OF_BOUNDS, lambda k: _along_axis(a.ndim, k))
+    return text(lines, number=number, dtype_=np.dtype(number))
 
 
 def _along_axis(ndim: int, axis: int) -> list[str]:
-    """Element by element along one axis, whose loop is the innermost."""
-    loops = [k for k in range(ndim) if k != axis] + [axis]
-    lines = ["result = np.empty(a.shape, dtype_)"]
-    for depth, k in enumerate(loops):
-        if k == axis:
-            lines.append(f"{'    ' * depth}total = number(0)")
-        lines.append(f"{'    ' * depth}for i{k} in range(a.shape[{k}]):")
+    """Return lines that sum up along one axis, element by element; the loop over this axis is the innermost."""
     place = ", ".join(f"i{k}" for k in range(ndim))
-    body = [f"total += number(a[{place}])", f"result[{place}] = total"]
-    return [*lines, *(f"{'    ' * ndim}{line}" for line in body), "return result"]
+    total = [f"total += number(a[{place}])", f"result[{place}] = total"]
+    line = ["total = number(0)", *nested([(f"i{axis}", f"a.shape[{axis}]")], total)]
+    others = [(f"i{k}", f"a.shape[{k}]") for k in range(ndim) if k != axis]
+    return ["result = np.empty(a.shape, dtype_)", *nested(others, line), "return result"]
 
 
-@implements(np.cumprod)
+@implements(np.cumprod, a=is_array)
 def cumprod(a: Any) -> Implementation:
-    """The products of all elements up to each, in a row."""
-    return _running_product(a, skip=False) if isinstance(a, types.Array) else None
+    """Return the products of all elements up to each, in a row."""
+    return _running(dtype_of(a).type, "*", "values[i]")
 
 
-@implements(np.nancumprod)
+@implements(np.nancumprod, a=is_array)
 def nancumprod(a: Any) -> Implementation:
-    """The products of all elements up to each that are not NaN."""
-    return _running_product(a, skip=True) if isinstance(a, types.Array) else None
+    """Return the products of all elements up to each that are not NaN."""
+    return _running(dtype_of(a).type, "*", "values[i]", skip=True)
 
 
-def _running_product(a: types.Array, skip: bool) -> Implementation:
-    flat, dtype = in_c_order, dtype_of(a)
-    one = dtype.type(1)
-
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        result = np.empty(values.size, dtype)
-        product = one
-        for i in range(values.size):
-            if not skip or not np.isnan(values[i]):
-                product *= values[i]
-            result[i] = product
-        return result
-
-    return implementation
-
-
-@implements(np.nancumsum)
+@implements(np.nancumsum, a=is_array)
 def nancumsum(a: Any) -> Implementation:
-    """The sums of all elements up to each that are not NaN, in a row."""
-    if not isinstance(a, types.Array):
-        return None
-    flat, dtype = in_c_order, dtype_of(a)
-    zero = dtype.type(0)
+    """Return the sums of all elements up to each that are not NaN, in a row."""
+    return _running(dtype_of(a).type, "+", "values[i]", skip=True)
 
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        result = np.empty(values.size, dtype)
-        total = zero
-        for i in range(values.size):
-            if not np.isnan(values[i]):
-                total += values[i]
-            result[i] = total
-        return result
 
-    return implementation
+def _running(
+    kind: Any, sign: str, value: str, *, skip: bool = False, check: Sequence[str] = (), **captured: object
+) -> Implementation:
+    """Return the sums or products of all elements up to each, in a row; a NaN may be skipped."""
+    step = [f"total {sign}= {value}"]
+    lines = [
+        *check,
+        "values = flat(a)",
+        "result = np.empty(values.size, dtype_)",
+        "total = start",
+        "for i in range(values.size):",
+        *indented(["if not np.isnan(values[i]):", *indented(step)] if skip else step),
+        "    result[i] = total",
+        "return result",
+    ]
+    start = kind(0 if sign == "+" else 1)
+    return text(lines, flat=in_c_order, dtype_=np.dtype(kind), start=start, **captured)
 
 
 # ------------------------------------------------------------------------------------- differences, integrals
 
 
-@implements(np.diff)
+@implements(np.diff, a=array(least=1))
 def diff(a: Any, n: Any = 1) -> Implementation:
-    """The differences of neighbours along the last axis, n times over."""
-    if not isinstance(a, types.Array) or a.ndim == 0:
-        return None
+    """Return the differences of neighbours along the last axis, n times over."""
     start = "np.ascontiguousarray(a)" if a.layout == "F" and a.ndim > 1 else "a"
     step = "[..., 1:] - {0}[..., :-1]"
     match known_int(n):
@@ -236,32 +196,17 @@ def diff(a: Any, n: Any = 1) -> Implementation:
                 f"    result = result{step.format('result')}",
                 "return result",
             ]
-    return written(["def diff(a, n=1):", *indented(lines)])
+    return text(lines)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0) -> Implementation:
-    """The integral along the last axis of what is linear between the points."""
-    if not isinstance(y, types.Array) or y.ndim == 0:
-        return None
-    if not is_none(x) and not isinstance(x, types.Array):
-        return None
-    step = dx if is_none(x) else x
-    ndim = max(y.ndim, getattr(step, "ndim", 0))
-    last = ndim - 1
-    total: Callable[[Any], Any] = np.sum if ndim == 1 else lambda a: np.sum(a, last)
-    if is_none(x):
-
-        def evenly(y: Any, x: Any = None, dx: Any = 1.0) -> Any:
-            return total(dx * ((y[..., 1:] + y[..., :-1]) / 2.0))
-
-        return evenly
-
-    def implementation(y: Any, x: Any = None, dx: Any = 1.0) -> Any:
-        return total(np.diff(x) * ((y[..., 1:] + y[..., :-1]) / 2.0))
-
-    return implementation
+    """Return the integral along the last axis of what is linear between the points."""
+    ndim = max(y.ndim, getattr(dx if is_none(x) else x, "ndim", 0))
+    between = "dx" if is_none(x) else "np.diff(x)"
+    axis = "" if ndim == 1 else f", {ndim - 1}"
+    return text([f"return np.sum({between} * ((y[..., 1:] + y[..., :-1]) / 2.0){axis})"])
 
 
 for _name in ("trapezoid", "trapz"):  # NumPy 2.0 has both, later ones the first only
     if hasattr(np, _name):
-        implements(getattr(np, _name))(trapezoid)
+        implements(getattr(np, _name), y=array(least=1), x=optional(is_array))(trapezoid)

@@ -71,7 +71,15 @@ if TYPE_CHECKING:
     from zygote_py.numba_adapter.messages import check_parameters, definition_line
     from zygote_py.numba_adapter.partials import Partial
     from zygote_py.numba_adapter.pointers import as_pointer
-    from zygote_py.numba_adapter.records import entry_of_seed, function_of, opened, put_back, sealed, taken_out
+    from zygote_py.numba_adapter.records import (
+        entry_of_seed,
+        function_of,
+        is_sealed,
+        opened,
+        put_back,
+        sealed,
+        taken_out,
+    )
     from zygote_py.numba_adapter.sources import content_of_source, has_source, options_of_source
     from zygote_py.numba_adapter.supported import array_members, supported_callables
     from zygote_py.numba_adapter.unknown import unsuitable
@@ -122,6 +130,7 @@ __all__ = [
     "is_plain",
     "is_plain_dispatcher",
     "is_python",
+    "is_sealed",
     "item_type",
     "jit_is_disabled",
     "link_along",
@@ -205,6 +214,7 @@ _LATER = {
     "put_back": "zygote_py.numba_adapter.records.put_back",
     "receiver_of": "zygote_py.numba_adapter.dataclasses.receiver_of",
     "result_type": "zygote_py.numba_adapter.arrays.result_type",
+    "is_sealed": "zygote_py.numba_adapter.records.is_sealed",
     "sealed": "zygote_py.numba_adapter.records.sealed",
     "signature_of_given": "zygote_py.numba_adapter.given.signature_of_given",
     "spread": "zygote_py.numba_adapter.given.spread",

@@ -118,6 +118,11 @@ def _around(function: Callable[..., Any], passed: str, body: str, options: Mappi
     return made
 
 
+def is_sealed(kept: object) -> bool:
+    """Return whether what is kept is one object of compiled code; interpreted functions keep a tuple."""
+    return hasattr(kept, "_type")
+
+
 def taken_out(kept: Any) -> tuple[Any, Type]:
     """What is kept as objects of Python, to be pickled, and the type that it is to have again."""
     decorate: Any = numba.njit

@@ -10,7 +10,7 @@ from zygote_py.ir.passes import fold_constants
 
 
 def result(operation, **options):
-    """What a function that returns the operation returns after folding: text."""
+    """Return, as text, the result after folding of a function that returns the operation."""
     type = operation.rpartition(": ")[2]
     header = f"function f(%x: f64, %n: i64, %p: bool, %v: f32) -> {type}"
     function = read(f"b0:\n  %r = {operation}\n  return %r", header, **options)

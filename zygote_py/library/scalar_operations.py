@@ -1,4 +1,4 @@
-"""Prints docs/scalar-operations.md, the table of all rules: `python -m zygote_py.adjoints.rules > docs/...`."""
+"""The page docs/scalar-operations.md, the table of all scalar rules; `__main__` writes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zygote_py.ir.core import Instr, Param
 HEAD = """\
 # The scalar operations that have a derivative
 
-Generated from the rules: `python -m zygote_py.adjoints.rules`. Each row gives what the operation adds to the adjoint of
+Generated from the rules: `python -m zygote_py.library docs`. Each row gives what the operation adds to the adjoint of
 each argument; `y` is its result, `dy` the adjoint of the result, functions are NumPy's. A power by a constant is worked
 out (`x**3` gives `3 * (x * x) * dy`), and an inverse (`1 / b` gives `-((dy * y) * y)`). [kinks.md](kinks.md) says what
 all this is at kinks, ties and poles, [complex.md](complex.md) what it is for complex numbers.
@@ -78,7 +78,7 @@ def _of_scipy() -> Iterator[str]:
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     groups: dict[Rule, list[str]] = {}
     for op, rule in _rules():
         if op not in HELPERS.values() and op not in ops.OWN:
@@ -88,7 +88,3 @@ def text() -> str:
     refusals = [f"| `{ops.name_of(op)}` | {why} | {instead} |" for op, (why, instead) in REFUSED.items()]
     found = HEAD + "\n".join(rows) + "\n" + FLAT + ", ".join(flat) + ".\n" + REFUSALS + "\n".join(refusals) + "\n"
     return found + OF_SCIPY + "\n".join(_of_scipy()) + "\n"
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,0 +1,135 @@
+"""The builder with which the handlers of expressions, calls, lists and the like make instructions.
+
+    t = at.emit(operator.add, (x, at.cast(i, types.float64)), types.float64)        %t0 = float %i : f64
+                                                                                    %t1 = add %x, %t0 : f64
+
+An `Emitter` knows the statement at hand and what variables hold there. The class that lowers a function is in
+`zygote_py.frontend.lowering`; the handlers depend on this interface only.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py import statements as st
+from zygote_py.adjoints.errors import refuse
+from zygote_py.frontend import values
+from zygote_py.frontend.values import Bundle, plain
+from zygote_py.ir import ops
+from zygote_py.ir.builder import Builder
+from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Undef, Value
+from zygote_py.ir.types import is_scalar
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counter:
+    """A loop's counter goes from `start` by `step` while it is less than `stop` (greater, for a negative step)."""
+
+    start: Operand
+    stop: Operand
+    step: int
+    type: Type
+
+
+class Iteration:
+    """The elements of something, by number."""
+
+    def begin(self, emit: Emitter) -> Iteration:
+        """Return the iteration of a loop that begins now."""
+        return self
+
+    @abstractmethod
+    def length(self, emit: Emitter) -> Operand:
+        """Return the number of elements."""
+
+    @abstractmethod
+    def at(self, k: Operand, emit: Emitter) -> Bundle:
+        """Return element number `k`."""
+
+
+class Emitter(Builder):
+    """Adds instructions to the block that is being filled, for the statement at hand."""
+
+    loc: Loc
+    types: dict[st.Variable, Type]
+    result_type: Type
+    iterations: dict[st.Variable, tuple[Iteration, Counter | None]]
+    copied_if_needed: list[tuple[Operand, Operand, Loc]]  # arrays that Numba copies unless contiguous
+
+    def __init__(self, block: Block, loc: Loc) -> None:
+        super().__init__(block, loc)
+        self.homes: dict[Operand, Block] = {}  # of the named constants
+        self._recast: dict[tuple[Value, Type], Value] = {}  # named constants of another type
+
+    @abstractmethod
+    def parameter(self, index: int) -> Bundle:
+        """Return the argument with this number."""
+
+    @abstractmethod
+    def read(self, variable: st.Variable) -> Bundle:
+        """Return the value of a variable here; if it may be `None`, there must be a value."""
+
+    @abstractmethod
+    def read_whole(self, variable: st.Variable) -> Bundle:
+        """Return the value of a variable here."""
+
+    @abstractmethod
+    def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
+        """Convert a value to another type: numbers are converted, also those in tuples."""
+
+    @abstractmethod
+    def invoke(self, expression: st.Invoke, type_: Type) -> Bundle:
+        """Call a routine."""
+
+    @abstractmethod
+    def make_iterator(self, target: st.Variable, over: Iteration) -> None:
+        """Record a variable that holds an iterator over which no loop has begun."""
+
+    @abstractmethod
+    def use_up(self, over: Iteration) -> None:
+        """Refuse a second loop over an iterator, which the first one has exhausted."""
+
+    def refuse(self, message: str, hint: str, token: str = "") -> Exception:
+        """Return the error to raise for the statement at hand."""
+        return refuse(message, self.loc, hint, token)
+
+    def emit(
+        self, op: ops.Op, args: Sequence[Operand], type: Type, hint: str = "", keywords: tuple[str, ...] = ()
+    ) -> Instr:
+        """Add `op(*args)` to the block that is being filled."""
+        return self.call(op, *args, type=type, hint=hint, keywords=keywords)
+
+    def cast(self, operand: Operand, type: Type) -> Operand:
+        """Convert a number to another type; anything else stays as it is."""
+        type, own = plain(type), plain(operand.type)
+        if own == type or not is_scalar(type) or not is_scalar(own):
+            return operand
+        match operand:
+            case Const(value, _):
+                return values.constant(value, type)
+            case Undef():
+                return Undef(type)
+            case Instr(op=ops.const):
+                return self._cast_named(operand, type)
+        if isinstance(type, types.Boolean):
+            return self.emit(operator.ne, (operand, values.constant(0, own)), type)
+        if isinstance(own, types.Boolean):  # Numba has no `float(bool)`
+            return self.emit(ops.select, (operand, values.constant(1, type), values.constant(0, type)), type)
+        return self.emit(values.cast_op(own, type), (operand,), type)
+
+    def _cast_named(self, named: Instr, type: Type) -> Operand:
+        """Return the named constant as one of another type, defined next to it."""
+        key = named, type
+        if key not in self._recast:
+            (literal,) = named.args
+            assert isinstance(literal, Const)
+            made = Instr(ops.const, (values.constant(literal.value, type),), type, named.hint, named.loc)
+            block = self.homes[named]
+            block.instrs.insert(block.instrs.index(named) + 1, made)
+            self._recast[key] = made
+        return self._recast[key]
