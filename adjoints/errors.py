@@ -15,7 +15,7 @@ import linecache
 import re
 
 from zygote_py.ir.core import Loc
-from zygote_py.ir.python_text import one_line
+from zygote_py.ir.text.identifiers import one_line
 
 
 class DifferentiationError(Exception):

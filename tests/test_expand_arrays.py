@@ -18,11 +18,11 @@ from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
-from zygote_py.ir.arrays.groups import kind_of
+from zygote_py.ir.arrays.fusion import kind_of
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify, verify_canonical
 from zygote_py.ir.core import Function, Instr
-from zygote_py.ir.interpret import interpret
 from zygote_py.ir.types import parse_type
-from zygote_py.ir.verify import verify, verify_canonical
 from zygote_py.numba_adapter import typeof
 
 pytestmark = pytest.mark.interpreted

@@ -16,10 +16,10 @@ from numba import njit, types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.frontend import lower
+from zygote_py.ir.analysis.loops import counted, loop_nest
+from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import Branch, Instr, Return
-from zygote_py.ir.loops import counted, loop_nest
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify
+from zygote_py.ir.text.printer import text
 
 F8, I8 = types.float64, types.int64
 VECTOR = types.float64[::1]

@@ -23,10 +23,10 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.emit import emit, load
 from zygote_py.frontend import lower
 from zygote_py.ir import passes
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import Function
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify
+from zygote_py.ir.text.printer import text
 from zygote_py.numba_adapter import typeof
 
 IN_ALL_TYPES = ("arithmetic", "stores_are_cast", "converted")

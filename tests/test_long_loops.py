@@ -15,7 +15,7 @@ from tests.modes import one_in
 from tests.plain import plain
 from tests.reference import central, distance
 from zygote_py import DifferentiationError
-from zygote_py.adjoints.binomial import iterations_before
+from zygote_py.adjoints.strategies.binomial import iterations_before
 
 pytestmark = pytest.mark.interpreted
 

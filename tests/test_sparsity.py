@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from zygote_py.adjoints.sets_of_indices import as_array, joined, joined_all, no_sets
+from zygote_py.adjoints.forward.index_sets import as_array, joined, joined_all, no_sets
 from zygote_py.sparsity import Pattern, colour_columns, colour_symmetric, dense_rows, pattern_of, rows_of
 
 

@@ -17,13 +17,13 @@ from zygote_py import (
     pullback,
     value_and_gradient,
 )
-from zygote_py.ir.arrays.overlap import same_elements
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.memory import Memory
-from zygote_py.ir.parse import parse
-from zygote_py.ir.passes.common_subexpressions import merge_common_subexpressions
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.arrays.aliasing import same_elements
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify
+from zygote_py.ir.passes.cleanup.common_subexpressions import merge_common_subexpressions
+from zygote_py.ir.text.parser import parse
+from zygote_py.ir.text.printer import text
 
 pytestmark = pytest.mark.interpreted
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from textwrap import dedent
 
+from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import Function
-from zygote_py.ir.parse import parse
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify
+from zygote_py.ir.text.parser import parse
+from zygote_py.ir.text.printer import text
 
 
 def read(

@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import LoweredFunction
-from zygote_py.ir.builder import Builder, at_exit
+from zygote_py.ir.building.builder import Builder, at_exit
 from zygote_py.ir.core import Function, Operand, Type
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request, refuse_aux

@@ -16,8 +16,8 @@ from collections import Counter, namedtuple
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.ir.core import Loc
 
 if TYPE_CHECKING:

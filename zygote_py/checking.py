@@ -17,8 +17,8 @@ import numba
 import numpy as np
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.custom import Custom
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.strategies.custom import Custom
 from zygote_py.base.python_text import caller
 from zygote_py.differences import copied, leaves_of, random_seed, slope, with_leaf
 from zygote_py.emit import emit, load
@@ -27,7 +27,7 @@ from zygote_py.frontend.given import names_of
 from zygote_py.given import Given, name_of, place_of, python_function
 from zygote_py.ir import passes
 from zygote_py.ir.arrays import expand_arrays
-from zygote_py.ir.passes.write_out_guards import write_out_guards
+from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
 from zygote_py.structures import parts
 
 

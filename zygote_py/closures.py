@@ -13,7 +13,7 @@ import dataclasses
 
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import ops
-from zygote_py.ir.builder import inserting
+from zygote_py.ir.building.builder import inserting
 from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Value
 from zygote_py.ir.types import components_of
 from zygote_py.ir.walks import replace, replace_uses

@@ -15,14 +15,13 @@ from functools import cached_property
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.activity import Activity
-from zygote_py.adjoints.derivatives import Derivatives
+from zygote_py.adjoints.analysis.activity import Activity
+from zygote_py.adjoints.analysis.kinds import is_array, is_float
+from zygote_py.adjoints.analysis.tuple_leaves import reachable
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.joint import join, join_halves
-from zygote_py.adjoints.kinds import is_array, is_float
-from zygote_py.adjoints.leaves import reachable
-from zygote_py.adjoints.nothing import define
-from zygote_py.adjoints.repeatable import make_repeatable
+from zygote_py.adjoints.reverse.joint import join, join_halves
+from zygote_py.adjoints.routines.derivatives import Derivatives
+from zygote_py.adjoints.routines.repeatable import make_repeatable
 from zygote_py.auxiliary import copied, split_auxiliary, with_auxiliary
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import captured_type, fields_of
@@ -31,8 +30,11 @@ from zygote_py.emit import Emitted, emit, load, njit_with
 from zygote_py.frontend import Capture, Derived, LoweredFunction, lower, lower_typed, typed_as_derived
 from zygote_py.frontend.checks import enum_value
 from zygote_py.ir import ops, passes
-from zygote_py.ir.builder import Builder, at_exit, inserting, items_of
-from zygote_py.ir.clone import clone
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.analysis.routines import routines_of
+from zygote_py.ir.building.builder import Builder, at_exit, inserting, items_of
+from zygote_py.ir.building.clone import clone
+from zygote_py.ir.building.placeholders import define
 from zygote_py.ir.core import (
     Function,
     Instr,
@@ -42,10 +44,8 @@ from zygote_py.ir.core import (
     Value,
 )
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.memory import Memory
-from zygote_py.ir.passes.write_out_guards import write_out_guards
-from zygote_py.ir.routines import routines_of
-from zygote_py.ir.text import text
+from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
+from zygote_py.ir.text.printer import text
 from zygote_py.ir.types import components_of, names_of
 from zygote_py.ir.walks import replace_uses
 from zygote_py.primals import Lower, check_result, checked_arguments, lowered_primal

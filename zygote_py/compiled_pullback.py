@@ -22,12 +22,12 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter, structures
+from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.base.python_text import define
 from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
-from zygote_py.ir.python_text import identifier
+from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, item_texts
 from zygote_py.requests import Request
 from zygote_py.seeds import HINT, ArrayLike, Seed, check_seeds, takes_one

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from zygote_py import given, inverses, numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.ir.python_text import one_line
+from zygote_py.ir.text.identifiers import one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

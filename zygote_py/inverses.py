@@ -5,7 +5,7 @@
 
     zg.check_inverse(step, state, *rest)    # raises DifferentiationError if it is not
 
-What loops these are, `zygote_py.adjoints.reversible` says.
+What loops these are, `zygote_py.adjoints.strategies.reversible_loops` says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from zygote_py import given, numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
-from zygote_py.ir.python_text import one_line
+from zygote_py.ir.text.identifiers import one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 

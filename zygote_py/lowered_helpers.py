@@ -10,16 +10,16 @@ from collections.abc import Callable
 
 from numba import types
 
-from zygote_py.adjoints.kinds import carries_adjoint
+from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.guarded import unless_zero
-from zygote_py.adjoints.rules.opaque import is_differentiated, matters, number_matters, opaque_for
+from zygote_py.adjoints.rules.arrays.guarded import unless_zero
+from zygote_py.adjoints.rules.formulas.opaque import is_differentiated, matters, number_matters, opaque_for
 from zygote_py.canonical import make_canonical
 from zygote_py.frontend import lower
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.routines import find_effects, routines_of
 from zygote_py.ir.core import Const, Function, Routine, Type
-from zygote_py.ir.helpers import is_helper
-from zygote_py.ir.routines import find_effects, routines_of
+from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.walks import replace_uses
 
 

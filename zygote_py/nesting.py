@@ -9,13 +9,13 @@ whole arrays loops.
 
 from __future__ import annotations
 
-from zygote_py.adjoints.behind import routines_behind
+from zygote_py.adjoints.routines.reachable import routines_behind
 from zygote_py.canonical import make_canonical
+from zygote_py.ir.analysis.routines import find_effects
 from zygote_py.ir.core import Function, Routine
-from zygote_py.ir.passes.flat_results import flatten_results
-from zygote_py.ir.passes.split_stacks import split_stacks
-from zygote_py.ir.passes.whole_accumulations import write_out_whole_accumulations
-from zygote_py.ir.routines import find_effects
+from zygote_py.ir.passes.accumulation.lower_array_accumulations import write_out_whole_accumulations
+from zygote_py.ir.passes.program.flatten_results import flatten_results
+from zygote_py.ir.passes.program.split_stacks import split_stacks
 from zygote_py.lowered_helpers import take_as_routines
 
 

@@ -15,22 +15,22 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_float
+from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.inverses import check_steps
-from zygote_py.adjoints.kinds import carries_adjoint, is_float
-from zygote_py.adjoints.leaves import expose_leaves
-from zygote_py.adjoints.long_loops import check_returned, divide_loops
-from zygote_py.adjoints.outlined import written_after_return
-from zygote_py.adjoints.reversible import has_reversible_steps, outline_reversible_loops
-from zygote_py.adjoints.sharing import refuse_shared_arguments
+from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
+from zygote_py.adjoints.routines.inverses import check_steps
+from zygote_py.adjoints.strategies.long_loops import check_returned, divide_loops
+from zygote_py.adjoints.strategies.outlined_loops import written_after_return
+from zygote_py.adjoints.strategies.reversible_loops import has_reversible_steps, outline_reversible_loops
 from zygote_py.canonical import make_canonical
 from zygote_py.captured import numbers_asked_for
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import passes
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.analysis.routines import cycles, find_effects
 from zygote_py.ir.core import Const, Function, Instr, Operand, Raise, Return, Routine, Type, Value
-from zygote_py.ir.inline import inline_calls, shares_what_it_writes
-from zygote_py.ir.memory import Memory
-from zygote_py.ir.routines import cycles, find_effects
+from zygote_py.ir.passes.program.inline import inline_calls, shares_what_it_writes
 from zygote_py.ir.types import components_of
 from zygote_py.nesting import take_as_primal
 from zygote_py.requests import Request

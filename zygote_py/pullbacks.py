@@ -4,8 +4,8 @@
     dx, dout = back(out=seed)                   # seed: the adjoint of what `out` holds after the call
 
 What `back` needs it has from copies, made when the function ran: it may be called several times, and after the
-arguments have changed. Where such copies cannot be made (see `zygote_py.adjoints.repeatable`) it runs the function
-again, on copies of the arguments.
+arguments have changed. Where such copies cannot be made (see `zygote_py.adjoints.routines.repeatable`) it runs the
+function again, on copies of the arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.kinds import carries_adjoint
+from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.cache import Kernel, Link
 from zygote_py.capture import Capture
 from zygote_py.compile import CompiledPullback, compile_pullback

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.behind import routines_behind
+from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_array, is_number
+from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves, reachable
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
-from zygote_py.adjoints.leaves import expose_leaves, reachable
-from zygote_py.adjoints.pushforward import Pushforwards
-from zygote_py.adjoints.sharing import refuse_shared_arguments
-from zygote_py.adjoints.transposed import Transposed
+from zygote_py.adjoints.forward.pushforward import Pushforwards
+from zygote_py.adjoints.forward.transposed import Transposed
+from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
+from zygote_py.adjoints.routines.reachable import routines_behind
 from zygote_py.canonical import make_canonical
 from zygote_py.compile import typed_as_called
 from zygote_py.drivers.writing import FUNCTION, Script
 from zygote_py.frontend import LoweredFunction, lower_typed
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import ops
-from zygote_py.ir.builder import Builder, inserting
+from zygote_py.ir.analysis.memory import Memory, draws
+from zygote_py.ir.analysis.routines import routines_of
+from zygote_py.ir.building.builder import Builder, inserting
 from zygote_py.ir.core import Function, Instr, Operand, Param, Type, Value, zero
-from zygote_py.ir.memory import Memory, draws
-from zygote_py.ir.routines import routines_of
 from zygote_py.ir.types import components_of, copied_type
 from zygote_py.ir.walks import replace_uses
 from zygote_py.lowered_helpers import lowered_helper

@@ -20,7 +20,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.base.python_text import define, parameters_text
 from zygote_py.ir.core import Loc
-from zygote_py.ir.python_text import identifier, is_identifier
+from zygote_py.ir.text.identifiers import identifier, is_identifier
 from zygote_py.ir.types import components_of
 
 Wrt = str | int | Sequence[str | int] | None

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.adjoints.kinds import carries_adjoint
 from zygote_py.compile import CompiledPullback
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of, item_texts

@@ -4,10 +4,11 @@
     H(x)                            # a scipy.sparse.csr_array with as many entries as the Hessian may have
 
 What depends on what is found out for the arguments of each call, by a run of the function (for a Hessian of its
-gradient) that carries sets of indices in the place of numbers (`zygote_py.adjoints.dependence`). Columns that share no
-row are computed in one direction (`zygote_py.sparsity`), several directions at once (`zygote_py.drivers.sparse`). While
-the sets are what they were before, so are the pattern, the directions, and the places of the entries. Where numbers do
-not decide which way the function goes (`zygote_py.adjoints.same_way`), they are not even found out again.
+gradient) that carries sets of indices in the place of numbers (`zygote_py.adjoints.forward.dependence`). Columns that
+share no row are computed in one direction (`zygote_py.sparsity`), several directions at once
+(`zygote_py.drivers.sparse`). While the sets are what they were before, so are the pattern, the directions, and the
+places of the entries. Where numbers do not decide which way the function goes
+(`zygote_py.adjoints.analysis.data_independence`), they are not even found out again.
 
 It does not make patterns that hold for other arguments: a branch, or an index that is computed from a float, may be
 another there.

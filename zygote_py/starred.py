@@ -14,7 +14,7 @@ from typing import Any
 
 from zygote_py import numba_adapter
 from zygote_py.base.python_text import caller, captured, free
-from zygote_py.ir.python_text import identifier
+from zygote_py.ir.text.identifiers import identifier
 
 
 def star_of(primal: Any) -> str:

@@ -4,7 +4,7 @@
 
 It stands where `push` does (`zygote_py.pushed`): `indices` is like the one argument that is asked for, an array, and
 holds the numbers of the sets that its elements begin with. `sets` is like the result, an array, `same` is whether the
-function goes the same way for all numbers. What the numbers of sets mean, `zygote_py.adjoints.dependence` says.
+function goes the same way for all numbers. What the numbers of sets mean, `zygote_py.adjoints.forward.dependence` says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from numba import types
 
-from zygote_py.adjoints.dependence import Dependences
+from zygote_py.adjoints.forward.dependence import Dependences
 from zygote_py.compile import typed_as_called
 from zygote_py.frontend import LoweredFunction, lower_typed
 from zygote_py.ir.core import Type

@@ -13,13 +13,21 @@ from __future__ import annotations
 
 from numba import types
 
-from zygote_py.adjoints.rules import functions, linalg, products, selection, spectra  # noqa: F401 (they fill the tables)
-from zygote_py.adjoints.rules.complex import complex_row, has_complex
-from zygote_py.adjoints.rules.expand import expand, push_forward
-from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL, Rule, uses
-from zygote_py.adjoints.rules.scipy_special import rule_of
+from zygote_py.adjoints.rules.arrays import (
+    linalg,  # noqa: F401 (they fill the tables)
+    products,  # noqa: F401 (they fill the tables)
+    spectra,  # noqa: F401 (they fill the tables)
+)
+from zygote_py.adjoints.rules.formulas.expand import expand, push_forward
+from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL, Rule, uses
+from zygote_py.adjoints.rules.scalar import (
+    functions,  # noqa: F401 (they fill the tables)
+    selection,  # noqa: F401 (they fill the tables)
+)
+from zygote_py.adjoints.rules.scalar.complex import complex_row, has_complex
+from zygote_py.adjoints.rules.scalar.scipy_special import rule_of
 from zygote_py.ir.core import Instr
-from zygote_py.ir.special import Special
+from zygote_py.ir.ops.scipy import Special
 from zygote_py.ir.types import is_scalar
 
 __all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]

@@ -6,19 +6,19 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.groups import Group, Node, Plan, find_groups
+from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.arrays.aliasing import are_apart, same_elements
+from zygote_py.ir.arrays.boolean_indexing import find_positions, replace_masks
+from zygote_py.ir.arrays.classify import Kind, element, is_numeric, is_of_numbers_in_arrays, ndim
+from zygote_py.ir.arrays.elementwise import compute
+from zygote_py.ir.arrays.fusion import Group, Node, Plan, find_groups
 from zygote_py.ir.arrays.kernels import Kernel
-from zygote_py.ir.arrays.kinds import Kind, element, is_numeric, is_of_numbers_in_arrays, ndim
-from zygote_py.ir.arrays.masks import find_positions, replace_masks
-from zygote_py.ir.arrays.overlap import are_apart, same_elements
-from zygote_py.ir.arrays.scalars import compute
 from zygote_py.ir.arrays.shapes import INDEX, Shapes
 from zygote_py.ir.arrays.writer import Writer
+from zygote_py.ir.building.cfg import order_blocks, rename_incoming
+from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
-from zygote_py.ir.debug import check_after
-from zygote_py.ir.edit import order_blocks, rename_incoming
-from zygote_py.ir.loops import loop_nest
-from zygote_py.ir.memory import Memory
 from zygote_py.ir.types import is_scalar
 from zygote_py.ir.walks import replace_uses
 

@@ -19,13 +19,13 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.arrays.groups import Group, Node
-from zygote_py.ir.arrays.kinds import Kind, element, in_fortran_order, in_layout, is_numeric, ndim, reduced_axes
-from zygote_py.ir.arrays.loops import INDEX, Accumulator, Nest
-from zygote_py.ir.arrays.overlap import seen_through
-from zygote_py.ir.arrays.scalars import cast, compute
+from zygote_py.ir.arrays.aliasing import seen_through
+from zygote_py.ir.arrays.classify import Kind, element, in_fortran_order, in_layout, is_numeric, ndim, reduced_axes
+from zygote_py.ir.arrays.elementwise import cast, compute
+from zygote_py.ir.arrays.fusion import Group, Node
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathering, is_whole
 from zygote_py.ir.arrays.writer import Writer
+from zygote_py.ir.building.loop_nest import INDEX, Accumulator, Nest
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Value
 
 

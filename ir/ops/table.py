@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from zygote_py.ir.core import Foreign, Routine, Type
-from zygote_py.ir.special import Special
+from zygote_py.ir.ops.scipy import Special
 
 Op = Callable[..., Any]
 

@@ -2,34 +2,34 @@
 
     run(function, CLEAN_UP)
 
-Environment variables enable a check or a dump after each of them (see `zygote_py.ir.debug`).
+Environment variables enable a check or a dump after each of them (see `zygote_py.ir.checks.debug`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Function
-from zygote_py.ir.debug import check_after
-from zygote_py.ir.passes.accumulations import recognise_accumulations
-from zygote_py.ir.passes.bare_headers import bare_headers
-from zygote_py.ir.passes.binary_merges import make_merges_binary
-from zygote_py.ir.passes.boolean_phis import replace_boolean_phis
-from zygote_py.ir.passes.canonical_loops import canonicalise_loops
-from zygote_py.ir.passes.common_subexpressions import merge_common_subexpressions
-from zygote_py.ir.passes.copy_propagation import propagate_copies
-from zygote_py.ir.passes.dead_code import remove_dead_code
-from zygote_py.ir.passes.dead_loops import remove_dead_loops
-from zygote_py.ir.passes.fold_constants import fold_constants
-from zygote_py.ir.passes.forward_jumps import forward_jumps
-from zygote_py.ir.passes.join_edges import join_loop_edges
-from zygote_py.ir.passes.keep_counting import keep_counting
-from zygote_py.ir.passes.merge_blocks import merge_blocks
-from zygote_py.ir.passes.merge_returns import merge_returns
-from zygote_py.ir.passes.promote_accumulations import promote_accumulations
-from zygote_py.ir.passes.remove_phis import remove_redundant_phis
-from zygote_py.ir.passes.split_critical_edges import split_critical_edges
-from zygote_py.ir.passes.unrotate_loops import unrotate_loops
+from zygote_py.ir.passes.accumulation.promote import promote_accumulations
+from zygote_py.ir.passes.accumulation.recognise import recognise_accumulations
+from zygote_py.ir.passes.canonical.binary_merges import make_merges_binary
+from zygote_py.ir.passes.canonical.boolean_phis import replace_boolean_phis
+from zygote_py.ir.passes.canonical.critical_edges import split_critical_edges
+from zygote_py.ir.passes.canonical.join_edges import join_loop_edges
+from zygote_py.ir.passes.canonical.keep_counting import keep_counting
+from zygote_py.ir.passes.canonical.sink_from_headers import bare_headers
+from zygote_py.ir.passes.canonical.thread_jumps import forward_jumps
+from zygote_py.ir.passes.canonical.unify_loop_exits import canonicalise_loops
+from zygote_py.ir.passes.canonical.unify_returns import merge_returns
+from zygote_py.ir.passes.canonical.unrotate_loops import unrotate_loops
+from zygote_py.ir.passes.cleanup.common_subexpressions import merge_common_subexpressions
+from zygote_py.ir.passes.cleanup.copy_propagation import propagate_copies
+from zygote_py.ir.passes.cleanup.dead_code import remove_dead_code
+from zygote_py.ir.passes.cleanup.dead_loops import remove_dead_loops
+from zygote_py.ir.passes.cleanup.fold_constants import fold_constants
+from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
+from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
 
 Pass = Callable[[Function], None]
 

@@ -6,7 +6,7 @@ import pytest
 from stages import stages
 
 from zygote_py import gradient
-from zygote_py.ir.text import text
+from zygote_py.ir.text.printer import text
 from zygote_py.ir.types import parse_types
 
 

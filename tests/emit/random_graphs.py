@@ -14,6 +14,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.building.ssa import SSABuilder
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -26,8 +28,6 @@ from zygote_py.ir.core import (
     Return,
     predecessors,
 )
-from zygote_py.ir.dominators import reverse_postorder
-from zygote_py.ir.ssa import SSABuilder
 
 f64, f32, i64, boolean = types.float64, types.float32, types.int64, types.boolean
 array = types.Array(f64, 1, "C")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from zygote_py.emit import emit, load
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.parse import parse
-from zygote_py.ir.verify import verify
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify
+from zygote_py.ir.text.parser import parse
 
 X = np.asfortranarray(np.arange(6.0).reshape(3, 2))
 V = np.arange(1.0, 6.0)

@@ -19,10 +19,10 @@ from tests.plain import plain
 from zygote_py import gradient
 from zygote_py.emit import emit, load
 from zygote_py.emit.source import _print_nodes
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import Instr
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.parse import parse
-from zygote_py.ir.verify import verify
+from zygote_py.ir.text.parser import parse
 
 CALLS = {
     "SWAP": [(0, 1.0, 2.0), (1, 1.0, 2.0), (2, 1.0, 2.0), (5, 1.0, 2.0)],
@@ -164,7 +164,7 @@ def test_tracebacks_show_the_emitted_line():
 
 
 def test_emission_is_deterministic_and_leaves_the_function_alone():
-    from zygote_py.ir.text import text
+    from zygote_py.ir.text.printer import text
 
     ir = function(programs.GUARDS)
     before = text(ir)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from random_graphs import random_function
 
 from zygote_py.emit import emit, load
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import Function
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.verify import verify
 
 CASES = [(0.5, 0), (-1.5, 2), (2.0, 4)]
 

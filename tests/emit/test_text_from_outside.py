@@ -15,9 +15,9 @@ from tests.plain import plain
 from zygote_py import gradient, pullback
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc
-from zygote_py.ir.parse import parse
-from zygote_py.ir.python_text import identifier, is_identifier, one_line
-from zygote_py.ir.text import text
+from zygote_py.ir.text.identifiers import identifier, is_identifier, one_line
+from zygote_py.ir.text.parser import parse
+from zygote_py.ir.text.printer import text
 
 _numbers = itertools.count()
 LINES = ["def f(x, a):", "    y = np.sum(x * x)", "    if y < a: raise ValueError('no')", "    return y * a"]

@@ -6,7 +6,7 @@ import pytest
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.builder import LARGEST, NONE, Builder, at_exit, inserting, packed_type, result_type
+from zygote_py.ir.building.builder import LARGEST, NONE, Builder, at_exit, inserting, packed_type, result_type
 from zygote_py.ir.core import Block, Const, Function, Jump, Loc, Param, Return
 from zygote_py.ir.errors import InternalError
 

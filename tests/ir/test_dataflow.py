@@ -1,7 +1,7 @@
 from test_dominators import graph
 
-from zygote_py.ir.dataflow import intersection, liveness, reach, solve
-from zygote_py.ir.parse import parse
+from zygote_py.ir.analysis.dataflow import intersection, liveness, reach, solve
+from zygote_py.ir.text.parser import parse
 
 
 def gen_kill(gen, kill):

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import types
 
+from zygote_py.ir.analysis.dominators import dominator_tree, postdominator_tree, reverse_postorder
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Raise, Return, predecessors
-from zygote_py.ir.dominators import dominator_tree, postdominator_tree, reverse_postorder
 
 TRUE = Const(True, types.boolean)
 

@@ -3,10 +3,10 @@ import operator
 import pytest
 from test_dominators import graph
 
+from zygote_py.ir.analysis.loops import counted, invariant, loop_nest, returning_blocks
 from zygote_py.ir.core import Const
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.loops import counted, invariant, loop_nest, returning_blocks
-from zygote_py.ir.parse import parse
+from zygote_py.ir.text.parser import parse
 
 
 def numbers(function, blocks):

@@ -1,9 +1,9 @@
 import pytest
 
+from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Block, Const, Function, Instr, Jump
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.memory import Memory
-from zygote_py.ir.parse import parse
+from zygote_py.ir.text.parser import parse
 
 STORES = """function f(%x: f64[:], %z: f64[:], %i: i64) -> f64
 b0:

@@ -7,6 +7,7 @@ from numba import types
 from pow_example import f64, i64, pow_adjoint, pow_primal
 
 from zygote_py.ir import ops
+from zygote_py.ir.checks.verify import verify
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -23,9 +24,8 @@ from zygote_py.ir.core import (
     Undef,
     Value,
 )
-from zygote_py.ir.parse import ParseError, parse
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify
+from zygote_py.ir.text.parser import ParseError, parse
+from zygote_py.ir.text.printer import text
 
 
 def test_pow_comes_back():

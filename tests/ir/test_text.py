@@ -8,7 +8,7 @@ from pow_example import f64, i64, pow_adjoint, pow_primal
 
 from zygote_py.ir import ops
 from zygote_py.ir.core import Alpha, Block, Const, Function, Instr, Jump, Loc, Param, Raise, Return, Undef, Value
-from zygote_py.ir.text import names_of, text
+from zygote_py.ir.text.printer import names_of, text
 from zygote_py.ir.types import parse_type, parse_types, type_text
 
 

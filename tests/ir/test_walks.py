@@ -1,5 +1,5 @@
 from zygote_py.ir.core import Const, zero
-from zygote_py.ir.parse import parse
+from zygote_py.ir.text.parser import parse
 from zygote_py.ir.walks import definitions, map_operands, remove, replace, resolved, uses
 
 

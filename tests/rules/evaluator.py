@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit, types
 
 from zygote_py.adjoints.rules import Rule, expand, rule_for
-from zygote_py.adjoints.rules.special import HELPERS
+from zygote_py.adjoints.rules.helpers.special import HELPERS
 from zygote_py.ir import ops
 from zygote_py.ir.core import Alpha, Const, Instr, Operand, Param, Type, Value
 

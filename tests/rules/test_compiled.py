@@ -11,10 +11,11 @@ import pytest
 from numba import types
 
 from tests.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
-from zygote_py.adjoints.rules import rule_for, scipy_helpers, uses
-from zygote_py.adjoints.rules.rule import ROWS, UNKNOWN
-from zygote_py.adjoints.rules.special import digamma
-from zygote_py.adjoints.rules.terms import Call, Number, Term, parse
+from zygote_py.adjoints.rules import rule_for, uses
+from zygote_py.adjoints.rules.formulas.rule import ROWS, UNKNOWN
+from zygote_py.adjoints.rules.formulas.terms import Call, Number, Term, parse
+from zygote_py.adjoints.rules.helpers import scipy_helpers
+from zygote_py.adjoints.rules.helpers.special import digamma
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Type
 

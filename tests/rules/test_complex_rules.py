@@ -21,7 +21,7 @@ from numba import types
 from tests.modes import one_in
 from tests.rules.evaluator import NAMES, compile_all, expand_rule, f32, f64, i64
 from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.complex import _STRUCTURAL, _TO_COMPLEX, _TO_REAL
+from zygote_py.adjoints.rules.scalar.complex import _STRUCTURAL, _TO_COMPLEX, _TO_REAL
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Param, Type
 

@@ -15,9 +15,10 @@ from mpmath import mp, mpf
 from numba import types
 
 from tests.rules.evaluator import expand_rule, f32, f64, i64
-from zygote_py.adjoints.rules import rule_for, scipy_helpers
-from zygote_py.adjoints.rules.rule import ROWS, STRUCTURAL
-from zygote_py.adjoints.rules.special import digamma, polygamma
+from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL
+from zygote_py.adjoints.rules.helpers import scipy_helpers
+from zygote_py.adjoints.rules.helpers.special import digamma, polygamma
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Param
 

@@ -17,9 +17,9 @@ from numba.core.errors import NumbaPerformanceWarning
 
 from tests.modes import one_in
 from tests.rules.opaque_cases import CASES, Case, draw
-from zygote_py.adjoints.rules.opaque import opaque_for
-from zygote_py.ir import helpers
+from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.ir.core import Const, Instr
+from zygote_py.ir.ops import helpers
 from zygote_py.numba_adapter import typed_function
 
 LAYOUTS = ("C", "F", "A")

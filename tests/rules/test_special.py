@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from zygote_py.adjoints.rules import special
-from zygote_py.ir import helpers, ops
+from zygote_py.adjoints.rules.helpers import special
+from zygote_py.ir import ops
+from zygote_py.ir.ops import helpers
 from zygote_py.library import scalar_operations
 
 rng = np.random.default_rng(7)

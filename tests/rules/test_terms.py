@@ -2,8 +2,9 @@
 
 import pytest
 
-from zygote_py.adjoints.rules import rule, scipy_special
-from zygote_py.adjoints.rules.terms import is_singular, vanishes
+from zygote_py.adjoints.rules.formulas import rule
+from zygote_py.adjoints.rules.formulas.terms import is_singular, vanishes
+from zygote_py.adjoints.rules.scalar import scipy_special
 
 
 @pytest.mark.parametrize(

@@ -24,28 +24,28 @@ FAULTS = (
     # Rules
     fault(
         "the sign of the derivative of the cosine",
-        "adjoints/rules/functions.py",
+        "adjoints/rules/scalar/functions.py",
         'np.cos, x="-(sin(x) * dy)"',
         'np.cos, x="(sin(x) * dy)"',
         "rules/test_derivatives",
     ),
     fault(
         "the derivative of a quotient by its denominator",
-        "adjoints/rules/arithmetic.py",
+        "adjoints/rules/scalar/arithmetic.py",
         'QUOTIENT = row(a="dy / b", b="-((dy / b) * y)")',
         'QUOTIENT = row(a="dy / b", b="-((dy / b) * a)")',
         "rules/test_derivatives",
     ),
     fault(
         "a constant exponent of 1.5",
-        "adjoints/rules/arithmetic.py",
+        "adjoints/rules/scalar/arithmetic.py",
         'return "(1.5 * sqrt(x)) * dy"',
         'return "(1.5 * x) * dy"',
         "rules/test_derivatives",
     ),
     fault(
         "the upper bound of clip gets nothing where the bounds cross",
-        "adjoints/rules/selection.py",
+        "adjoints/rules/scalar/selection.py",
         'high="dy if (x > high) | (low > high) else 0.0"',
         'high="dy if x > high else 0.0"',
         "rules/test_kinks",
@@ -53,7 +53,7 @@ FAULTS = (
     ),
     fault(
         "a lost conjugation in a product of a vector and a matrix",
-        "adjoints/rules/products.py",
+        "adjoints/rules/arrays/products.py",
         "        factor = np.conj(a[i])\n",
         "        factor = a[i]\n",
         "rules/test_opaque",
@@ -61,7 +61,7 @@ FAULTS = (
     # The adjoint
     fault(
         "a contribution replaces those before it",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "        if not _is_zero(current):\n            total =",
         "        if False:\n            total =",
         "test_scalars",
@@ -69,14 +69,14 @@ FAULTS = (
     ),
     fault(
         "a store does not zero the shadow of the element",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "        if instr.op is ops.setitem:\n            self._emit(ops.setitem, (shadow,",
         "        if instr.op is ops.stack:\n            self._emit(ops.setitem, (shadow,",
         "test_traps",
     ),
     fault(
         "a phi keeps its adjoint after it was passed on",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "            self._write(phi, zero(phi.type))\n",
         "            pass\n",
         "test_scalars",
@@ -84,7 +84,7 @@ FAULTS = (
     ),
     fault(
         "negative indices of tuples are lost in the adjoint",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "self._emit(operator.mod, (_alpha(index), Const(len(items), types.int64)), types.int64)",
         "_alpha(index)",
         "test_control_flow",
@@ -93,7 +93,7 @@ FAULTS = (
     ),
     fault(
         "the adjoint of a read element replaces what is in the shadow",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "self._emit(ops.accumulate, (shadow, dy, *map(_alpha, index)), types.none)",
         "self._emit(ops.setitem, (shadow, dy, *map(_alpha, index)), types.none)",
         "test_arrays_read",
@@ -101,7 +101,7 @@ FAULTS = (
     ),
     fault(
         "the adjoint of what a routine returns is used again in the next iteration",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "        d = self._current(result)\n        self._write(result, zero(type))\n        return d",
         "        d = self._current(result)\n        return d",
         "test_routines",
@@ -109,7 +109,7 @@ FAULTS = (
     ),
     fault(
         "what was popped gets no adjoint",
-        "adjoints/adjoint.py",
+        "adjoints/reverse/adjoint.py",
         "self._emit(ops.push, (Alpha(self.shadows[values]), d), types.none)",
         "self._emit(ops.push, (Alpha(self.shadows[values]), zero(instr.type)), types.none)",
         "test_lists",
@@ -117,7 +117,7 @@ FAULTS = (
     ),
     fault(
         "a view has a shadow of its own",
-        "adjoints/shadows.py",
+        "adjoints/reverse/shadows.py",
         "    if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):\n",
         "    if not (role is ops.Role.CHOOSE and has_shadow(instr.type)):\n",
         "test_array_forms",
@@ -125,7 +125,7 @@ FAULTS = (
     ),
     fault(
         "the contents of an array that is overwritten are not kept",
-        "adjoints/contents.py",
+        "adjoints/reverse/snapshots.py",
         "if (instr, operand) in kept or not memory.may_be_written_after(made_by or instr, (operand,)):",
         "if True:",
         "test_linear_algebra",
@@ -133,7 +133,7 @@ FAULTS = (
     ),
     fault(
         "arrays that are written to are no results of a pullback",
-        "adjoints/activity.py",
+        "adjoints/analysis/activity.py",
         "(*ends, *reachable(results, parts))",
         "ends",
         "test_pullback",
@@ -141,7 +141,7 @@ FAULTS = (
     # Memory
     fault(
         "what is written in later blocks does not count as written after",
-        "ir/memory.py",
+        "ir/analysis/memory.py",
         "following = [each for each in self._successors[block] if each not in seen]",
         "following = list[Block]()",
         "test_traps",
@@ -149,7 +149,7 @@ FAULTS = (
     ),
     fault(
         "only the first of the arrays that meet in a phi shares its memory",
-        "ir/memory.py",
+        "ir/analysis/memory.py",
         "            found = tuple(value.incoming.values())\n",
         "            found = tuple(value.incoming.values())[:1]\n",
         "test_traps_sharing",
@@ -157,7 +157,7 @@ FAULTS = (
     ),
     fault(
         "an array that is kept for the next iteration is taken for one that is made anew",
-        "ir/memory.py",
+        "ir/analysis/memory.py",
         "or not is_fresh(target) or self._find(target) in self._kept:",
         "or not is_fresh(target):",
         "test_traps",
@@ -165,7 +165,7 @@ FAULTS = (
     ),
     fault(
         "negative and positive constant places are taken to be apart",
-        "ir/arrays/overlap.py",
+        "ir/arrays/aliasing.py",
         "return left != right and (left < 0) == (right < 0)",
         "return left != right",
         "test_traps_sharing",
@@ -173,14 +173,14 @@ FAULTS = (
     ),
     fault(
         "a stale mask: it changes between two uses",
-        "ir/arrays/masks.py",
+        "ir/arrays/boolean_indexing.py",
         "if found is None or order.writes_since(found[0], instr, item):",
         "if found is None:",
         "test_changing_masks",
     ),
     fault(
         "loops over arrays move past what writes to what they read",
-        "ir/arrays/groups.py",
+        "ir/arrays/fusion.py",
         "            if not self._unchanged(node, other.position):\n                return False\n",
         "",
         "test_fusion",
@@ -190,42 +190,42 @@ FAULTS = (
     # The joint function
     fault(
         "overwritten elements are put back in the order in which they were written",
-        "adjoints/joint.py",
+        "adjoints/reverse/joint.py",
         "            write, old = pending.pop()\n",
         "            write, old = pending.pop(0)\n",
         "adjoints/test_rewinding",
     ),
     fault(
         "a store is not rewound",
-        "adjoints/joint.py",
+        "adjoints/reverse/joint.py",
         "                instrs.append(put_back())\n            instrs.append(instr)\n",
         "                put_back()\n            instrs.append(instr)\n",
         "adjoints/test_rewinding",
     ),
     fault(
         "arguments are left rewound",
-        "adjoints/joint.py",
+        "adjoints/reverse/joint.py",
         "                returning.instrs.append(Instr(ops.setitem, (seen, final), types.none))\n",
         "",
         "adjoints/test_rewinding",
     ),
     fault(
         "the reverse of a branch takes the other way",
-        "adjoints/joint.py",
+        "adjoints/reverse/joint.py",
         "                    answers[reverse] = (branch.condition, False)\n",
         "                    answers[reverse] = (branch.condition, True)\n",
         "test_control_flow",
     ),
     fault(
         "the first iteration is not reversed",
-        "adjoints/joint.py",
+        "adjoints/reverse/joint.py",
         "goes_on = Instr(operator.ge, (counter,",
         "goes_on = Instr(operator.gt, (counter,",
         "test_control_flow",
     ),
     fault(
         "elements that may be overwritten are read again in the reverse sweep",
-        "adjoints/plan.py",
+        "adjoints/reverse/plan.py",
         "                what is ops.Effect.READ and not self._memory.may_be_written_after(instr, None, before)\n",
         "                what is ops.Effect.READ\n",
         "test_traps",
@@ -233,7 +233,7 @@ FAULTS = (
     ),
     fault(
         "counters that go down are recomputed as if they went up",
-        "adjoints/alphas.py",
+        "adjoints/reverse/alphas.py",
         "return self._prelude(block, operator.add if step > 0 else operator.sub, (first, offset), INDEX, phi.hint)",
         "return self._prelude(block, operator.add, (first, offset), INDEX, phi.hint)",
         "test_control_flow",
@@ -241,7 +241,7 @@ FAULTS = (
     ),
     fault(
         "loops are reversed at once although what they read is overwritten later",
-        "adjoints/immediate.py",
+        "adjoints/reverse/fused_reverse.py",
         "return not (read & self._active - private) & later",
         "return True",
         "adjoints/test_immediate",
@@ -249,7 +249,7 @@ FAULTS = (
     ),
     fault(
         "memory that is read before it is written is taken to be private",
-        "adjoints/private.py",
+        "adjoints/analysis/privatization.py",
         "return at is not block or at.instrs.index(store) < at.instrs.index(user)",
         "return True",
         "adjoints/test_immediate",
@@ -257,28 +257,28 @@ FAULTS = (
     ),
     fault(
         "a view crosses to the reverse half, and the array is made again there",
-        "adjoints/split.py",
+        "adjoints/reverse/split.py",
         "while apart := {_viewed(value) for value in crossing} & again.keys():",
         "while apart := {_viewed(value) for value in crossing} & set[Value]():",
         "test_second_derivatives",
     ),
     fault(
         "a pullback uses its record up",
-        "adjoints/repeatable.py",
+        "adjoints/routines/repeatable.py",
         "        if stand_in in written:\n",
         "        if stand_in in written and shared:\n",
         "test_pullback_again",
     ),
     fault(
         "a pullback reads arguments that have changed since",
-        "adjoints/repeatable.py",
+        "adjoints/routines/repeatable.py",
         "        if root in of_caller:\n",
         "        if root in of_caller and shared:\n",
         "test_pullback_again",
     ),
     fault(
         "a checkpoint does not keep what the function overwrites",
-        "adjoints/checkpoints.py",
+        "adjoints/strategies/checkpoint.py",
         "if memory.root(routine.function.params[number]) in read]",
         "if memory.root(routine.function.params[number]) is None]",
         "test_checkpoint",
@@ -286,14 +286,14 @@ FAULTS = (
     ),
     fault(
         "a binomial schedule counts from the start of the loop",
-        "adjoints/binomial.py",
+        "adjoints/strategies/binomial.py",
         'b.call(operator.add, args[schedule.count], left, type=INT, hint="last")',
         'b.call(operator.add, Const(0, INT), left, type=INT, hint="last")',
         "test_long_loops",
     ),
     fault(
         "what an iteration back has not found is taken to be known to the next",
-        "adjoints/reversible.py",
+        "adjoints/strategies/reversible_loops.py",
         "        if solution.left <= stale:\n",
         "        if solution.left:\n            solution.left -= solution.left\n        if solution.left <= stale:\n",
         "test_reversible",
@@ -301,7 +301,7 @@ FAULTS = (
     # Forward mode and what depends on what
     fault(
         "a tangent has only what came last",
-        "adjoints/pushforward.py",
+        "adjoints/forward/pushforward.py",
         "total = term if total is None else walk.make(operator.add, (total, term), instr.type)",
         "total = term",
         "test_jvp",
@@ -309,21 +309,21 @@ FAULTS = (
     ),
     fault(
         "a constant that overwrites an element leaves its tangent",
-        "adjoints/pushforward.py",
+        "adjoints/forward/pushforward.py",
         "        tangent = walk.of(value, number) if changes else zero(element_of(whole.type))\n",
         "        if not changes:\n            return\n        tangent = walk.of(value, number)\n",
         "test_jvp",
     ),
     fault(
         "a number depends on the first argument of an operation only",
-        "adjoints/dependence.py",
+        "adjoints/forward/dependence.py",
         "        found = self._joined(walk, _active(walk, instr))\n        if isinstance(found",
         "        found = self._joined(walk, _active(walk, instr)[:1])\n        if isinstance(found",
         "test_sparse",
     ),
     fault(
         "a sparse pattern is used again though a branch went the other way",
-        "adjoints/same_way.py",
+        "adjoints/analysis/data_independence.py",
         "case Branch(condition, then, orelse) if _is_varied(condition, varied):",
         "case Branch(condition, then, orelse) if _is_varied(condition, ()):",
         "test_sparse",
@@ -339,7 +339,7 @@ FAULTS = (
     # Passes
     fault(
         "a read, a sum and a store are joined over a store between them",
-        "ir/passes/accumulations.py",
+        "ir/passes/accumulation/recognise.py",
         "if read not in order or total not in order or order.writes_between(read, instr, instr.args[0]):",
         "if read not in order or total not in order:",
         "test_traps",
@@ -348,7 +348,7 @@ FAULTS = (
     ),
     fault(
         "a sum is added up in a variable though the loop reads the element",
-        "ir/passes/promote_accumulations.py",
+        "ir/passes/accumulation/promote.py",
         "if root is None or touched[root] != 1 or not",
         "if root is None or touched[root] > 2 or not",
         "ir/passes/test_promote_accumulations",
@@ -356,7 +356,7 @@ FAULTS = (
     ),
     fault(
         "a counter that is used after a loop counts on past `break`",
-        "ir/passes/keep_counting.py",
+        "ir/passes/canonical/keep_counting.py",
         "if step is not None and phi not in after:",
         "if step is not None:",
         "ir/passes/test_loop_passes",
@@ -364,7 +364,7 @@ FAULTS = (
     ),
     fault(
         "two reads are merged over a store",
-        "ir/passes/common_subexpressions.py",
+        "ir/passes/cleanup/common_subexpressions.py",
         "return (block, written.get(root, 0)) if self.memory.is_written(root) else None",
         "return block if self.memory.is_written(root) else None",
         "ir/passes/test_common_subexpressions",
@@ -372,7 +372,7 @@ FAULTS = (
     ),
     fault(
         "stores to what is only read by instructions are dropped",
-        "ir/passes/dead_code.py",
+        "ir/passes/cleanup/dead_code.py",
         "            yield from writers(reads(operand))\n",
         "            yield from ()\n",
         "ir/passes/test_dead_code",
@@ -380,7 +380,7 @@ FAULTS = (
     ),
     fault(
         "adding 0.0 is dropped, and with it the sign of zero",
-        "ir/passes/fold_constants.py",
+        "ir/passes/cleanup/fold_constants.py",
         "((operator.add,), -0.0, _EITHER, _X),",
         "((operator.add,), 0.0, _EITHER, _X),",
         "ir/passes/test_fold_constants",
@@ -407,21 +407,21 @@ FAULTS = (
     ),
     fault(
         "memory is put back before the whole block is reversed",
-        "adjoints/joint.py",
+        "adjoints/reverse/joint.py",
         "places[pending[-1][0].instr] >= origin:",
         "places[pending[-1][0].instr] >= 0:",
         "adjoints/test_rewinding",
     ),
     fault(
         "what is computed from bytes in memory is forgotten",
-        "adjoints/bits.py",
+        "adjoints/analysis/byte_views.py",
         "        return any(map(self.holds, taken))\n",
         "        return any(self.holds(each) for each in taken if not has_memory(each.type))\n",
         "test_view_bytes",
     ),
     fault(
         "the routines that make floats of bytes are passed anything",
-        "adjoints/bits.py",
+        "adjoints/analysis/byte_views.py",
         "        if _views_of(call.op).makes and any",
         "        if _views_of(call.op).makes and call.op.acts and any",
         "test_view_bytes",

@@ -38,8 +38,8 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.capture import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function
 from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import Ignored
-from zygote_py.ir import special
 from zygote_py.ir.core import Type
+from zygote_py.ir.ops import scipy as special
 from zygote_py.ir.types import components_of
 from zygote_py.requests import Request
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints.analysis.kinds import is_array, is_number
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import is_array, is_number
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.writing import FUNCTION, Script, leaves, parts
 from zygote_py.forms import signature_of

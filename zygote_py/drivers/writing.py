@@ -17,7 +17,7 @@ from typing import Any
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.kinds import is_array, is_number
+from zygote_py.adjoints.analysis.kinds import is_array, is_number
 from zygote_py.base.python_text import define
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of

@@ -18,7 +18,8 @@ from numba import types
 
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
-from zygote_py.ir import memory, ops
+from zygote_py.ir import ops
+from zygote_py.ir.analysis import memory
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Value
 
 # The approximate maximum width of an expression; longer lines are hard to read.

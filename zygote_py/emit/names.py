@@ -22,10 +22,9 @@ from zygote_py import structures
 from zygote_py.base.python_text import Names
 from zygote_py.captured import captured_type, is_captured_type
 from zygote_py.emit.standalone import optional_imports, without_dataclasses
-from zygote_py.ir import helpers
 from zygote_py.ir.core import Foreign, Function, Instr, Routine
-from zygote_py.ir.ops import OWN, Op, module_of
-from zygote_py.ir.special import C_TYPES, MODULE, Special
+from zygote_py.ir.ops import OWN, Op, helpers, module_of
+from zygote_py.ir.ops.scipy import C_TYPES, MODULE, Special
 
 
 class Module:

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from zygote_py.emit.ranges import Range
+from zygote_py.ir.analysis.dataflow import liveness
+from zygote_py.ir.analysis.loops import LoopNest
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Terminator, Undef, Value
-from zygote_py.ir.dataflow import liveness
-from zygote_py.ir.loops import LoopNest
 
 T = TypeVar("T")
 

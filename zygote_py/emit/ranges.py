@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.emit.structure import Endless, Guarded, If, Loop, Region
+from zygote_py.ir.analysis.loops import CountedLoop, LoopNest, counted
+from zygote_py.ir.analysis.loops import Loop as NaturalLoop
 from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Value
-from zygote_py.ir.loops import CountedLoop, LoopNest, counted
-from zygote_py.ir.loops import Loop as NaturalLoop
 from zygote_py.ir.walks import Use, uses
 
 

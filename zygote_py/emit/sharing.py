@@ -14,8 +14,8 @@ from typing import NamedTuple
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.ranges import Range
+from zygote_py.ir.analysis.dataflow import solve
 from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value
-from zygote_py.ir.dataflow import solve
 
 
 def share_by_hint(

@@ -33,11 +33,11 @@ from zygote_py.emit.standalone import definitions
 from zygote_py.emit.structure import structure
 from zygote_py.emit.tidy import tidy
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis.routines import routines_of
 from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.loops import loop_nest
-from zygote_py.ir.python_text import is_identifier, one_line, place_text
-from zygote_py.ir.routines import routines_of
+from zygote_py.ir.text.identifiers import is_identifier, one_line, place_text
 
 
 @dataclass(frozen=True, slots=True)

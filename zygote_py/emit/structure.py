@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from zygote_py.ir.analysis.loops import Loop as NaturalLoop
+from zygote_py.ir.analysis.loops import LoopNest
 from zygote_py.ir.core import Block, Branch, Function, Jump, Raise, Return, predecessors
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.loops import Loop as NaturalLoop
-from zygote_py.ir.loops import LoopNest
 
 # A destination of control: a block, or the next iteration of a loop.
 Target = Block | NaturalLoop

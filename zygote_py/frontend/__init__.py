@@ -23,10 +23,10 @@ from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
 from zygote_py.given import calling, given_for
-from zygote_py.ir.clone import clone
+from zygote_py.ir.analysis.routines import find_effects
+from zygote_py.ir.building.clone import clone
+from zygote_py.ir.checks.debug import check_after
 from zygote_py.ir.core import Function, Routine, Type
-from zygote_py.ir.debug import check_after
-from zygote_py.ir.routines import find_effects
 from zygote_py.statements import Capture, TypedFunction
 
 __all__ = ["Capture", "Derived", "LoweredFunction", "lower", "lower_typed", "typed_as_derived"]

@@ -15,12 +15,14 @@ from collections.abc import Iterator, Sequence
 
 from numba import types
 
-from zygote_py.adjoints.custom import Custom
+from zygote_py.adjoints.analysis.kinds import is_array
 from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.kinds import is_array
-from zygote_py.adjoints.sharing import refuse_if_shared
+from zygote_py.adjoints.routines.alias_checks import refuse_if_shared
+from zygote_py.adjoints.strategies.custom import Custom
 from zygote_py.ir import ops
-from zygote_py.ir.builder import Builder
+from zygote_py.ir.analysis.memory import Memory, has_memory
+from zygote_py.ir.analysis.routines import find_effects
+from zygote_py.ir.building.builder import Builder
 from zygote_py.ir.core import (
     Block,
     Foreign,
@@ -31,8 +33,6 @@ from zygote_py.ir.core import (
     Routine,
     Value,
 )
-from zygote_py.ir.memory import Memory, has_memory
-from zygote_py.ir.routines import find_effects
 
 
 def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None:

@@ -25,8 +25,8 @@ from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values import Bundle, components, plain
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.memory import is_view
 from zygote_py.ir.core import Const, Instr, Operand, Type
-from zygote_py.ir.memory import is_view
 from zygote_py.ir.types import components_of, is_scalar
 
 _IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}

@@ -41,9 +41,10 @@ from zygote_py.frontend.iteration import (
 from zygote_py.frontend.keywords import by_position
 from zygote_py.frontend.trees import join, split
 from zygote_py.frontend.values import Bundle, components, leaves_of, plain
-from zygote_py.ir import ops, special
+from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Foreign, Operand, Type
-from zygote_py.ir.special import Special
+from zygote_py.ir.ops import scipy as special
+from zygote_py.ir.ops.scipy import Special
 from zygote_py.ir.types import components_of, is_scalar
 
 _CASTS = frozenset({float, int, complex, *(getattr(np, str(t)) for t in types.number_domain)})

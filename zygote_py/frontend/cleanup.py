@@ -10,11 +10,11 @@ it.
 
 from __future__ import annotations
 
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis.memory import effect
 from zygote_py.ir.core import Block, Function, Instr, Operand, Undef, Value
-from zygote_py.ir.dataflow import reach
-from zygote_py.ir.dominators import reverse_postorder
-from zygote_py.ir.loops import loop_nest
-from zygote_py.ir.memory import effect
 from zygote_py.ir.ops import Effect, of
 from zygote_py.ir.walks import replace_uses, resolved
 

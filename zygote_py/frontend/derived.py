@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.calls import name_apart
+from zygote_py.adjoints.reverse.calls import name_apart
 from zygote_py.frontend.trees import flatten, join, parameters_of, split
 from zygote_py.frontend.values import Bundle, is_tuple
 from zygote_py.ir import passes
-from zygote_py.ir.builder import Builder, inserting
+from zygote_py.ir.building.builder import Builder, inserting
 from zygote_py.ir.core import (
     Const,
     Function,
@@ -26,7 +26,7 @@ from zygote_py.ir.core import (
     Type,
     Value,
 )
-from zygote_py.ir.passes.copy_propagation import copied
+from zygote_py.ir.passes.cleanup.copy_propagation import copied
 from zygote_py.ir.types import components_of
 from zygote_py.ir.walks import replace_uses
 

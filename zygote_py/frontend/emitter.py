@@ -21,7 +21,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.frontend import values
 from zygote_py.frontend.values import Bundle, plain
 from zygote_py.ir import ops
-from zygote_py.ir.builder import Builder
+from zygote_py.ir.building.builder import Builder
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Undef, Value
 from zygote_py.ir.types import is_scalar
 

@@ -8,7 +8,7 @@
 
 A call of such a function stays a call. A function whose body is not available is called as it is: a function of NumPy,
 a `cfunc`, one that runs in object mode. Here the gradients that a pullback returns are matched with the parameters;
-their use is described in `zygote_py.adjoints.custom`.
+their use is described in `zygote_py.adjoints.strategies.custom`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.custom import Custom, Gradient, Input
+from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_array, is_number
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.adjoints.inverses import Inverse
-from zygote_py.adjoints.kinds import carries_adjoint, is_array, is_number
+from zygote_py.adjoints.routines.inverses import Inverse
+from zygote_py.adjoints.strategies.custom import Custom, Gradient, Input
 from zygote_py.frontend.emitter import Emitter
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.trees import flatten, join, parameters_of, split
 from zygote_py.frontend.values import Bundle, components, is_tuple, leaves_of, plain
 from zygote_py.given import Given, place_of, python_function
 from zygote_py.ir import ops
-from zygote_py.ir.builder import NONE, Builder
+from zygote_py.ir.building.builder import NONE, Builder
 from zygote_py.ir.core import Block, Const, Foreign, Function, Loc, Operand, Param, Return, Routine, Type
-from zygote_py.ir.python_text import identifier
+from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, copied_type
 
 Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]

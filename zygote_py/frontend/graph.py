@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from numba import types
 
 from zygote_py import statements as st
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
 from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Return, Type
-from zygote_py.ir.dataflow import reach
-from zygote_py.ir.dominators import DominatorTree, dominator_tree
 
 
 @dataclass(eq=False)

@@ -24,7 +24,7 @@ from numba import types
 
 from zygote_py import library, numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.kinds import element_of
+from zygote_py.adjoints.analysis.kinds import element_of
 from zygote_py.frontend import given
 from zygote_py.frontend.displays import with_tuples
 from zygote_py.frontend.handlers import guard
@@ -33,7 +33,7 @@ from zygote_py.frontend.renaming import moved, parameter, renamed, with_division
 from zygote_py.frontend.values import is_list
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.python_text import is_identifier
+from zygote_py.ir.text.identifiers import is_identifier
 from zygote_py.ir.types import components_of
 from zygote_py.library import list_slices
 from zygote_py.tries import leads_out

@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py import statements as st
-from zygote_py.adjoints.kinds import element_of
+from zygote_py.adjoints.analysis.kinds import element_of
 from zygote_py.frontend.checks import check_count
 from zygote_py.frontend.emitter import Emitter, Iteration
 from zygote_py.frontend.iteration import INT, OverCheckpointed, OverEnumerate, OverZip
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
-from zygote_py.ir.loops import loop_nest
-from zygote_py.ir.memory import Memory
 from zygote_py.ir.types import components_of
 
 

@@ -4,8 +4,9 @@
     Assign("r.1", Copy("$imul"))                                           (names that value)
 
 A variable that is assigned in one place, which dominates its reader, is that operand; all others go through the
-construction of Braun et al. (`zygote_py.ir.ssa`). Blocks are filled in reverse postorder and stand in the order of the
-source. Expressions are in `zygote_py.frontend.expressions`; the methods that they need are at the end of the class.
+construction of Braun et al. (`zygote_py.ir.building.ssa`). Blocks are filled in reverse postorder and stand in the
+order of the source. Expressions are in `zygote_py.frontend.expressions`; the methods that they need are at the end of
+the class.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from zygote_py.frontend.renaming import is_parameter
 from zygote_py.frontend.trees import flat_type, flatten, parameters_of, split, unflatten
 from zygote_py.frontend.values import Bundle, leaves_of, plain
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.building.ssa import SSABuilder
 from zygote_py.ir.core import (
     Block,
     Branch,
@@ -43,12 +46,10 @@ from zygote_py.ir.core import (
     Return,
     Type,
 )
-from zygote_py.ir.dataflow import reach
-from zygote_py.ir.passes.forward_jumps import forward_jumps
-from zygote_py.ir.passes.merge_blocks import merge_blocks
-from zygote_py.ir.passes.unrotate_loops import unrotate_loops
-from zygote_py.ir.python_text import identifier
-from zygote_py.ir.ssa import SSABuilder
+from zygote_py.ir.passes.canonical.thread_jumps import forward_jumps
+from zygote_py.ir.passes.canonical.unrotate_loops import unrotate_loops
+from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
+from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, is_scalar
 
 

@@ -20,13 +20,13 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py import statements as st
-from zygote_py.adjoints.checkpoints import Checkpoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints.strategies.checkpoint import Checkpoint
 from zygote_py.frontend.renaming import divisions
 from zygote_py.frontend.values import leaves_of
+from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Routine, Type
-from zygote_py.ir.dataflow import reach
-from zygote_py.ir.python_text import identifier
+from zygote_py.ir.text.identifiers import identifier
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
 # source has about four.

@@ -15,7 +15,7 @@ from numba import types
 
 from zygote_py.frontend.values import Bundle, components, is_tuple, leaves_of, plain
 from zygote_py.ir import ops
-from zygote_py.ir.builder import NONE, Builder, result_type
+from zygote_py.ir.building.builder import NONE, Builder, result_type
 from zygote_py.ir.core import Const, Instr, Loc, Operand, Param, Type
 from zygote_py.ir.types import components_of, names_of
 

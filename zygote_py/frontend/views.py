@@ -4,9 +4,9 @@
     x.view(np.uint8)                view %x : u8[:]
     x[i].view(np.int64)             view %t : i64
 
-Whether a derivative may depend on it is decided in `zygote_py.adjoints.bits`. Where the elements are of another size,
-the last axis must be contiguous, as in NumPy; arrays in Fortran order, which Numba may interpret differently, are then
-refused.
+Whether a derivative may depend on it is decided in `zygote_py.adjoints.analysis.byte_views`. Where the elements are of
+another size, the last axis must be contiguous, as in NumPy; arrays in Fortran order, which Numba may interpret
+differently, are then refused.
 """
 
 from __future__ import annotations

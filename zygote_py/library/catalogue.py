@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.activity import find_active
+from zygote_py.adjoints.analysis.activity import find_active
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.adjoints.rules import opaque
+from zygote_py.adjoints.rules.formulas import opaque
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.base import python_text
 from zygote_py.canonical import make_canonical

@@ -4,7 +4,8 @@
     np.linalg.cond(x, 1)             np.linalg.norm(x, 1) * np.linalg.norm(np.linalg.inv(x), 1)
     np.linalg.matrix_power(a, 5)     p = np.dot(a, a); p = np.dot(p, p); np.dot(a, p)
 
-Factorisations, and what is computed from singular values, stay calls (`adjoints/rules/spectra.py` and `linalg.py`).
+Factorisations, and what is computed from singular values, stay calls (`adjoints/rules/arrays/spectra.py` and
+`linalg.py`).
 """
 
 from __future__ import annotations

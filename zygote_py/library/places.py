@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir.helpers import helper
+from zygote_py.ir.ops.helpers import helper
 
 
 @helper

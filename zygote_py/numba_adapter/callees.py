@@ -32,7 +32,7 @@ from zygote_py.checkpoints import Checkpointed
 from zygote_py.given import calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.helpers import is_helper
+from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
 from zygote_py.numba_adapter.messages import definition_of, note_calls

@@ -29,7 +29,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.capture import CONSTANT_MODULES
 from zygote_py.checkpoints import checkpoint
 from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.python_text import identifier
+from zygote_py.ir.text.identifiers import identifier
 from zygote_py.numba_adapter.again import Checkpointer
 from zygote_py.numba_adapter.callees import Session, callee_for, is_known_to_numba
 from zygote_py.numba_adapter.closures import take_closure

@@ -27,7 +27,7 @@ from zygote_py.base.python_text import define
 from zygote_py.given import Ignored, calling
 from zygote_py.ir.core import Loc, Type
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.python_text import identifier
+from zygote_py.ir.text.identifiers import identifier
 from zygote_py.numba_adapter.callees import CalleeType, Session, fold_signature
 from zygote_py.numba_adapter.closures import SELF, ClosureType
 from zygote_py.numba_adapter.decorations import is_from_source

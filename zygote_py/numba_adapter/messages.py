@@ -20,7 +20,7 @@ from numba.core import errors
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc
-from zygote_py.ir.python_text import is_identifier, one_line, place_text
+from zygote_py.ir.text.identifiers import is_identifier, one_line, place_text
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 from structured import build, outcomes, statements
 from transform import check, read, same
 
-from zygote_py.ir.clone import clone
+from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.building.clone import clone
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify, verify_canonical
 from zygote_py.ir.core import Instr, Return
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.loops import loop_nest
 from zygote_py.ir.passes import CANONICAL, CLEAN_UP, canonicalise_loops, run
-from zygote_py.ir.verify import verify, verify_canonical
 
 PREFIX = (canonicalise_loops, *CLEAN_UP)
 

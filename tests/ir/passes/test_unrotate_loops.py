@@ -1,10 +1,10 @@
 from transform import check, read
 
-from zygote_py.ir.interpret import interpret
-from zygote_py.ir.loops import counted, loop_nest
+from zygote_py.ir.analysis.loops import counted, loop_nest
+from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir.checks.verify import verify_canonical
 from zygote_py.ir.passes import CANONICAL, CLEAN_UP, run, unrotate_loops
-from zygote_py.ir.text import text
-from zygote_py.ir.verify import verify_canonical
+from zygote_py.ir.text.printer import text
 
 
 def test_pow_becomes_the_golden_primal():

@@ -1,0 +1,150 @@
+"""Privatization: memory that a loop uses for one iteration at a time, in which an iteration reads only its own writes.
+
+    for i in range(n):                      `w` is private to the loop over i, though it is allocated before it:
+        for j in range(len(w)):             each iteration first writes to all of its elements
+            w[j] = x[i, j] * x[i, j]
+        for j in range(len(w)):
+            s += math.sin(w[j])
+
+Memory that an iteration allocates and that does not outlive it is private, too. The values of indices are not analyzed:
+the first writes must be those of loops that count over the whole array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted_exit
+from zygote_py.ir.analysis.memory import Memory, effect, writes
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
+from zygote_py.ir.ops import Effect, Role
+from zygote_py.ir.walks import definitions, uses
+
+
+class Private:
+    """Privatization queries on the loops of one function."""
+
+    def __init__(self, function: Function, nest: LoopNest, memory: Memory) -> None:
+        self._nest = nest
+        self._memory = memory
+        self._members: dict[Value, list[Value]] = {}
+        self._uses = uses(function)
+        self._home = definitions(function)
+        for value in function.values():
+            if (root := memory.root(value)) is not None:
+                self._members.setdefault(root, []).append(value)
+
+    def is_private(self, root: Value, loop: Loop) -> bool:
+        """Return whether no iteration reads writes of other iterations to a root, and nothing after the loop does."""
+        if root in self._memory.outside:
+            return False
+        members = self._members.get(root, [])
+        if all(member in self._home and self._home[member] in loop for member in members):
+            return self._stays_inside(members, loop)
+        if len(members) != 1 or not isinstance(members[0], Instr) or ops.of(members[0].op).role is not Role.ALLOCATE:
+            return False
+        return self._is_written_first(members[0], loop)
+
+    def _stays_inside(self, members: Iterable[Value], loop: Loop) -> bool:
+        for member in members:
+            if isinstance(member, Phi) and member in loop.header.phis:
+                return False
+            if any(use.block not in loop for use in self._uses.get(member, ())):
+                return False
+        return True
+
+    def _is_written_first(self, array: Instr, loop: Loop) -> bool:
+        """Return whether each iteration writes all elements of an array from before the loop, before it reads any."""
+        reading: list[tuple[Block, Instr]] = []
+        stores: list[tuple[Block, Instr]] = []
+        for user, block, _ in self._uses.get(array, ()):
+            if block not in loop:
+                if self._comes_before(block, loop):
+                    continue
+                return False
+            if not isinstance(user, Instr):
+                return False
+            sets = user.op is not ops.accumulate and ops.of(user.op).role is Role.STORE
+            if sets and user.args[0] is array and array not in user.args[1:]:
+                stores.append((block, user))
+            elif user.op is not ops.dim:
+                reading.append((block, user))
+        return any(
+            all(self._precedes(store, at, nest, user, block) for block, user in reading)
+            for at, store in stores
+            if (nest := self._covering(store, at, array, loop)) is not None
+        )
+
+    def _comes_before(self, block: Block, loop: Loop) -> bool:
+        """Return whether a block outside of the loop is not reached after it."""
+        return block not in set(reach((after for _, after in loop.exits), lambda each: each.successors))
+
+    def _covering(self, store: Instr, at: Block, array: Instr, loop: Loop) -> Loop | None:
+        """Return the outermost loop of the nest in which a store writes to each element of the array, if any."""
+        _, _, *index = store.args
+        if len(index) != len(array.args) or not index:
+            return None
+        needed = list(zip(index, array.args, strict=True))
+        block, around, outermost = at, self._nest.innermost(at), None
+        while needed:
+            if around is None or around is loop or around not in self._nest.loops:
+                return None
+            how = counted_exit(around)
+            (latch,) = around.latches if len(around.latches) == 1 else (None,)
+            if how is None or latch is None or len(around.exits) != 1 or around.raising_exits:
+                return None
+            if around.exits[0][0] is not around.header or not self._nest.tree.dominates(block, latch):
+                return None
+            match = [pair for pair in needed if _counts_over(how, pair[0], pair[1])]
+            if len(match) != 1:
+                return None
+            needed.remove(match[0])
+            outermost, block, around = around, around.header, around.parent
+        return outermost
+
+    def _precedes(self, store: Instr, at: Block, nest: Loop, user: Instr, block: Block) -> bool:
+        """Return whether `user` reads written elements only: it follows the nest, or reads the one just stored."""
+        tree = self._nest.tree
+        ((_, behind),) = nest.exits
+        if block not in nest and tree.dominates(behind, block):
+            return True
+        array, _, *index = store.args
+        if block not in nest or not tree.dominates(at, block):
+            return False
+        if user.op is not ops.getitem and user.op is not ops.accumulate:
+            return False
+        own = user.args[1:] if user.op is ops.getitem else user.args[2:]
+        if (
+            user.args[0] is not array
+            or len(own) != len(index)
+            or any(a is not b for a, b in zip(own, index, strict=True))
+        ):
+            return False
+        return at is not block or at.instrs.index(store) < at.instrs.index(user)
+
+
+def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
+    """Return whether an index takes all values from 0 to the length of an axis."""
+    if (
+        index is not how.phi
+        or how.step != 1
+        or how.comparison.op is not operator.lt
+        or how.start != Const(0, how.phi.type)
+    ):
+        return False
+    return how.bound is length or (isinstance(length, Const) and how.bound == length)
+
+
+def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
+    """Return the roots of the memory that the blocks allocate."""
+    made = (memory.root(i) for block in blocks for i in block.instrs if effect(i) is Effect.ALLOCATE)
+    return {root for root in made if root is not None}
+
+
+def written_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:
+    """Return the roots of the memory that the blocks write to."""
+    found = (memory.root(target) for block in blocks for instr in block.instrs for target in writes(instr))
+    return {root for root in found if root is not None}

@@ -1,0 +1,330 @@
+"""Fused reversal: loops that only accumulate, of which each iteration is reversed immediately, before the next one.
+
+    for i in range(n):                      for i in range(n):
+        t = math.exp(x[i] * w)                  t = math.exp(x[i] * w)
+        s += t                       ->         dw += t * x[i]
+    ...                                     (and no second loop)
+    for i in range(n - 1, -1, -1):
+        ...
+
+Nothing needs to be recorded then: the reverse of an iteration uses the values of the iteration directly. That is valid
+if the order of the iterations does not matter to the reverse sweep, which is the case if
+
+* the adjoints that enter the reversed loop are known before the loop: constants, seeds, and values computed from
+  them and from earlier values; here `ds`;
+* the adjoints that its iterations pass on to each other are sums that each adds to; here `dw`;
+* memory that the loop writes to is private to an iteration (see `adjoints.private`), and to the shadows of other memory
+  the reverse only adds; nothing is written to that memory later, so nothing consumes these shadows meanwhile.
+
+Immediate loops may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two
+sweeps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from zygote_py.adjoints.analysis.privatization import Private, allocated_in, written_in
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.loops import Loop, LoopNest
+from zygote_py.ir.analysis.memory import Memory, effect, reads
+from zygote_py.ir.building.cfg import rename_incoming
+from zygote_py.ir.core import (
+    Alpha,
+    Block,
+    Branch,
+    CameFrom,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Operand,
+    Param,
+    Phi,
+    Routine,
+    Terminator,
+    Undef,
+    Value,
+    predecessors,
+    zero,
+)
+from zygote_py.ir.ops import Effect
+from zygote_py.ir.walks import definitions, replace_uses, uses
+
+
+@dataclass(frozen=True, eq=False)
+class Immediate:
+    """A loop to reverse immediately. Reverse blocks: `header`, `last` (of the latch), `first`, and the two outside."""
+
+    loop: Loop
+    header: Block
+    last: Block
+    first: Block
+    before: Block
+    behind: Block
+
+
+class ImmediateLoops:
+    """Finds the immediate loops of a forward and a reverse sweep.
+
+    `mirrored` maps each reverse block to its forward block, `active` are the roots that have shadows, `values` maps the
+    primal's values to those of the forward sweep, and `lifted` contains the reverse instructions that were moved there.
+    """
+
+    def __init__(
+        self,
+        forward: Function,
+        reverse: Function,
+        nest: LoopNest,
+        mirrored: Mapping[Block, Block],
+        active: set[Value],
+        values: Mapping[Value, Value],
+        lifted: Mapping[Value, Instr],
+        memory: Memory,
+    ) -> None:
+        self._forward = forward
+        self._reverse = reverse
+        self._nest = nest
+        self._mirrored = mirrored
+        self._active = active
+        self._values = values
+        self._lifted = lifted
+        self._memory = memory
+        self._private = Private(forward, nest, memory)
+        self._preds = predecessors(reverse)
+        self._home = definitions(reverse)
+        self._forward_home = definitions(forward)
+        self._uses = uses(reverse)
+
+    def find(self) -> list[Immediate]:
+        """Return the immediate loops, each after those around it."""
+        found: dict[Loop, Immediate] = {}
+        for loop in self._nest.loops:
+            if loop.parent is None or loop.parent in found:
+                candidate = None if self._has_calls(loop) else self._shape(loop)
+                if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
+                    found[loop] = candidate
+        return list(found.values())
+
+    @staticmethod
+    def _has_calls(loop: Loop) -> bool:
+        return any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
+
+    def _shape(self, loop: Loop) -> Immediate | None:
+        """Return the reverse of a loop, if it has the usual form."""
+        header = next(
+            (
+                block
+                for block in self._reverse.blocks
+                if self._mirrored.get(block) is loop.header and isinstance(block.terminator, Branch)
+            ),
+            None,
+        )
+        if header is None or not all(isinstance(instr, CameFrom) for instr in header.instrs):
+            return None
+        branch = header.terminator
+        assert isinstance(branch, Branch)
+        inside = [pred for pred in self._preds[header] if self._mirrored.get(pred) in loop.blocks]
+        outside = [pred for pred in self._preds[header] if pred not in inside]
+        if len(inside) != 1 or len(outside) != 1 or self._mirrored.get(branch.then) is not loop.latches[0]:
+            return None
+        if self._mirrored.get(branch.orelse) in loop.blocks or len(self._preds[branch.then]) != 1:
+            return None
+        if not isinstance(inside[0].terminator, Jump) or not isinstance(outside[0].terminator, Jump):
+            return None
+        return Immediate(loop, header, branch.then, inside[0], outside[0], branch.orelse)
+
+    def _only_adds(self, it: Immediate) -> bool:
+        """Return whether reversed iterations pass on only sums, and all inputs are known before the loop."""
+        carried: set[Value] = set()
+        for phi in it.header.phis:
+            total = self._sum_from(phi, it)
+            if total is None or total & carried:
+                return False
+            carried |= total
+        return all(
+            self._is_of(self._home[operand], it) or self._is_known(operand, it.loop)
+            for block in self._blocks(it)
+            for node in block.nodes
+            for operand in node.args
+            if isinstance(operand, Value) and operand in self._home and operand not in carried
+        )
+
+    def _blocks(self, it: Immediate) -> list[Block]:
+        """Return the reverse blocks of an iteration."""
+        return [block for block in self._reverse.blocks if block is not it.header and self._is_of(block, it)]
+
+    def _is_of(self, block: Block, it: Immediate) -> bool:
+        return block is not it.header and self._mirrored.get(block) in it.loop.blocks
+
+    def _sum_from(self, phi: Phi, it: Immediate) -> set[Value] | None:
+        """Return the values of an iteration to which `phi` contributes; None unless all are sums with `phi`."""
+        found: set[Value] = set()
+        start: list[Phi | Instr | Terminator] = [phi]
+        for each in reach(start, lambda node: self._users_in(node, it)):
+            if not isinstance(each, Phi) and not (isinstance(each, Instr) and each.op is operator.add):
+                return None
+            found.add(each)
+        for value in found - {phi}:
+            if isinstance(value, Phi):
+                if not all(operand in found or isinstance(operand, Undef) for operand in value.incoming.values()):
+                    return None
+            elif isinstance(value, Instr) and sum(operand in found for operand in value.args) != 1:
+                return None
+        return found if phi.incoming[it.first] in found else None
+
+    def _users_in(self, node: Value | Terminator, it: Immediate) -> list[Phi | Instr | Terminator]:
+        """Return the users of a value in an iteration."""
+        found = self._uses.get(node, ()) if isinstance(node, Value) else ()
+        return [use.user for use in found if self._is_of(use.block, it)]
+
+    def _is_known(self, operand: Operand, loop: Loop) -> bool:
+        """Return whether an operand can be available before a loop of the forward sweep."""
+        (preheader,) = loop.entering
+        match operand:
+            case Const() | Undef() | Param():
+                return True
+            case Alpha(value):
+                return self._can_be_before(self._values[value], preheader)
+            case Instr() if operand in self._lifted:
+                return self._can_be_before(self._lifted[operand], preheader)
+            case Instr() if operand in self._home:
+                return effect(operand) is Effect.PURE and all(self._is_known(arg, loop) for arg in operand.args)
+            case Phi() if operand in self._home:
+                return False
+            case _:
+                return True
+
+    def _is_before(self, value: Operand, block: Block) -> bool:
+        home = self._forward_home.get(value) if isinstance(value, Value) else None
+        return home is None or self._nest.tree.dominates(home, block)
+
+    def _can_be_before(self, value: Operand, block: Block) -> bool:
+        """Return whether a forward value can be available at the end of a block, such as a length queried later."""
+        if self._is_before(value, block):
+            return True
+        if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.of(value.op).may_raise:
+            return False
+        return all(self._can_be_before(arg, block) for arg in value.args)
+
+    def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
+        written = written_in(loop.order, self._memory) & self._active
+        made = allocated_in(loop.order, self._memory) & self._active
+        private = {root for root in written | made if self._private.is_private(root, loop)}
+        if (written | made) - private:
+            return False
+        later = written_in(self._blocks_after(loop, around), self._memory)
+        read = {
+            root
+            for block in loop.order
+            for instr in block.instrs
+            for arg in reads(instr)
+            if (root := self._memory.root(arg)) is not None
+        }
+        return not (read & self._active - private) & later
+
+    def _blocks_after(self, loop: Loop, around: set[Loop]) -> list[Block]:
+        """Return the blocks that may run after a loop, in the same iteration of the immediate loops around it."""
+        stop = [each.header for each in around if loop.header in each]
+        return list(reach((after for _, after in loop.exits), lambda block: block.successors, stop))
+
+    def reverse_at_once(self, it: Immediate) -> list[Phi]:
+        """Append the reverse of an iteration to it; return the sums, which become phis of the loop."""
+        loop = it.loop
+        (preheader,), (latch,) = loop.entering, loop.latches
+        self._make_known(it, preheader)
+        totals: dict[Value, Phi] = {}
+        for phi in it.header.phis:
+            start = phi.incoming[it.before]
+            known = isinstance(start, Const)
+            moved = Phi(phi.type, phi.hint, phi.loc)
+            moved.incoming = {preheader: start if known else zero(phi.type), it.first: phi.incoming[it.first]}
+            loop.header.phis.append(moved)
+            totals[phi] = moved
+            if not known:
+                total = Instr(operator.add, (start, moved), phi.type, phi.hint)
+                it.before.instrs.append(total)
+                self._replace_outside(phi, total, it)
+        for phi in loop.header.phis:
+            if latch in phi.incoming:
+                phi.incoming[it.first] = phi.incoming.pop(latch)
+        replace_uses(self._reverse, totals)
+        replace_uses(self._forward, totals)
+        latch.terminator = Jump(it.last)
+        rename_incoming(it.last, it.header, latch)
+        it.first.terminator = Jump(loop.header)
+        it.before.terminator = Jump(it.behind)
+        rename_incoming(it.behind, it.header, it.before)
+        self._reverse.blocks.remove(it.header)
+        return list(totals.values())
+
+    def _replace_outside(self, phi: Phi, total: Value, it: Immediate) -> None:
+        """Replace the uses of a phi outside of the iteration by its sum with the initial value."""
+        for block in (*self._reverse.blocks, *self._forward.blocks):
+            if block is it.header or self._is_of(block, it):
+                continue
+            for each in block.phis:
+                for pred, operand in each.incoming.items():
+                    if operand is phi:
+                        each.incoming[pred] = total
+            for node in (*block.instrs, block.terminator):
+                if node is not total:
+                    node.args = tuple(total if arg is phi else arg for arg in node.args)
+
+    def _make_known(self, it: Immediate, preheader: Block) -> None:
+        """Compute the inputs of the reversed iterations before the loop."""
+        copies: dict[Value, Operand] = {}
+        blocks = self._blocks(it)
+
+        def before(value: Operand) -> Operand:
+            if self._is_before(value, preheader):
+                return value
+            assert isinstance(value, Instr)
+            if value not in copies:
+                args = tuple(map(before, value.args))
+                copies[value] = copy = value.copy(args, with_origin=False)
+                preheader.instrs.append(copy)
+            return copies[value]
+
+        def known(operand: Operand) -> Operand:
+            match operand:
+                case Alpha(value):
+                    return before(self._values[value])
+                case Instr() if operand in self._lifted:
+                    return before(self._lifted[operand])
+                case Instr() if operand in self._home:
+                    if operand not in copies:
+                        copies[operand] = copy = operand.copy(tuple(map(known, operand.args)))
+                        preheader.instrs.append(copy)
+                    return copies[operand]
+                case _:
+                    return operand
+
+        for block in blocks:
+            for instr in block.instrs:
+                instr.args = tuple(self._entering(arg, it, known) for arg in instr.args)
+            for phi in block.phis:
+                phi.incoming = {pred: self._entering(arg, it, known) for pred, arg in phi.incoming.items()}
+
+    def _entering(self, operand: Operand, it: Immediate, known: Callable[[Operand], Operand]) -> Operand:
+        if not isinstance(operand, Instr) or operand not in self._home or operand in self._lifted:
+            return operand
+        return operand if self._is_of(self._home[operand], it) else known(operand)
+
+
+def without(nest: LoopNest, removed: set[Loop]) -> LoopNest:
+    """Return the nest without some loops, whose blocks then belong to the surrounding loops."""
+
+    def kept(loop: Loop | None) -> Loop | None:
+        while loop is not None and loop in removed:
+            loop = loop.parent
+        return loop
+
+    innermost = {block: found for block in nest.tree.order if (found := kept(nest.innermost(block))) is not None}
+    remaining = tuple(loop for loop in nest.loops if loop not in removed)
+    for loop in remaining:
+        loop.parent = kept(loop.parent)
+    return LoopNest(remaining, nest.tree, innermost)

@@ -1,0 +1,87 @@
+"""Memory that the reverse sweep rewinds: each overwritten value is saved, and restored in the reverse sweep.
+
+    for k in range(steps):                          for k in range(steps - 1, -1, -1):
+        for i in range(n):                              for i in range(n - 1, -1, -1):      (reads q as it was)
+            for j in range(n):                  ->          for j in range(n - 1, -1, -1): ...
+                a[i] += pull(q[i], q[j])                for i in range(n - 1, -1, -1):
+        for i in range(n):                                  q[i] = q_record[k, i]           (and is rewound)
+            q[i] += dt * v[i]
+
+The alternative is to save the values read, here n * n numbers per step. The minimum cut decides which is cheaper (see
+`adjoints.plan`), for all writes to a root together. A read may profit if the innermost loop around it does not write to
+the same memory: while the reverse of that loop runs, memory has the contents it had while the loop ran.
+
+Only memory with a shadow is rewound: each of its writes has a counterpart in the reverse sweep. Memory visible to the
+caller is finally set to the contents at the end of the function again. Rewinding is not needed in an immediate loop
+(`adjoints.immediate`): memory that it writes to is private to an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.loops import LoopNest
+from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.core import Block, Function, Instr, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A write to an element, its block, and the block of the reverse sweep that undoes it."""
+
+    instr: Instr
+    block: Block
+    reverse: Block
+
+
+class Rewinding:
+    """The roots of a forward sweep that could be rewound, and those `chosen`."""
+
+    def __init__(
+        self,
+        forward: Function,
+        nest: LoopNest,
+        memory: Memory,
+        active: Collection[Value],
+        mirrors: Mapping[Block, Block],
+    ) -> None:
+        self._nest = nest
+        self._memory = memory
+        self.writes: dict[Value, list[Write]] = {}
+        self.chosen: set[Value] = set()
+        home = {instr: block for block in forward.blocks for instr in block.instrs}
+        for root in active:
+            found: list[Write] | None = []
+            for writer in memory.writers(root):
+                block = home[writer]
+                if found is None or block not in mirrors or not _is_of_element(writer):
+                    found = None
+                    break
+                if writer.op is not ops.initialize:  # no earlier value was read
+                    found.append(Write(writer, block, mirrors[block]))
+            if found:
+                self.writes[root] = found
+
+    def root_of(self, read: Instr, home: Block) -> Value | None:
+        """Return the root to rewind so that an element can be read again in the reverse sweep, if that is possible."""
+        if read.op is not ops.getitem or not isinstance(read.args[0].type, types.Array):
+            return None
+        root = self._memory.root(read.args[0])
+        loop = self._nest.innermost(home)
+        if root is None or root not in self.writes or loop is None:
+            return None
+        return None if any(write.block in loop for write in self.writes[root]) else root
+
+    def depths(self, root: Value) -> list[int]:
+        """Return the loop depth of each value that must be saved to rewind a root."""
+        return [self._nest.depth(write.block) for write in self.writes[root]]
+
+
+def _is_of_element(instr: Instr) -> bool:
+    if ops.of(instr.op).role is not ops.Role.STORE or not isinstance(instr.args[0].type, types.Array):
+        return False
+    return len(instr.args) - 2 == instr.args[0].type.ndim > 0

@@ -1,0 +1,141 @@
+"""Shadows: for each array that has an adjoint, an array of the same shape in which the adjoint accumulates.
+
+A shadow is created together with its array, in the primal, and its identity never changes afterwards; its contents
+change in the reverse sweep. The shadow of a view is the same view of the shadow, so that the same memory always has the
+same shadow:
+
+    %row = getitem %x, %i : f64[:]              %row = getitem %x, %i : f64[:]
+                                        ->      %drow = getitem %dx, %i : f64[:]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numba import types
+
+from zygote_py.adjoints.analysis.activity import Activity
+from zygote_py.adjoints.analysis.kinds import has_shadow, is_list, is_number
+from zygote_py.adjoints.reverse.calls import Call
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.memory import is_view
+from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
+from zygote_py.ir.errors import InternalError
+
+
+def add_shadows(
+    function: Function, activity: Activity, calls: Mapping[Instr, Call] = MappingProxyType({}), given: bool = False
+) -> dict[Value, Value]:
+    """Add the shadows of the arrays that need one to a primal; return the shadow of each.
+
+    The shadows of parameters are allocated, or, if they are `given`, further parameters, after the others. Those of the
+    arguments are passed to the `calls` of forward functions.
+    """
+    shadows: dict[Value, Value] = {}
+    made: list[Instr] = []
+    for param in tuple(function.params):
+        if param in activity.shadowed:
+            if given and param in activity.asked:
+                shadows[param] = passed = Param(_writable(param.type), _hint(param), param.loc)
+                function.params.append(passed)
+            else:
+                shadows[param] = shadow = _zeros_like(param)
+                made.append(shadow)
+    items = {item: (call, number) for call in calls.values() for number, item in call.items.items()}
+    for block in function.blocks:
+        for phi in [phi for phi in block.phis if phi in activity.shadowed]:
+            shadows[phi] = new = Phi(phi.type, _hint(phi), phi.loc)
+            block.phis.append(new)
+    for block in function.blocks:
+        instrs: list[Instr] = []
+        for instr in block.instrs:
+            if instr in calls:
+                args = [instr.args[number] for number in calls[instr].derivative.shadowed]
+                # An inactive argument here may be active in a different call of a recursive routine.
+                others = {arg: _zeros_like(arg) for arg in args if isinstance(arg, Value) and arg not in shadows}
+                instrs += others.values()
+                instr.args = (*instr.args, *(_mapped(arg, {**shadows, **others}) for arg in args))
+                instrs.append(instr)
+                continue
+            instrs.append(instr)
+            if instr in items and has_shadow(instr.type):
+                call, number = items[instr]
+                if (passed_on := call.shadow_of(number)) is not None:
+                    shadows[instr] = passed_on
+                elif instr in activity.shadowed:
+                    shadows[instr] = made_here = _zeros_like(instr)
+                    instrs.append(made_here)
+            elif instr in activity.shadowed and isinstance(instr, Instr):
+                shadows[instr] = shadow = _shadow_of(instr, shadows)
+                instrs.append(shadow)
+            elif instr.args and instr.args[0] in activity and is_list(instr.args[0].type):
+                instrs += _followed(instr, shadows)
+        block.instrs = instrs
+    for block in function.blocks:
+        for phi in block.phis:
+            new_phi = shadows.get(phi)
+            if isinstance(new_phi, Phi):
+                new_phi.incoming = {pred: _mapped(operand, shadows) for pred, operand in phi.incoming.items()}
+    function.entry.instrs[:0] = made
+    return shadows
+
+
+def _shadow_of(instr: Instr, shadows: dict[Value, Value]) -> Instr:
+    """Return the shadow of an instruction: the same selection from the arguments' shadows, or zeros."""
+    role = ops.of(instr.op).role
+    if role is ops.Role.ALLOCATE:  # the shape is known without reading their elements
+        return Instr(ops.zeros, instr.args, instr.type, _hint(instr), instr.loc)
+    if instr.op is ops.stack:
+        return Instr(ops.stack, (), instr.type, _hint(instr), instr.loc)
+    if role in (ops.Role.READ, ops.Role.POP) and is_list(instr.args[0].type):
+        shadow = _mapped(instr.args[0], shadows)
+        return Instr(instr.op, (shadow, *instr.args[1:]), instr.type, _hint(instr), instr.loc)
+    if not is_view(instr) and not (role is ops.Role.CHOOSE and has_shadow(instr.type)):
+        return _zeros_like(instr)  # a new array, or an item of a tuple
+    args = tuple(_mapped(arg, shadows) if has_shadow(arg.type) else arg for arg in instr.args)
+    if instr.op is np.broadcast_to:  # the array NumPy returns must not be written to
+        assert isinstance(instr.type, types.Array)
+        type_ = types.Array(instr.type.dtype, instr.type.ndim, instr.type.layout)
+        return Instr(ops.spread, args, type_, _hint(instr), instr.loc)
+    return Instr(instr.op, args, instr.type, _hint(instr), instr.loc, instr.keywords)
+
+
+def _followed(instr: Instr, shadows: dict[Value, Value]) -> list[Instr]:
+    """Return the operations that keep the shadow of a list equal to the list in length and nesting."""
+    values, *rest = instr.args
+    shadow = _mapped(values, shadows)
+    assert isinstance(values.type, types.List)
+    if instr.op is ops.push:
+        item = zero(values.type.dtype) if is_number(values.type.dtype) else _mapped(rest[0], shadows)
+        return [Instr(ops.push, (shadow, item), types.none, "", instr.loc)]
+    if instr.op is ops.pop:  # a number: other items have shadows, which are popped
+        return [Instr(ops.pop, (shadow,), instr.type, "", instr.loc)]
+    if instr.op is ops.setitem and has_shadow(values.type.dtype):
+        item, *index = rest
+        return [Instr(ops.setitem, (shadow, _mapped(item, shadows), *index), types.none, "", instr.loc)]
+    return []
+
+
+def _mapped(operand: Operand, shadows: dict[Value, Value]) -> Operand:
+    match operand:
+        case Value():
+            return shadows[operand]
+        case Undef():
+            return operand
+        case _:
+            raise InternalError("shadows: a constant array has no shadow")
+
+
+def _zeros_like(array: Value) -> Instr:
+    return Instr(np.zeros_like, (array,), _writable(array.type), _hint(array), array.loc)
+
+
+def _writable(type: Type) -> Type:
+    """Return the type of the shadow of an array that may be read-only."""
+    return types.Array(type.dtype, type.ndim, type.layout) if isinstance(type, types.Array) else type
+
+
+def _hint(array: Value) -> str:
+    return f"d{array.hint or 't'}"

@@ -1,0 +1,155 @@
+"""Splitting of a joint function: the forward half, and the reverse half with the residuals as parameters.
+
+    joint pow(%x, %n, %dy)                      forward pow(%x, %n)             reverse pow(%n, %r_record, %x, %dy)
+    b0:  %r_record = record %n                  b0:  %r_record = record %n      b4:  ...
+    b1:  ...                            ->      b1:  ...
+    b3:  jump b4                                b3:  (%r3, and what crosses)
+    b4:  ...
+
+A crossing value that is cheap to compute from the parameters and from other crossing values is recomputed; views, and
+shadows that only the reverse half accesses, always are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.analysis.memory import effect, has_memory, is_view
+from zygote_py.ir.checks.debug import check_after
+from zygote_py.ir.core import (
+    Block,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Return,
+    Terminator,
+    Undef,
+    Value,
+)
+from zygote_py.ir.walks import replace_uses, uses
+
+
+@dataclass(eq=False)
+class Halves:
+    """The two functions, without their returns: `last` is the final block of the forward half.
+
+    `crossing` are values of the forward half; the first parameters of the reverse half represent them, in the same
+    order. The reverse half returns what the joint function did.
+    """
+
+    forward: Function
+    last: Block
+    reverse: Function
+    crossing: tuple[Value, ...]
+
+
+def split(joint: Function, last: Block, entry: Block, seeds: Collection[Param]) -> Halves:
+    """Split a joint function between `last`, which jumps to `entry`, and `entry`."""
+    last.terminator = Return(())
+    forward_blocks = reverse_postorder(joint)
+    inside = set(forward_blocks)
+    reverse = Function(joint.name, [], [entry], "joint", None, joint.loc, joint.options)
+    reverse.blocks = reverse_postorder(reverse)
+    assert not inside & set(reverse.blocks)
+    forward = Function(joint.name, list(joint.params), forward_blocks, "joint", None, joint.loc, joint.options)
+    crossing = _Crossing(forward, reverse, frozenset(seeds)).choose()
+    stand_ins: dict[Value, Operand] = {value: Param(value.type, value.hint, value.loc) for value in crossing}
+    reverse.params = [*(p for p in stand_ins.values() if isinstance(p, Param)), *seeds]
+    replace_uses(reverse, stand_ins)
+    check_after("split", forward, reverse)
+    return Halves(forward, last, reverse, tuple(crossing))
+
+
+class _Crossing:
+    def __init__(self, forward: Function, reverse: Function, seeds: Collection[Param]) -> None:
+        self._forward = forward
+        self._reverse = reverse
+        self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
+        self._seeds = seeds
+        self._uses = uses(forward)
+        self._kept: set[Value] = set()  # arrays of which a view crosses, so that they must not be recreated
+
+    def choose(self) -> list[Value]:
+        """Return the crossing values; the recomputation of the others is added to the reverse half."""
+        needed = self._used(self._reverse.nodes())
+        # Users before their operands, so that the needs of users are known when an operand is visited.
+        wanted = dict.fromkeys(sorted(needed, key=self._order.__getitem__, reverse=True))
+        again, crossing = self._divide(wanted)
+        while apart := {_viewed(value) for value in crossing} & again.keys():  # else views of another array
+            self._kept |= apart
+            again, crossing = self._divide(wanted)
+        self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
+        replace_uses(self._reverse, dict(again))
+        crossing = [value for value in dict.fromkeys((*crossing, *self._used(again.values()))) if value in self._order]
+        return sorted(crossing, key=self._order.__getitem__)
+
+    def _divide(self, wanted: Collection[Value]) -> tuple[dict[Value, Instr], list[Value]]:
+        """Return the copies of recomputed instructions, and the crossing values."""
+        again: dict[Value, Instr] = {}
+        crossing: list[Value] = []
+        for value in wanted:
+            if self._is_made_again(value, wanted, 0):
+                self._make(value, wanted, again)
+            else:
+                crossing.append(value)
+        return again, crossing
+
+    def _place(self, again: Mapping[Value, Instr]) -> dict[Value, int]:
+        return {copy: self._order[value] for value, copy in again.items()}
+
+    def _used(self, nodes: Iterable[Value | Terminator]) -> list[Value]:
+        return [arg for node in nodes for arg in node.args if isinstance(arg, Value) and arg in self._order]
+
+    def _make(self, value: Value, wanted: Collection[Value], again: dict[Value, Instr]) -> None:
+        """Add a copy of an instruction, and of the operands that are not available otherwise."""
+        if value in again:
+            return
+        assert isinstance(value, Instr)
+        again[value] = value.copy()
+        for arg in value.args:
+            if isinstance(arg, Instr) and not self._is_at_hand(arg, wanted):
+                self._make(arg, wanted, again)
+
+    def _is_at_hand(self, operand: Operand, wanted: Collection[Value]) -> bool:
+        return not isinstance(operand, Value) or isinstance(operand, Param) or operand in wanted
+
+    def _is_made_again(self, value: Value, wanted: Collection[Value], depth: int) -> bool:
+        """Return whether a value is recomputed in the reverse half."""
+        if not isinstance(value, Instr) or depth > 8 or value in self._kept:
+            return False
+        if ops.of(value.op).contents == "zero" and self._is_untouched(value):
+            return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+        if isinstance(value.type, types.Array | types.SliceType | types.BaseTuple):
+            if not (is_view(value) or value.op is slice or (value.op is ops.pack and not has_memory(value.type))):
+                return False
+            return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+        if not ops.of(value.op).remade or effect(value) is not ops.Effect.PURE:
+            return False
+        return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+
+    def _can_be_had(self, operand: Operand, wanted: Collection[Value], depth: int) -> bool:
+        if isinstance(operand, Undef):
+            return False
+        return self._is_at_hand(operand, wanted) or (
+            isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
+        )
+
+    def _is_untouched(self, value: Value) -> bool:
+        """Return whether the forward half does not access an array of zeros except by views."""
+        return all(
+            isinstance(user, Instr) and is_view(user) and user.args[0] is value and self._is_untouched(user)
+            for user, _, _ in self._uses.get(value, ())
+        )
+
+
+def _viewed(value: Value) -> Value:
+    """Return the array underlying a view, or a view of it."""
+    while isinstance(value, Instr) and is_view(value) and isinstance(base := value.args[0], Value):
+        value = base
+    return value

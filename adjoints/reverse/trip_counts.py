@@ -1,0 +1,172 @@
+"""Trip counts and iteration numbers of loops, as values of the forward sweep.
+
+    for i in range(a, b):               the count is b - a, the index of an iteration i - a
+    while err > tol:                    a counter is added: %k = phi .. : 0, .. : %k2;  %k2 = add %k, 1
+
+The reverse of every loop then counts down from the count less one to zero. The functions here add instructions to their
+argument, which must be in canonical form.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, add_counter, counted, invariant
+from zygote_py.ir.analysis.memory import is_view
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
+from zygote_py.ir.errors import InternalError
+
+INDEX = types.int64
+
+
+@dataclass(eq=False)
+class Trip:
+    """A loop of the forward sweep. `count` is known before the loop if it is a `counted` one, and after it if not."""
+
+    loop: Loop
+    counted: CountedLoop | None
+    count: Operand
+    _index: Operand | None = None
+
+    @property
+    def preheader(self) -> Block:
+        """Return the one block that enters the loop."""
+        (block,) = self.loop.entering
+        return block
+
+    @property
+    def latch(self) -> Block:
+        """Return the one block that jumps back to the header."""
+        (block,) = self.loop.latches
+        return block
+
+    @property
+    def first(self) -> Block:
+        """Return the first block of the body, the header's successor inside the loop."""
+        branch = self.loop.header.terminator
+        if not isinstance(branch, Branch):
+            raise InternalError("trips: a loop's header has no exit")
+        return branch.then if branch.then in self.loop else branch.orelse
+
+    @property
+    def index_hint(self) -> str:
+        """Return the name of the iteration number: that of the loop's counter, if it counts from 0 by 1."""
+        how = self.counted
+        if how is None:
+            return self.count.hint if isinstance(self.count, Phi) and self.count.hint else "k"
+        return how.phi.hint if how.phi.hint and how.step == 1 and is_zero(how.start) else "k"
+
+    def index(self) -> Operand:
+        """Return the iteration number, from 0, in the blocks of the body."""
+        if self._index is None:
+            self._index = self._make_index()
+        return self._index
+
+    def _make_index(self) -> Operand:
+        if self.counted is None:
+            return self.count
+        phi, start, step = self.counted.phi, self.counted.start, self.counted.step
+        if step == 1 and is_zero(start):
+            return phi
+        if abs(step) != 1:
+            return add_counter(self.loop, "k")
+        index = Instr(operator.sub, (phi, start) if step == 1 else (start, phi), INDEX, "k")
+        self.first.instrs.insert(0, index)
+        return index
+
+
+def trip_of(loop: Loop, function: Function) -> Trip:
+    """Return the trip of a loop; its count is added to the function."""
+    how = counted(loop, function)
+    if how is not None and how.phi.type == INDEX and how.bound.type == INDEX and how.start.type == INDEX:
+        (preheader,) = loop.entering
+        return Trip(loop, how, _count(how, preheader))
+    return Trip(loop, None, _counter(loop) or add_counter(loop, "k"))
+
+
+def _counter(loop: Loop) -> Phi | None:
+    """Return a phi of the header that counts the iterations from 0, if there is one."""
+    (preheader,), (latch,) = loop.entering, loop.latches
+    for phi in loop.header.phis:
+        match phi.incoming[latch]:
+            case Instr(op=operator.add, args=(Phi() as same, Const(value=1))) if same is phi and phi.type == INDEX:
+                if is_zero(phi.incoming[preheader]):
+                    return phi
+    return None
+
+
+def _count(how: CountedLoop, preheader: Block) -> Operand:
+    """Return the trip count of a counted loop; that of a loop that does not run may be negative."""
+    start, stop, step = how.start, how.bound, how.step
+    if how.comparison.past:
+        stop = _append(preheader, operator.add, stop, Const(how.comparison.past, INDEX))
+    if step == 1:
+        return stop if is_zero(start) else _append(preheader, operator.sub, stop, start)
+    if step == -1:
+        return start if is_zero(stop) else _append(preheader, operator.sub, start, stop)
+    return _append(preheader, ops.range_length, start, stop, Const(step, INDEX))
+
+
+def _append(block: Block, op: ops.Op, *args: Operand) -> Operand:
+    if all(isinstance(arg, Const) for arg in args):
+        return Const(op(*(arg.value for arg in args if isinstance(arg, Const))), INDEX)
+    instr = Instr(op, args, INDEX, "n")
+    block.instrs.append(instr)
+    return instr
+
+
+def hoist(operand: Operand, loop: Loop) -> Operand | None:
+    """Return the same integer, computed before `loop`; None if it may differ between the loop's iterations.
+
+    It is the same if the loop computes it at all: checks of lengths, which may raise, remain in the loop.
+    """
+    if invariant(operand, loop):
+        return operand
+    if not isinstance(operand, Instr):
+        return None
+    record = ops.of(operand.op)
+    if not record.hoistable and record.role is not ops.Role.CHECK and not is_view(operand):
+        return None
+    args = []
+    for arg in operand.args:
+        hoisted = hoist(arg, loop)
+        if hoisted is None:
+            return None
+        args.append(hoisted)
+    (preheader,) = loop.entering
+    if operand.op is ops.fitting_length:
+        return args[0]
+    if operand.op is ops.common_length:
+        return _common_length(args, preheader)
+    copy = operand.copy(tuple(args), with_origin=False)
+    preheader.instrs.append(copy)
+    return copy
+
+
+def _common_length(lengths: Sequence[Operand], block: Block) -> Operand:
+    """Return the length that axes of these lengths broadcast to, if they do."""
+    common = lengths[0]
+    for length in lengths[1:]:
+        is_one = Instr(operator.eq, (common, Const(1, INDEX)), types.boolean, "c")
+        common = Instr(ops.select, (is_one, length, common), INDEX, "n")
+        block.instrs += [is_one, common]
+    return common
+
+
+def is_zero(operand: Operand) -> bool:
+    """Return whether an operand is the constant 0."""
+    return isinstance(operand, Const) and operand.value == 0
+
+
+def cannot_be_negative(operand: Operand) -> bool:
+    """Return whether a count is certainly nonnegative."""
+    if isinstance(operand, Const):
+        return isinstance(operand.value, int) and operand.value >= 0
+    if isinstance(operand, Instr) and ops.of(operand.op).role is ops.Role.CHECK:
+        return all(map(cannot_be_negative, operand.args))
+    return isinstance(operand, Instr) and ops.of(operand.op).nonnegative

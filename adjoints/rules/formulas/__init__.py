@@ -1,0 +1,1 @@
+"""The formulas of rules: how they are written, parsed, conjugated, and expanded into instructions."""

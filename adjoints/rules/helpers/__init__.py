@@ -1,0 +1,1 @@
+"""Special functions that rules call, whose source is emitted along with derivatives."""

@@ -1,0 +1,1 @@
+"""Derivations that replace the recorded one: custom rules, checkpoints, binomial schedules, reversible loops."""

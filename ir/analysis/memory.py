@@ -1,0 +1,394 @@
+"""Memory: the effects of instructions on it, and which values may alias.
+
+    %row = getitem %x, %i : f64[:]          a view of %x: it has the root of %x
+    %y = record %n : f64[:]                 a new array: a root
+    %b = phi b0: %y, b1: %x                 either of them: they share a root from here on
+
+A root represents all memory that a value may reach: arrays, and the items of tuples and lists. Parameters, and the
+items of tuple parameters, are assumed not to share memory (the caller ensures it, where it matters). Single elements
+are not distinguished.
+
+    memory = Memory(function)
+    memory.may_be_written_after(%s, (%x,))
+    with memory.order_of(b0) as order:          # b0 must not change in this context
+        order.writes_between(%row, %s, %x)
+
+A `Memory` is a snapshot: at construction it records the position of each value and the successors of each block, and
+never mixes these with later changes of the function. Values created later are unknown to it: a query about one raises
+an InternalError, and so does the order of a block that has changed.
+"""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Routine, Type, Value
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.ops import Effect, Role
+from zygote_py.ir.types import components_of
+
+# Most values are numbers: queries about them must be fast.
+_NUMBERS = frozenset({types.Integer, types.Float, types.Complex, types.Boolean})
+_MEMORY = (types.Array, types.List, types.ListType, types.Set, types.DictType, types.ClassInstanceType)
+
+
+def has_memory(type: Type) -> bool:
+    """Return whether values of this type refer to memory that can be written to."""
+    if type.__class__ in _NUMBERS:
+        return False
+    if _is_tuple(type.__class__):
+        return any(map(has_memory, components_of(type)))
+    return _is_memory(type.__class__)
+
+
+# Numba's type classes have a metaclass that makes `isinstance` slow.
+@functools.cache
+def _is_tuple(kind: type) -> bool:
+    return issubclass(kind, types.BaseTuple)
+
+
+@functools.cache
+def _is_memory(kind: type) -> bool:
+    return issubclass(kind, _MEMORY)
+
+
+@functools.cache
+def _is_array(kind: type) -> bool:
+    return issubclass(kind, types.Array)
+
+
+def is_view(instr: Instr) -> bool:
+    """Return whether an instruction returns a view of its first argument's memory, without reading the elements."""
+    if not _is_array(instr.type.__class__) or not instr.args or not _is_array(instr.args[0].type.__class__):
+        return False
+    if instr.op is ops.getitem:
+        return not any(_is_array(index.type.__class__) for index in instr.args[1:])
+    return ops.of(instr.op).view
+
+
+def is_fresh(instr: Instr) -> bool:
+    """Return whether an instruction returns a new array, which shares memory with no existing value."""
+    if not isinstance(instr.type, types.Array) or effect(instr) is not Effect.ALLOCATE:
+        return False
+    if isinstance(instr.op, Routine):
+        return not instr.op.shares
+    return ops.of(instr.op).fresh or not any(has_memory(arg.type) for arg in instr.args)
+
+
+def effect(instr: Instr) -> Effect:
+    """Return the effect of an instruction, given the types of its arguments: array arithmetic allocates."""
+    if isinstance(instr.op, Routine):
+        return _effect_of_call(instr, instr.op)
+    record = ops.of(instr.op)
+    found = record.effect
+    is_number = instr.type.__class__ in _NUMBERS
+    if found is Effect.PURE and is_number and all(each.type.__class__ in _NUMBERS for each in instr.args):
+        return found
+    if found is Effect.READ and instr.op is ops.getitem:
+        source = instr.args[0].type.__class__
+        if is_view(instr) or _is_tuple(source):
+            return Effect.PURE
+        return Effect.ALLOCATE if _is_array(instr.type.__class__) and _is_array(source) else found
+    if found is not Effect.PURE or record.handle_only or is_view(instr):
+        return found
+    if isinstance(instr.type, types.BaseTuple | types.Array | types.List | types.ListType) and has_memory(instr.type):
+        return Effect.ALLOCATE
+    return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else found
+
+
+def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
+    if routine.acts or routine.writes:
+        return Effect.WRITE
+    if has_memory(instr.type):
+        return Effect.ALLOCATE
+    return Effect.READ if any(has_memory(arg.type) for arg in instr.args) else Effect.PURE
+
+
+def reads(instr: Instr) -> tuple[Operand, ...]:
+    """Return the arguments whose memory an instruction reads."""
+    if ops.of(instr.op).role is Role.STORE:
+        array, value, *index = instr.args
+        found = (value, *index, array) if instr.op is ops.accumulate else (value, *index)
+        return tuple(arg for arg in found if has_memory(arg.type))
+    if instr.op is ops.push:
+        return ()
+    if effect(instr) is Effect.PURE:
+        return ()
+    return tuple(arg for arg in instr.args if has_memory(arg.type))
+
+
+def writes(instr: Instr) -> tuple[Operand, ...]:
+    """Return the arguments whose memory an instruction may write to."""
+    if effect(instr) is not Effect.WRITE:
+        return ()
+    record = ops.of(instr.op)
+    if record.role in (Role.STORE, Role.APPEND, Role.POP):
+        return instr.args[:1]
+    if isinstance(instr.op, Routine):
+        return tuple(arg for number, arg in enumerate(instr.args) if number in instr.op.writes)
+    if record.silent:
+        return ()
+    return tuple(arg for arg in instr.args if has_memory(arg.type))
+
+
+def draws(instr: Instr) -> bool:
+    """Return whether an instruction draws random numbers, or changes the state of the generator."""
+    return ops.of(instr.op).draws
+
+
+def bases(operand: Operand, ends: Collection[Value] = ()) -> set[Operand]:
+    """Return the values that an array may be, or be a view of, on any path; the `ends` are not followed further."""
+
+    def origins(each: Operand) -> tuple[Operand, ...]:
+        if isinstance(each, Phi) and each not in ends:
+            return each.args
+        return each.args[:1] if isinstance(each, Instr) and is_view(each) else ()
+
+    return {each for each in reach([operand], origins) if not origins(each)}
+
+
+class Memory:
+    """The roots of a function and the writes to them, as the function was at construction."""
+
+    def __init__(self, function: Function) -> None:
+        self._parent: dict[Value, Value] = {}
+        self._parts: dict[tuple[Value, object], Value] = {}  # the items of tuple parameters, by index
+        self._same_part: dict[Value, Value] = {}
+        self._values: dict[Block, tuple[Value, ...]] = {}
+        self._successors: dict[Block, tuple[Block, ...]] = {}
+        self._place: dict[Value, tuple[Block | None, int]] = dict.fromkeys(function.params, (None, 0))
+        self._writers: dict[Value, list[Instr]] = {}
+        self._written: dict[Value, dict[Block, list[int]]] = {}  # by root: the positions of its writers, in order
+        self.outside: set[Value] = {param for param in function.params if has_memory(param.type)}
+        for block in function.blocks:
+            self._values[block] = block.values
+            self._successors[block] = block.successors
+            for index, value in enumerate(self._values[block]):
+                self._place[value] = block, index
+                shared = list(_shares(value)) if not self._is_part(value) else []
+                for other in shared:  # a push has no memory itself
+                    self._union(value if has_memory(value.type) else shared[0], other)
+                if isinstance(value, Instr) and isinstance(value.op, Routine) and value.op.mixes:
+                    mixed = [value.args[n] for n in sorted(value.op.mixes) if n < len(value.args)]
+                    for other_arg in mixed:
+                        if isinstance(other_arg, Value) and isinstance(mixed[0], Value):
+                            self._union(mixed[0], other_arg)
+                    if mixed and has_memory(value.type) and isinstance(mixed[0], Value):
+                        self._union(mixed[0], value)
+        self._given = [
+            value for value in function.values() if value in self.outside and isinstance(value.type, types.Array)
+        ]
+        self.outside = {self._find(value) for value in self.outside}
+        # The roots of memory that may be carried from one iteration to the next: in a phi, a list, a tuple.
+        self._kept = {
+            self._find(value) for value in function.values() if has_memory(value.type) and not _is_one_array(value)
+        }
+        for block, values in self._values.items():
+            for index, instr in enumerate(values):
+                if isinstance(instr, Instr):
+                    for target in writes(instr):
+                        if isinstance(target, Value):
+                            root = self._find(target)
+                            self._writers.setdefault(root, []).append(instr)
+                            self._written.setdefault(root, {}).setdefault(block, []).append(index)
+
+    def root(self, operand: Operand) -> Value | None:
+        """Return the root of the memory that a value may reach; None if it has no memory."""
+        if not isinstance(operand, Value) or not has_memory(operand.type):
+            return None
+        self._where(operand)
+        return self._find(operand)
+
+    def seen_outside(self, root: Value) -> list[Value]:
+        """Return the arrays with this root that the caller sees: parameters, and items of tuple parameters."""
+        return [value for value in self._given if self._find(value) is root]
+
+    def may_share(self, a: Operand, b: Operand) -> bool:
+        """Return whether two values may reach the same memory."""
+        root = self.root(a)
+        return root is not None and root is self.root(b)
+
+    def writers(self, operand: Operand) -> list[Instr]:
+        """Return the instructions that may write to memory that a value may reach."""
+        root = self.root(operand)
+        return [] if root is None else self._writers.get(root, [])
+
+    def writers_to(self, param: Param) -> list[Instr]:
+        """Return the instructions that may write to a parameter, not only to other memory with its root: new arrays."""
+
+        def may_be(base: Operand) -> bool:
+            return base is param or not (isinstance(base, Param) or (isinstance(base, Instr) and is_fresh(base)))
+
+        return [
+            writer
+            for writer in self.writers(param)
+            if any(self.may_share(target, param) and any(map(may_be, bases(target))) for target in writes(writer))
+        ]
+
+    def is_written(self, operand: Operand) -> bool:
+        """Return whether any instruction writes to memory that a value may reach."""
+        return bool(self.writers(operand))
+
+    def may_be_written_after(
+        self, instr: Instr, targets: tuple[Operand, ...] | None = None, before: Collection[Block] = ()
+    ) -> bool:
+        """Return whether the memory `instr` reads (or `targets` reach) may be overwritten after it, in the same object.
+
+        A loop that allocates a new array in each iteration writes to a different array each time. Writes after control
+        has reached one of the blocks in `before` do not count.
+        """
+        return any(
+            self._written_after(instr, target, before) for target in (reads(instr) if targets is None else targets)
+        )
+
+    @contextmanager
+    def order_of(self, block: Block) -> Iterator[Order]:
+        """Return the instruction order of a block, which must not have changed and must not change in the context.
+
+        The cost is one pass over the block. Raises InternalError if the block has changed.
+        """
+        self._check_unchanged(block)
+        yield Order(self, block, self._place, self._written)
+        self._check_unchanged(block)
+
+    def _check_unchanged(self, block: Block) -> None:
+        if self._values.get(block) != (*block.phis, *block.instrs):
+            raise InternalError("memory: a block has changed since the memory was analyzed")
+
+    def _where(self, value: Value) -> tuple[Block | None, int]:
+        found = self._place.get(value)
+        if found is None:
+            raise InternalError(f"memory: `{value.hint}` was created after the memory was analyzed")
+        return found
+
+    def _is_part(self, value: Value) -> bool:
+        """Return whether a value is an item of a tuple parameter: the items share no memory."""
+        match value:
+            case Instr(op=ops.getitem, args=(Value() as whole, Const(value=number))) if has_memory(value.type):
+                base = whole if isinstance(whole, Param) else self._same_part.get(whole)
+                if base is None or not isinstance(whole.type, types.BaseTuple):
+                    return False
+                same = self._same_part[value] = self._parts.setdefault((base, number), value)
+                if same is not value:
+                    self._union(same, value)
+                self.outside.add(value)
+                return True
+        return False
+
+    def _written_after(self, instr: Instr, target: Operand, before: Collection[Block]) -> bool:
+        root = self.root(target)
+        written = {} if root is None else self._written.get(root, {})
+        if not written:
+            return False
+        fresh = self._fresh(target)
+        home, made = (None, 0) if fresh is None else self._where(fresh)
+        block, start = self._where(instr)
+        assert block is not None
+        pending, seen = [(block, start)], set(before)
+        while pending:
+            block, start = pending.pop()
+            places = written.get(block, ())
+            first = bisect_right(places, start)
+            remade = block is home and made > start
+            if first < len(places) and not (remade and made < places[first]):
+                return True
+            if not remade:
+                following = [each for each in self._successors[block] if each not in seen]
+                seen.update(following)
+                pending += [(each, -1) for each in following]
+        return False
+
+    def _fresh(self, target: Operand) -> Value | None:
+        """Return the instruction that created `target`, if its root stands only for the latest result of that."""
+        while isinstance(target, Instr) and is_view(target):
+            target = target.args[0]
+        if not isinstance(target, Instr) or not is_fresh(target) or self._find(target) in self._kept:
+            return None
+        return target
+
+    def _find(self, value: Value) -> Value:
+        root = value
+        while (above := self._parent.get(root)) is not None:
+            root = above
+        while value is not root:  # path compression: the next look-up takes one step
+            self._parent[value], value = root, self._parent[value]
+        return root
+
+    def _union(self, a: Value, b: Value) -> None:
+        a, b = self._find(a), self._find(b)
+        if a is not b:
+            if isinstance(b, Param):
+                a, b = b, a
+            self._parent[b] = a
+
+
+class Order:
+    """The writes of one block's instructions, in order: see `Memory.order_of`."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        block: Block,
+        place: Mapping[Value, tuple[Block | None, int]],
+        written: Mapping[Value, Mapping[Block, Sequence[int]]],
+    ) -> None:
+        self._memory = memory
+        self._block = block
+        self._place = place
+        self._written = written
+
+    def __contains__(self, value: Value) -> bool:
+        """Return whether the block defines a value."""
+        return value in self._place and self._place[value][0] is self._block
+
+    def writes_between(self, first: Instr, last: Instr, target: Operand) -> bool:
+        """Return whether an instruction strictly between two others may write to memory that `target` may reach."""
+        return self._writes(self._index(first) + 1, last, target)
+
+    def writes_since(self, first: Instr, last: Instr, target: Operand) -> bool:
+        """As `writes_between`, but including `first`: whether a read just before it is stale just before `last`."""
+        return self._writes(self._index(first), last, target)
+
+    def _writes(self, start: int, last: Instr, target: Operand) -> bool:
+        root = self._memory.root(target)
+        places = () if root is None else self._written.get(root, {}).get(self._block, ())
+        found = bisect_left(places, start)
+        return found < len(places) and places[found] < self._index(last)
+
+    def _index(self, instr: Instr) -> int:
+        if instr not in self:
+            raise InternalError(f"memory: `{instr.hint}` is not in the block whose order is queried")
+        return self._place[instr][1]
+
+
+def _is_one_array(value: Value) -> bool:
+    """Return whether a value is a newly created array or a view."""
+    return isinstance(value, Instr) and (is_fresh(value) or is_view(value))
+
+
+def _shares(value: Value) -> Iterator[Value]:
+    """Yield the operands that `value` may share memory with by its definition; items put into a list share with it."""
+    found: tuple[Operand, ...] = ()
+    match value:
+        case Phi():
+            found = tuple(value.incoming.values())
+        case Instr(op=ops.push | ops.setitem, args=(container, item, *_)) if not isinstance(
+            container.type, types.Array
+        ):
+            found = (container, item) if has_memory(item.type) else ()
+        case Instr(op=Routine() as routine) if has_memory(value.type):
+            found = tuple(arg for number, arg in enumerate(value.args) if number in routine.shares)
+        case Instr() if has_memory(value.type) and not isinstance(value.op, Routine):
+            found = () if is_fresh(value) else value.args
+        case _:
+            return
+    for operand in found:
+        if isinstance(operand, Value) and operand is not value and has_memory(operand.type):
+            yield operand

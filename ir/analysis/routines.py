@@ -1,0 +1,90 @@
+"""The routines that a function calls: the call graph, and the effects of a call.
+
+    primal main(%x: f64, %n: i64) -> f64            routines_of(main)     (fact,)
+    b0:                                             cycles((fact,))       {fact: (fact,)}, as it calls itself
+      %y = fact %x, %n : f64
+      return %y
+
+The effects of a call are those of any path of the routine. Mutually recursive routines are analyzed together,
+optimistically: none is assumed to have an effect until one is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from numba import types
+
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis.memory import Memory, effect, has_memory, writes
+from zygote_py.ir.core import Function, Instr, Param, Raise, Routine, Type
+from zygote_py.ir.ops import Effect
+from zygote_py.ir.types import components_of
+
+
+def routines_of(function: Function) -> tuple[Routine, ...]:
+    """Return the routines that a function calls, directly or indirectly, once each."""
+    return tuple(reach(_callees(function), lambda routine: _callees(routine.function)))
+
+
+def cycles(routines: Collection[Routine]) -> dict[Routine, tuple[Routine, ...]]:
+    """Return for each routine those that can call it and that it can call, including itself if it is recursive.
+
+    A routine with a custom derivative is assumed to call none: its calls do not matter to differentiation.
+    """
+
+    def called(routine: Routine) -> list[Routine]:
+        return [] if routine.is_custom else _callees(routine.function)
+
+    reachable = {routine: set(reach(called(routine), called)) for routine in routines}
+    return {
+        routine: tuple(other for other in reachable if other in found and routine in reachable.get(other, ()))
+        for routine, found in reachable.items()
+    }
+
+
+def results_of(function: Function) -> tuple[Type, ...]:
+    """Return the types of a routine's individual results."""
+    _, end = function.exit()
+    (value,) = end.args
+    if isinstance(value.type, types.BaseTuple):
+        return components_of(value.type)
+    return () if isinstance(value.type, types.NoneType) else (value.type,)
+
+
+def _callees(function: Function) -> list[Routine]:
+    return [routine for _, routine in function.calls()]
+
+
+def find_effects(routines: Sequence[Routine]) -> None:
+    """Set the effects of calls of the routines."""
+    changed = True
+    while changed:
+        changed = False
+        for routine in routines:
+            found = _effects(routine.function)
+            if found != (routine.writes, routine.shares, routine.acts):
+                routine.writes, routine.shares, routine.acts = found
+                changed = True
+
+
+def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
+    memory = Memory(function)
+    results = {memory.root(value) for _, end in function.returns() for value in end.args if has_memory(value.type)}
+
+    def numbers(chosen: Collection[Param]) -> frozenset[int]:
+        return frozenset(number for number, param in enumerate(function.params) if param in chosen)
+
+    given = [param for param in function.params if has_memory(param.type)]
+    return (
+        numbers([param for param in given if memory.writers_to(param)]),
+        numbers([param for param in given if memory.root(param) in results]),
+        any(map(_acts, function.instrs())) or any(isinstance(block.terminator, Raise) for block in function.blocks),
+    )
+
+
+def _acts(instr: Instr) -> bool:
+    """Return whether an instruction has a side effect other than writing to known memory."""
+    if isinstance(instr.op, Routine):
+        return instr.op.acts
+    return effect(instr) is Effect.WRITE and not writes(instr)

@@ -1,0 +1,97 @@
+"""Overlap analysis: whether two array handles have the same elements in the same order, or none in common.
+
+%a = getitem %x, %s      %b = getitem %x, %s       the same: made in the same way from the same
+%a = getitem %x, 0       %b = getitem %x, 1        apart: different rows
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.memory import is_view
+from zygote_py.ir.arrays.classify import ndim
+from zygote_py.ir.arrays.shapes import full_index, is_whole
+from zygote_py.ir.core import Const, Instr, Operand, Value
+
+
+def same_elements(a: Operand, b: Operand) -> bool:
+    """Return whether two arrays certainly have the same elements in the same order."""
+    if a is b or (isinstance(a, Const) and a == b):
+        return True
+    match a, b:
+        case Instr(), Instr() if a.op is b.op and a.keywords == b.keywords and len(a.args) == len(b.args):
+            if a.type != b.type:  # views of the same bytes as numbers of different types
+                return False
+            plain = is_view(a) or a.op is builtins.slice or a.op is ops.dim
+            return plain and all(map(same_elements, a.args, b.args))
+        case _:
+            return False
+
+
+def are_apart(a: Operand, b: Operand) -> bool:
+    """Return whether two arrays certainly have no element in common: different constant indices of one array."""
+    match a, b:
+        case Instr(op=ops.getitem, args=(x, *first)), Instr(op=ops.getitem, args=(y, *second)) if (
+            is_view(a) and is_view(b) and same_elements(x, y)
+        ):
+            for left, right in zip(first, second, strict=False):
+                if not isinstance(left.type, types.Integer | types.SliceType) or type(left.type) is not type(
+                    right.type
+                ):
+                    return False
+                if _differ(left, right):
+                    return True
+    return False
+
+
+def _differ(a: Operand, b: Operand) -> bool:
+    match a, b:
+        case Const(int(left)), Const(int(right)):
+            return left != right and (left < 0) == (right < 0)
+        case _:
+            return False
+
+
+def seen_through(
+    array: Operand, indices: Sequence[Operand], replaced: Mapping[Value, Operand]
+) -> tuple[Operand, tuple[Operand, ...]]:
+    """Return the array underlying an element of a view and its indices there, resolved through known views only."""
+    indices = tuple(indices)
+    while True:
+        while isinstance(array, Value) and array in replaced:
+            array = replaced[array]
+        found = _in_base(array, indices) if isinstance(array, Instr) and is_view(array) else None
+        if found is None:
+            return array, indices
+        array, indices = found
+
+
+def _in_base(view: Instr, indices: tuple[Operand, ...]) -> tuple[Operand, tuple[Operand, ...]] | None:
+    base = view.args[0]
+    match view.op, view.args[1:]:
+        case np.transpose, ():
+            return base, indices[::-1]
+        case np.expand_dims, (Const(int(axis)),):
+            axis %= len(indices)
+            return base, (*indices[:axis], *indices[axis + 1 :])
+        case ops.getitem, index:
+            items = full_index(index, ndim(base))
+            if not all(isinstance(item.type, types.NoneType | types.Integer) or is_whole(item) for item in items):
+                return None
+            rest = iter(indices)
+            found = []
+            for item in items:
+                if isinstance(item.type, types.Integer):
+                    found.append(item)
+                    continue
+                own = next(rest)
+                if not isinstance(item.type, types.NoneType):
+                    found.append(own)
+            return base, tuple(found)
+        case _:
+            return None

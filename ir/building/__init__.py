@@ -1,0 +1,1 @@
+"""The construction of functions: instructions, SSA form, loop nests, copies, and edits of the control flow."""

@@ -1,0 +1,49 @@
+"""Placeholders for values that were not computed, where a value of their type must be saved in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero
+from zygote_py.ir.errors import InternalError
+from zygote_py.ir.types import components_of
+
+
+def nothing(type: Type, hint: str, block: Block) -> Operand:
+    """Return zero, or an empty array or list, or a tuple of these, created at the end of a block."""
+    if isinstance(type, types.Number | types.Boolean):
+        return zero(type)
+    made: list[Instr] = []
+    match type:
+        case types.List(dtype=element):  # pushed and popped, so that Numba infers the type of the list
+            made.append(Instr(ops.stack, (), type, f"no_{hint or 'list'}"))
+            made.append(Instr(ops.push, (made[0], nothing(element, "", block)), types.none))
+            made.append(Instr(ops.pop, (made[0],), element))
+        case types.Array(ndim=ndim):
+            made = [Instr(ops.record, (Const(0, types.int64),) * ndim, type, f"no_{hint or 'array'}")]
+        case types.BaseTuple():
+            items = tuple(nothing(item, "", block) for item in components_of(type))
+            made = [Instr(ops.pack, items, type)]
+        case _:
+            raise InternalError(
+                f"joint: a value of type {type} that has to be kept where it may not have been computed"
+            )
+    block.instrs += made
+    return made[0]
+
+
+def define(values: Iterable[Operand], block: Block) -> None:
+    """Replace undefined operands by placeholders, which are created at the end of `block`."""
+    made: dict[Type, Operand] = {}
+    for phi in reach(values, lambda each: each.args if isinstance(each, Phi) else ()):
+        if not isinstance(phi, Phi):
+            continue
+        for pred, operand in phi.incoming.items():
+            if isinstance(operand, Undef):
+                if phi.type not in made:
+                    made[phi.type] = nothing(phi.type, phi.hint, block)
+                phi.incoming[pred] = made[phi.type]

@@ -1,0 +1,1 @@
+"""The verifier, the interpreter, and the checks that run after transformations."""

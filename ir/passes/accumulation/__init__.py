@@ -1,0 +1,1 @@
+"""Passes that recognize, promote and lower accumulations into arrays, and the guards of products."""

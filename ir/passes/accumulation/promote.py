@@ -1,0 +1,118 @@
+"""Promote the accumulation of a loop into one array element to a variable.
+
+    b1: %k: i64 = phi b0: 0, b2: %k2                b1: %k: i64 = phi b0: 0, b2: %k2
+                                                        %s: f64 = phi b0: 0.0, b2: %s2
+        %c = lt %k, %n                                  %c = lt %k, %n
+        branch %c, b2, b3                   ->          branch %c, b2, b4
+    b2: accumulate %x, %v, %i                       b2: %s2 = add %s, %v : f64
+        ...                                             ...
+    b3: ...                                         b4: %c2 = lt 0, %n
+                                                        branch %c2, b5, b3
+                                                    b5: accumulate %x, %s, %i
+                                                        jump b3
+
+Only if the element is the same in all iterations and nothing else in the loop accesses the array. If the loop makes no
+iteration there may be no such element; loops that do not count are unchanged. The order of summation changes: only
+adjoints (instructions with an `origin`), which are sums in no particular order, are promoted, not the user's own
+accumulations.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from numba import types
+
+from zygote_py.ir import ops
+from zygote_py.ir.analysis.dominators import DominatorTree
+from zygote_py.ir.analysis.loops import CountedLoop, Loop, counted_exit, invariant, loop_nest
+from zygote_py.ir.analysis.memory import Memory, reads, writes
+from zygote_py.ir.building.cfg import order_blocks, split_edge
+from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Phi, Value, zero
+
+
+def promote_accumulations(function: Function) -> None:
+    """Rewrite the loops of a joint function in place, inner loops first."""
+    memory = Memory(function)
+    changed = False
+    while _promote_one(function, memory):
+        changed = True
+    if changed:
+        order_blocks(function)
+
+
+def _promote_one(function: Function, memory: Memory) -> bool:
+    nest = loop_nest(function)
+    for loop in reversed(nest.loops):
+        if len(loop.latches) == 1 and len(loop.entering) == 1 and len(loop.exits) == 1 and not loop.raising_exits:
+            counted = counted_exit(loop)
+            if counted is not None and _promote(loop, counted, function, memory, nest.tree):
+                return True
+    return False
+
+
+def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memory, tree: DominatorTree) -> bool:
+    ((inside, behind),) = loop.exits
+    (latch,), (before,) = loop.latches, loop.entering
+    if inside is not loop.header or _runs(counted) is False:
+        return False
+    touched = _touched(loop, memory)
+    sums: list[Instr] = []
+    for block in loop.order:
+        if block is loop.header or not tree.dominates(block, latch):
+            continue
+        for position, instr in enumerate(block.instrs):
+            if instr.op is not ops.accumulate or instr.origin is None:
+                continue
+            array, value, *index = instr.args
+            root = memory.root(array)
+            if root is None or touched[root] != 1 or not isinstance(array.type, types.Array):
+                continue
+            if len(index) != array.type.ndim or value.type != array.type.dtype:
+                continue
+            if not all(invariant(each, loop) for each in (array, *index)):
+                continue
+            hint = value.hint if isinstance(value, Value) and value.hint else "d"
+            total = Phi(value.type, hint)
+            added = Instr(operator.add, (total, value), value.type, hint, instr.loc, (), instr.origin)
+            total.incoming = {before: zero(value.type), latch: added}
+            loop.header.phis.append(total)
+            block.instrs[position] = added
+            sums.append(Instr(ops.accumulate, (array, total, *index), types.none, "", instr.loc, (), instr.origin))
+    if sums:
+        _put_behind(sums, loop, counted, behind, function)
+    return bool(sums)
+
+
+def _touched(loop: Loop, memory: Memory) -> dict[Value, int]:
+    """Return the number of instructions of a loop that read or write memory with each root."""
+    touched: dict[Value, int] = {}
+    for block in loop.order:
+        for instr in block.instrs:
+            roots = {root for each in (*reads(instr), *writes(instr)) if (root := memory.root(each)) is not None}
+            for root in roots:
+                touched[root] = touched.get(root, 0) + 1
+    return touched
+
+
+def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Block, function: Function) -> None:
+    """Perform the accumulations after the loop, if it has made an iteration."""
+    after = split_edge(function, loop.header, behind)
+    added = after
+    if _runs(counted) is None:
+        added = split_edge(function, after, behind)
+        for phi in behind.phis:
+            phi.incoming[after] = phi.incoming[added]
+        condition = Instr(counted.comparison.op, (counted.start, counted.bound), types.boolean, "c")
+        after.instrs.append(condition)
+        after.terminator = Branch(condition, added, behind)
+    added.instrs += sums
+
+
+def _runs(counted: CountedLoop) -> bool | None:
+    """Return whether the loop makes an iteration; None if it depends."""
+    match counted.start, counted.bound:
+        case Const(int(start)), Const(int(bound)):
+            return bool(counted.comparison.op(start, bound))
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""Passes that bring loops, branches and returns into canonical form."""

@@ -1,0 +1,1 @@
+"""Passes that simplify: constants, copies, common subexpressions, dead code, and empty blocks."""

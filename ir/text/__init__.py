@@ -1,0 +1,1 @@
+"""The text of functions: the printer, the parser, and what identifiers may be."""
