@@ -75,6 +75,15 @@ def unhalf(y, w):
     return y1 - w * np.sin(y2), y2
 
 
+def scaled(x, w):
+    return x + 0.1 * w[0] * w[1]
+
+
+@zg.inverse(scaled)
+def unscaled(y, w):
+    return y - 0.1 * w[0] * w[1]
+
+
 class Particle(NamedTuple):
     x: np.ndarray
     mass: float
@@ -314,6 +323,15 @@ def overwritten_behind(x1, x2, w):
         x2 = shear(x2, x1, w[i])
     w[:] = 3.0
     return np.sum(x1 * x2 * w)
+
+
+def counted_by_a_constant(x, w):
+    w = w.copy()
+    for _ in range(4):
+        x = scaled(x, w)
+    y = x * x
+    w[0] = 5.0
+    return y + w[0] * w[1]
 
 
 def of_complex_numbers(x, w, n):

@@ -121,14 +121,14 @@ def test_no_folder_is_crowded(top):
     assert not {folder: count for folder, count in counts.items() if count > MOST_ENTRIES}
 
 
-def test_only_the_adapter_touches_the_inside_of_numba():
+def test_one_module_of_the_adapter_touches_the_inside_of_numba():
     def private(full_name: str) -> bool:
         first, _, rest = full_name.partition(".")
         return first == "numba" and rest.split(".")[0] in PRIVATE_NUMBA
 
     wrong = []
     for name, tree in TREES.items():
-        if f"{name}.".startswith(f"{ADAPTER}."):
+        if name == f"{ADAPTER}.internals":
             continue
         wrong += [f"{name} imports {imported}" for imported in imports(name, ast.walk(tree)) if private(imported)]
         chains = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute))

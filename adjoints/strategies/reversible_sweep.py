@@ -91,5 +91,5 @@ def _make_forward(derivative: Derivative) -> list[Param]:
             sources[number] = frame.keep_copy(item, frame.params[number].hint)
     frame.set_sources(sources)
     frame.finish(items)
-    values = [items[n] if source == Source("result", n) else frame.value(source) for n, source in enumerate(sources)]
+    values = [items[n] if n < count and s.number == n else frame.value(s) for n, s in enumerate(sources)]
     return [Param(value.type, param.hint) for value, param in zip(values, frame.params, strict=True)]

@@ -302,7 +302,7 @@ def _derived(op: Op) -> Operation:
     elements = op.nin if isinstance(op, np.ufunc) and op.nout == 1 else 0
     cost = Cost.CHEAP if module_of(op) in ("_operator", "builtins") else Cost.FUNCTION
     for prefix, namespace in _NAMESPACES.items():
-        if getattr(namespace, name, None) is op:
+        if vars(namespace).get(name) is op:
             pure = namespace in (math, cmath) or (op not in _WRITING and _is_function_of(namespace, op))
             found = Operation(
                 function=op,

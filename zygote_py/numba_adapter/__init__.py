@@ -44,8 +44,6 @@ from zygote_py.numba_adapter.entries import entry_of
 from zygote_py.numba_adapter.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
-    from numba.np.extensions import cross2d
-
     from zygote_py.numba_adapter.again import is_checkpoint
     from zygote_py.numba_adapter.arrays import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.callees import default_of
@@ -67,6 +65,7 @@ if TYPE_CHECKING:
         spread,
     )
     from zygote_py.numba_adapter.inference import typed_derivative, typed_function, typed_implementation
+    from zygote_py.numba_adapter.internals import cross2d
     from zygote_py.numba_adapter.jitclasses import fields_of_object, is_object, made_by
     from zygote_py.numba_adapter.messages import check_parameters, definition_line
     from zygote_py.numba_adapter.partials import Partial
@@ -189,7 +188,7 @@ _LATER = {
     "can_call": "zygote_py.numba_adapter.given.can_call",
     "constructed_by": "zygote_py.numba_adapter.dataclasses.constructed_by",
     "constructor_of": "zygote_py.numba_adapter.dataclasses.constructor_of",
-    "cross2d": "numba.np.extensions.cross2d",
+    "cross2d": "zygote_py.numba_adapter.internals.cross2d",
     "default_of": "zygote_py.numba_adapter.callees.default_of",
     "as_pointer": "zygote_py.numba_adapter.pointers.as_pointer",
     "check_parameters": "zygote_py.numba_adapter.messages.check_parameters",

@@ -12,9 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numba import types
-from numba.core import errors
-from numba.core.datamodel import models
-from numba.core.typing.templates import signature
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
@@ -24,6 +21,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.numba_adapter.callees import AgainCallee, AgainType, CalleeType, Session, fold
 from zygote_py.numba_adapter.closures import ClosureType
 from zygote_py.numba_adapter.decorations import is_from_source
+from zygote_py.numba_adapter.internals import errors, models, signature
 from zygote_py.numba_adapter.same import Same
 
 

@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numba import types
-from numba.core import errors
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.inline_closurecall import length_of_iterator
-from numba.core.registry import cpu_target
-from numba.core.typing.arraydecl import get_array_index_type
-from numba.np.unsafe.ndarray import empty_inferred
 
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.inferred import typed_only
+from zygote_py.numba_adapter.internals import (
+    cpu_target,
+    empty_inferred,
+    errors,
+    get_array_index_type,
+    global_compiler_lock,
+    length_of_iterator,
+)
 
 # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
 EMPTY_INFERRED: object = empty_inferred

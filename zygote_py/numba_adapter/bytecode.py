@@ -18,12 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core import ir
-from numba.core.byteflow import TraceRunner
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.interpreter import Interpreter
-
 from zygote_py.numba_adapter.closures import Undefined
+from zygote_py.numba_adapter.internals import FunctionPass, Interpreter, TraceRunner, ir, register_pass
 
 
 class _Interpreter(Interpreter):

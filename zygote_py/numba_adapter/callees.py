@@ -20,10 +20,6 @@ from types import FunctionType, MappingProxyType
 from typing import Any
 
 from numba import types
-from numba.core import errors
-from numba.core.datamodel import models
-from numba.core.registry import cpu_target
-from numba.core.typing.templates import signature
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
@@ -35,6 +31,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.ops.helpers import is_helper
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.decorations import Decoration, is_from_source, semantic
+from zygote_py.numba_adapter.internals import cpu_target, errors, models, signature
 from zygote_py.numba_adapter.messages import definition_of, note_calls
 from zygote_py.numba_adapter.overloads import overloaded_function, overloaded_member
 from zygote_py.numba_adapter.same import Same

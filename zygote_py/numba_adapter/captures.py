@@ -19,9 +19,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.ir_utils import build_definitions
 
 from zygote_py import statements as st
 from zygote_py import structures
@@ -39,6 +36,7 @@ from zygote_py.numba_adapter.derived import derived_callee, take_derivers
 from zygote_py.numba_adapter.dispatch import typeof
 from zygote_py.numba_adapter.functions import as_callees, as_captured_python, holds_functions, with_functions
 from zygote_py.numba_adapter.given import given_callee, take_given
+from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, ir, register_pass
 from zygote_py.numba_adapter.messages import refuse_with
 from zygote_py.numba_adapter.pointers import as_pointer
 from zygote_py.numba_adapter.same import Same

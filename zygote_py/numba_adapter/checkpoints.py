@@ -14,13 +14,12 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core import imputils
-from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin, overload
 
 from zygote_py.checkpoints import Checkpointed, checkpoint, checkpointed
 from zygote_py.numba_adapter.callees import fold
 from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh, register_as_dispatcher
+from zygote_py.numba_adapter.internals import AbstractTemplate, Signature, imputils, infer_global
 
 
 @overload(checkpoint)

@@ -18,13 +18,13 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.core.datamodel import models
 from numba.extending import register_model
 
 from zygote_py.base.python_text import define
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.callees import CalleeType
 from zygote_py.numba_adapter.closures import ClosureType
+from zygote_py.numba_adapter.internals import models
 from zygote_py.numba_adapter.same import Same
 
 

@@ -21,12 +21,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.datamodel import models
-from numba.core.ir_utils import build_definitions, get_definition, guard
-from numba.core.typing.templates import signature
-from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
@@ -36,6 +30,17 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callees import MADE, Callee, Session, constant_key, default_of, fold
 from zygote_py.numba_adapter.decorations import Decoration
+from zygote_py.numba_adapter.internals import (
+    FunctionPass,
+    build_definitions,
+    get_definition,
+    guard,
+    ir,
+    models,
+    register_pass,
+    signature,
+)
+from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.places import Place, is_reached
 from zygote_py.numba_adapter.same import Same

@@ -16,16 +16,6 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core import cgutils, errors
-from numba.core.datamodel import models
-from numba.core.imputils import (
-    impl_ret_borrowed,
-    lower_builtin,
-    lower_constant,
-    lower_getattr_generic,
-)
-from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.typing.templates import AttributeTemplate, signature
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
 from zygote_py import structures
@@ -33,6 +23,19 @@ from zygote_py.capture import member_of_class
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.callees import Session, callee_type, current_session
 from zygote_py.numba_adapter.decorations import is_from_source
+from zygote_py.numba_adapter.internals import (
+    AttributeTemplate,
+    CPUDispatcher,
+    cgutils,
+    cpu_target,
+    errors,
+    impl_ret_borrowed,
+    lower_builtin,
+    lower_constant,
+    lower_getattr_generic,
+    models,
+    signature,
+)
 
 
 class DataclassType(types.NamedTuple):

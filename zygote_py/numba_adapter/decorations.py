@@ -15,13 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from numba import types
-from numba.core import dispatcher as numba_dispatcher
-from numba.core import errors
-from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.typing.templates import make_concrete_template
 
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import components_of
+from zygote_py.numba_adapter.internals import CPUDispatcher, cpu_target, errors, make_concrete_template
+from zygote_py.numba_adapter.internals import dispatcher as numba_dispatcher
 
 # The options that steer what the code computes; the others are about how it is compiled.
 SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")

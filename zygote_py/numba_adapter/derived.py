@@ -16,9 +16,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from numba import types
-from numba.core import ir
-from numba.core.datamodel import models
-from numba.core.typing.templates import signature
 from numba.extending import register_model, typeof_impl
 
 from zygote_py import statements as st
@@ -34,6 +31,7 @@ from zygote_py.numba_adapter.decorations import is_from_source
 from zygote_py.numba_adapter.dispatch import is_made, made_for
 from zygote_py.numba_adapter.embedded import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.given import GivenType
+from zygote_py.numba_adapter.internals import ir, models, signature
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.same import Same
 

@@ -18,11 +18,6 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.core import errors
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import typeof_impl
 
 from zygote_py.adjoints.errors import refuse
@@ -31,6 +26,8 @@ from zygote_py.ir.core import Type
 from zygote_py.numba_adapter import late  # noqa: F401 (makes dataclasses known)
 from zygote_py.numba_adapter.decorations import is_from_source, is_plainly_decorated, locals_of, signatures_of
 from zygote_py.numba_adapter.entries import hide_warnings_of_emitted
+from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, cpu_target, errors, global_compiler_lock
+from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.stored import Code, Stored
 from zygote_py.numba_adapter.unknown import unknown
 

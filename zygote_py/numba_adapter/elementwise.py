@@ -19,15 +19,11 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import errors
-from numba.core.typing import npydecl
-from numba.np import numpy_support
-from numba.np.ufunc.gufunc import GUFunc
-from numba.np.ufunc.sigparse import parse_signature
 
 from zygote_py.base.python_text import define
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import Decoration, misfit_text, semantic
+from zygote_py.numba_adapter.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
 from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
 
 _ERRORS = ("error_model", "numpy")  # of every kernel, whatever its options are

@@ -21,18 +21,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba import types
-from numba.core import ir
-from numba.core.datamodel import models
-from numba.core.imputils import lower_builtin, lower_constant
-from numba.core.ir_utils import get_definition, guard
-from numba.core.rewrites.registry import Rewrite, register_rewrite
-from numba.core.typing.templates import signature
-from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import register_model, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.dispatch import is_dispatcher, is_made, made_for
+from zygote_py.numba_adapter.internals import (
+    Rewrite,
+    get_definition,
+    guard,
+    ir,
+    lower_builtin,
+    lower_constant,
+    models,
+    register_rewrite,
+    signature,
+)
+from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.same import Same
 
 Make = Callable[[Any, Mapping[str, Any]], Any]

@@ -12,9 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import errors
-from numba.core.dispatcher import Dispatcher
-from numba.core.registry import CPUDispatcher
+from zygote_py.numba_adapter.internals import CPUDispatcher, Dispatcher, errors
 
 
 def entry_of(loaded: Any) -> Callable[..., object]:

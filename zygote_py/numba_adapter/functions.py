@@ -20,10 +20,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core.datamodel import models
-from numba.core.dispatcher import Dispatcher
-from numba.core.imputils import lower_constant
-from numba.core.typing.typeof import typeof as numba_typeof
 from numba.extending import NativeValue, register_model, typeof_impl, unbox
 
 from zygote_py import structures
@@ -37,6 +33,8 @@ from zygote_py.numba_adapter.decorations import is_as_undecorated, is_from_sourc
 from zygote_py.numba_adapter.derived import type_of_made
 from zygote_py.numba_adapter.dispatch import made_for
 from zygote_py.numba_adapter.given import given_callee
+from zygote_py.numba_adapter.internals import Dispatcher, lower_constant, models
+from zygote_py.numba_adapter.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.same import Same
 from zygote_py.numba_adapter.sources import WITH_SOURCE, has_source
 

@@ -19,11 +19,6 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core import config, errors, ir
-from numba.core.datamodel import models
-from numba.core.extending import _Intrinsic
-from numba.core.registry import cpu_target
-from numba.core.typing.templates import signature
 from numba.extending import overload, register_model, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError
@@ -35,6 +30,7 @@ from zygote_py.ir.types import components_of
 from zygote_py.numba_adapter.callees import Callee, Session, fold
 from zygote_py.numba_adapter.decorations import Decoration, chosen, is_from_source
 from zygote_py.numba_adapter.dispatch import is_dispatcher, refresh
+from zygote_py.numba_adapter.internals import _Intrinsic, config, cpu_target, errors, ir, models, signature
 from zygote_py.numba_adapter.same import Same
 
 

@@ -12,21 +12,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from numba import types
-from numba.core import compiler, errors, ir
-from numba.core.analysis import dead_branch_prune
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.ir_utils import get_definition, guard
-from numba.core.registry import cpu_target
-from numba.core.typed_passes import NopythonTypeInference
-from numba.core.untyped_passes import (
-    DeadBranchPrune,
-    InlineClosureLikes,
-    IRProcessing,
-    LiteralUnroll,
-    ReconstructSSA,
-    TranslateByteCode,
-)
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
@@ -44,6 +29,26 @@ from zygote_py.numba_adapter.derived import Form, type_of_form
 from zygote_py.numba_adapter.dispatch import jit_enabled
 from zygote_py.numba_adapter.functions import as_callees
 from zygote_py.numba_adapter.inferred import typed_only
+from zygote_py.numba_adapter.internals import (
+    DeadBranchPrune,
+    FunctionPass,
+    InlineClosureLikes,
+    IRProcessing,
+    LiteralUnroll,
+    NopythonTypeInference,
+    PassManager,
+    ReconstructSSA,
+    TranslateByteCode,
+    compiler,
+    cpu_target,
+    dead_branch_prune,
+    errors,
+    get_definition,
+    global_compiler_lock,
+    guard,
+    ir,
+    register_pass,
+)
 from zygote_py.numba_adapter.iterators import IteratorsToLoops, ReduceToLoop
 from zygote_py.numba_adapter.messages import check_parameters, definition_of, is_ours, translate_error
 from zygote_py.numba_adapter.translation import Translation

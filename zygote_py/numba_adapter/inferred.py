@@ -16,12 +16,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numba.core import compiler, dispatcher, errors
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
-from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NopythonTypeInference
-from numba.core.typing.templates import Signature, _IntrinsicTemplate, make_concrete_template, signature
+from zygote_py.numba_adapter.internals import (
+    ConfigStack,
+    NopythonTypeInference,
+    PassManager,
+    Signature,
+    _IntrinsicTemplate,
+    compiler,
+    dispatcher,
+    errors,
+    global_compiler_lock,
+    make_concrete_template,
+    signature,
+)
 
 _HASH = hash(compiler.Flags())  # that of all flags: only the names of options count in it
 

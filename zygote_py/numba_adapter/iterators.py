@@ -17,14 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.ir_utils import build_definitions, get_definition, guard
-
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
 from zygote_py.library import iterating
 from zygote_py.numba_adapter.callees import Callee
+from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, get_definition, guard, ir, register_pass
 
 _LAZY = (map, filter)
 _CONSUMERS = (sum, list, min, max, sorted)

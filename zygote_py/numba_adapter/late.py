@@ -13,11 +13,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from numba.core.registry import cpu_target
 from numba.extending import typeof_impl
 
 from zygote_py import structures
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.internals import cpu_target
 
 _typeof_others = typeof_impl.dispatch(object)
 _typeof_classes = typeof_impl.dispatch(type)

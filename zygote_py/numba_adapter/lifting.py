@@ -19,12 +19,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from numba.core import ir
-from numba.core.ir_utils import get_definition, guard
-
 from zygote_py.adjoints.errors import refuse
 from zygote_py.ir.core import Loc
 from zygote_py.numba_adapter.embedded import held_by
+from zygote_py.numba_adapter.internals import get_definition, guard, ir
 from zygote_py.numba_adapter.places import Place, is_reached
 from zygote_py.numba_adapter.stores import dropped_after
 

@@ -16,11 +16,10 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
-from numba.core import errors
-
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.ir.core import Loc
 from zygote_py.ir.text.identifiers import is_identifier, one_line, place_text
+from zygote_py.numba_adapter.internals import errors
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LITERAL = re.compile(r"Literal\[(\w+)\]\([^()]*\)")

@@ -15,14 +15,17 @@ from types import FunctionType
 from typing import Any
 
 from numba import types
-from numba.core import errors
-from numba.core.registry import cpu_target
-from numba.core.target_extension import get_local_target
-from numba.core.typing.templates import _OverloadAttributeTemplate, _OverloadFunctionTemplate
-from numba.core.utils import order_by_target_specificity
 
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.decorations import Decoration, semantic
+from zygote_py.numba_adapter.internals import (
+    _OverloadAttributeTemplate,
+    _OverloadFunctionTemplate,
+    cpu_target,
+    errors,
+    get_local_target,
+    order_by_target_specificity,
+)
 
 _THEIRS = frozenset({"numba", "numpy", "math", "cmath", "operator", "_operator", "builtins", "random", "zygote_py"})
 

@@ -13,13 +13,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from numba import types
-from numba.core import cgutils
-from numba.core.datamodel import models
-from numba.core.imputils import impl_ret_borrowed, impl_ret_new_ref, lower_builtin, lower_constant
-from numba.core.typing.templates import signature
 from numba.extending import box, register_model, typeof_impl
 
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.internals import (
+    cgutils,
+    impl_ret_borrowed,
+    impl_ret_new_ref,
+    lower_builtin,
+    lower_constant,
+    models,
+    signature,
+)
 from zygote_py.numba_adapter.records import seal_as, sealed_type
 from zygote_py.numba_adapter.same import Same
 

@@ -13,14 +13,14 @@ import ctypes
 from typing import Any
 
 from numba import types
-from numba.core.typing import ctypes_utils
+
+from zygote_py.numba_adapter.internals import to_ctypes
 
 
 def as_pointer(value: Any) -> Any:
     """The pointer of `ctypes` that a value stands for; the value itself if there is none."""
     if not isinstance(value, types.WrapperAddressProtocol):
         return value
-    to_ctypes: Any = ctypes_utils.to_ctypes
     own: Any = value
     signature = own.signature()
     try:

@@ -22,7 +22,6 @@ from types import CellType, FunctionType
 from typing import Any
 
 from numba import types
-from numba.core import errors
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import DifferentiationError, refuse
@@ -45,6 +44,7 @@ from zygote_py.numba_adapter.given import (
     star_of,
     taken_by,
 )
+from zygote_py.numba_adapter.internals import errors
 
 _NOWHERE = Loc("<unknown>", 1)
 

@@ -16,12 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from numba import types
-from numba.core import errors
-from numba.core.ccallback import CFunc
-from numba.core.registry import cpu_target
-from numba.np.ufunc.dufunc import DUFunc
-from numba.np.ufunc.gufunc import GUFunc
-from numba.stencils.stencil import StencilFunc
 
 from zygote_py.base.python_text import caller
 from zygote_py.ir.core import Type
@@ -33,6 +27,7 @@ from zygote_py.numba_adapter.decorations import (
     misfit_text,
     semantic,
 )
+from zygote_py.numba_adapter.internals import CFunc, DUFunc, GUFunc, StencilFunc, cpu_target, errors
 from zygote_py.numba_adapter.overloads import Overloaded, find_overload
 
 

@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import errors, ir, ir_utils
-from numba.core.ir_utils import get_definition, guard
-from numba.np import numpy_support
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base.python_text import define
 from zygote_py.ir.core import Loc, Type
 from zygote_py.numba_adapter.decorations import Decoration
+from zygote_py.numba_adapter.internals import errors, get_definition, guard, ir, ir_utils, numpy_support
 from zygote_py.numba_adapter.sources import Found, Kernel, fresh, python_source, remembered
 
 _RELATIVE = "relative_indices_"  # the attribute of a kernel that names its arrays and its counters

@@ -23,14 +23,18 @@ from typing import Any, Protocol
 
 import llvmlite.binding as llvm
 import numba
-from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.environment import Environment, lookup_environment
-from numba.core.imputils import builtin_registry as implementations
-from numba.core.runtime.nrt import rtsys
-from numba.core.typing.templates import builtin_registry as templates
-from numba.misc.appdirs import AppDirs
+
+from zygote_py.numba_adapter.internals import (
+    AppDirs,
+    CompileResult,
+    Environment,
+    FunctionIdentity,
+    _Cache,
+    lookup_environment,
+    rtsys,
+)
+from zygote_py.numba_adapter.internals import lowering_registry as implementations
+from zygote_py.numba_adapter.internals import typing_registry as templates
 
 
 class Code(Protocol):

@@ -16,7 +16,8 @@ from types import ModuleType
 
 import numpy as np
 from numba import types
-from numba.core.registry import cpu_target
+
+from zygote_py.numba_adapter.internals import cpu_target
 
 MODULES: dict[str, ModuleType] = {
     "np": np,

@@ -14,8 +14,6 @@ from types import CodeType
 from typing import Any
 
 from numba import types
-from numba.core import ir
-from numba.core.unsafe import eh
 
 from zygote_py import statements as st
 from zygote_py.adjoints.errors import refuse
@@ -24,6 +22,7 @@ from zygote_py.numba_adapter.callees import Callee, Session, overloaded_type, si
 from zygote_py.numba_adapter.captures import Captures, loc_of
 from zygote_py.numba_adapter.dataclasses import accessor_type, called_of
 from zygote_py.numba_adapter.dispatch import typeof
+from zygote_py.numba_adapter.internals import eh, ir
 from zygote_py.numba_adapter.jitclasses import object_member
 from zygote_py.numba_adapter.messages import definition_of
 from zygote_py.numba_adapter.ruled import function_of_given

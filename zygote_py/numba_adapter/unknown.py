@@ -14,10 +14,10 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.core import errors
 
 from zygote_py import structures
 from zygote_py.ir.core import Type
+from zygote_py.numba_adapter.internals import errors
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
 

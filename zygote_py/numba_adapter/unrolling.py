@@ -13,10 +13,8 @@ from types import CodeType
 from typing import Any
 
 from numba import literal_unroll
-from numba.core import ir
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.ir_utils import build_definitions
 
+from zygote_py.numba_adapter.internals import FunctionPass, build_definitions, ir, register_pass
 from zygote_py.numba_adapter.messages import place_of
 
 _FAILURE = re.compile(r"Invalid use of getiter with parameters \(Tuple\(")

@@ -1,0 +1,156 @@
+"""The one module that imports what Numba does not make public.
+
+Everything else in the adapter takes these names from here, so that this list is what a new version of Numba has to be
+compared with. Modules that `import numba` does not load are imported when a name in them is first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from numba.core import cgutils, compiler, config, dispatcher, errors, imputils, ir, ir_utils
+from numba.core.analysis import dead_branch_prune
+from numba.core.bytecode import FunctionIdentity
+from numba.core.byteflow import TraceRunner
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.datamodel import models
+from numba.core.dispatcher import Dispatcher
+from numba.core.environment import Environment, lookup_environment
+from numba.core.extending import _Intrinsic
+from numba.core.imputils import builtin_registry as lowering_registry
+from numba.core.imputils import (
+    impl_ret_borrowed,
+    impl_ret_new_ref,
+    lower_builtin,
+    lower_constant,
+    lower_getattr_generic,
+)
+from numba.core.interpreter import Interpreter
+from numba.core.ir_utils import build_definitions, get_definition, guard
+from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.rewrites.registry import Rewrite, register_rewrite
+from numba.core.runtime.nrt import rtsys
+from numba.core.target_extension import get_local_target
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import NopythonTypeInference
+from numba.core.typing import npydecl
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    Signature,
+    _IntrinsicTemplate,
+    _OverloadAttributeTemplate,
+    _OverloadFunctionTemplate,
+    infer_global,
+    make_concrete_template,
+    signature,
+)
+from numba.core.typing.templates import builtin_registry as typing_registry
+from numba.core.typing.typeof import typeof
+from numba.core.unsafe import eh
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    InlineClosureLikes,
+    IRProcessing,
+    LiteralUnroll,
+    ReconstructSSA,
+    TranslateByteCode,
+)
+from numba.core.utils import order_by_target_specificity
+from numba.misc.appdirs import AppDirs
+from numba.np import numpy_support
+from numba.np.ufunc.dufunc import DUFunc
+from numba.np.ufunc.gufunc import GUFunc
+from numba.np.ufunc.sigparse import parse_signature
+from numba.stencils.stencil import StencilFunc
+
+_LATER = {
+    "CFunc": "numba.core.ccallback",
+    "cross2d": "numba.np.extensions",
+    "to_ctypes": "numba.core.typing.ctypes_utils",
+    "empty_inferred": "numba.np.unsafe.ndarray",
+    "get_array_index_type": "numba.core.typing.arraydecl",
+    "length_of_iterator": "numba.core.inline_closurecall",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name from a module that Numba itself loads when it needs it."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LATER[name])
+    return getattr(module, name)
+
+
+__all__ = [
+    "AbstractTemplate",
+    "AppDirs",
+    "AttributeTemplate",
+    "CPUDispatcher",
+    "CompileResult",
+    "ConfigStack",
+    "DUFunc",
+    "DeadBranchPrune",
+    "Dispatcher",
+    "Environment",
+    "FunctionIdentity",
+    "FunctionPass",
+    "GUFunc",
+    "IRProcessing",
+    "InlineClosureLikes",
+    "Interpreter",
+    "LiteralUnroll",
+    "NopythonTypeInference",
+    "PassManager",
+    "ReconstructSSA",
+    "Rewrite",
+    "Signature",
+    "StencilFunc",
+    "TraceRunner",
+    "TranslateByteCode",
+    "_Cache",
+    "_Intrinsic",
+    "_IntrinsicTemplate",
+    "_OverloadAttributeTemplate",
+    "_OverloadFunctionTemplate",
+    "build_definitions",
+    "cgutils",
+    "compiler",
+    "config",
+    "cpu_target",
+    "dead_branch_prune",
+    "dispatcher",
+    "eh",
+    "errors",
+    "get_definition",
+    "get_local_target",
+    "global_compiler_lock",
+    "guard",
+    "impl_ret_borrowed",
+    "impl_ret_new_ref",
+    "imputils",
+    "infer_global",
+    "ir",
+    "ir_utils",
+    "lookup_environment",
+    "lower_builtin",
+    "lower_constant",
+    "lower_getattr_generic",
+    "lowering_registry",
+    "make_concrete_template",
+    "models",
+    "npydecl",
+    "numpy_support",
+    "order_by_target_specificity",
+    "parse_signature",
+    "register_pass",
+    "register_rewrite",
+    "rtsys",
+    "signature",
+    "typeof",
+    "typing_registry",
+]
