@@ -1,7 +1,7 @@
 """Traps: what other tools are documented to differentiate wrongly, or slowly, or not at all.
 
 Each is a few lines that a user would write. What is expected stands beside it as a formula, or comes from central
-differences or the complex step; each runs compiled, compiled a second time, and in plain Python (`tests.traps`).
+differences or the complex step; each runs compiled, compiled a second time, and in plain Python (`tests.checking`).
 """
 
 from __future__ import annotations
