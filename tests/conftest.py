@@ -17,6 +17,8 @@ others.
         golden("pow", text(pow_primal()))
 
 `pytest --update-golden` writes the files instead; review what changed as a diff.
+
+`pytest --compiles` prints how many functions Numba compiles for each test module, which is most of what a run costs.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ import gc
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numba
+import numba.core.event
 import pytest
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that the front end knows)
@@ -51,6 +55,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the files in tests/golden anew")
+    parser.addoption("--compiles", action="store_true", help="print how many functions Numba compiles for each module")
     parser.addoption("--native", action="store_true", help="compile and optimise everything that is tested")
 
 
@@ -60,6 +65,32 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         os.environ.setdefault("NUMBA_OPT", "0")  # for processes that tests start, too
         numba.config.reload_config()  # type: ignore[attr-defined]
+    if config.getoption("--compiles"):
+        compilations = _Compilations()
+        numba.core.event.register("numba:compile", compilations)
+        config.pluginmanager.register(compilations)
+
+
+class _Compilations(numba.core.event.Listener):
+    """Counts the functions that Numba compiles, for each test module."""
+
+    def __init__(self) -> None:
+        self.module = ""
+        self.counts: Counter[str] = Counter()
+
+    def on_start(self, event: Any) -> None:
+        self.counts[self.module] += 1
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+    def pytest_runtest_logstart(self, location: tuple[str, Any, str]) -> None:
+        self.module = location[0]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("compilations by Numba")
+        for module, count in sorted(self.counts.items()):
+            terminalreporter.write_line(f"{count:6} {module}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,9 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 import zygote_py as zg
-from tests.modes import is_interpreted
-from tests.plain import plain
-from tests.reference import central, distance
 
 X = np.array([0.5, 1.2, -0.3, 0.8])
 
@@ -20,26 +17,6 @@ def without_rule(function):
     made = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
     namespace[function.__name__] = made
     return made
-
-
-def copies(args):
-    return [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
-
-
-def check(function, reference, *args):
-    """Compare a gradient, compiled and in plain Python, with differences of a function without rules."""
-    expected = central(reference, *args)
-    assert expected.doubt is None
-    derivative = zg.gradient(function)
-    for run in (
-        (derivative, derivative) if is_interpreted() else (derivative, derivative, plain(derivative.source(*args)))
-    ):
-        given = copies(args)
-        found = run(*given)
-        found = found if len(args) > 1 else (found,)
-        assert distance(found, expected.gradients) < 1e-8, (found, expected.gradients)
-        for before, after in zip(args, given, strict=True):
-            np.testing.assert_array_equal(before, after)
 
 
 def mul(a, b):

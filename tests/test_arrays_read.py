@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.checks import check
+from tests.checking.derivatives import PRECISELY, check_derivatives
 from zygote_py import gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -36,7 +36,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layout(layout):
     a = LAYOUTS[layout]
-    check(weighted, (0.7, a))
+    check_derivatives(weighted, 0.7, a, **PRECISELY)
     _, da = gradient(weighted)(0.7, a)
     assert da.shape == a.shape
     assert da.dtype == a.dtype
@@ -47,7 +47,7 @@ def test_layout(layout):
 def test_a_read_only_array():
     a = rng.normal(size=(2, 3))
     a.flags.writeable = False
-    check(weighted, (0.7, a))
+    check_derivatives(weighted, 0.7, a, **PRECISELY)
 
 
 def dimensions_1(a):
@@ -81,7 +81,7 @@ def dimensions_4(a):
     [(dimensions_1, (4,)), (dimensions_2, (3, 2)), (dimensions_3, (2, 3, 2)), (dimensions_4, (2, 2, 3, 2))],
 )
 def test_dimensions(f, shape):
-    check(f, (rng.normal(size=shape),))
+    check_derivatives(f, rng.normal(size=shape), **PRECISELY)
 
 
 def test_no_dimensions():
@@ -98,11 +98,11 @@ def test_negative_indices_that_vary():
             s = s * x + a[i] * a[-1 - i]
         return s
 
-    check(f, (rng.normal(size=5), 0.7))
+    check_derivatives(f, rng.normal(size=5), 0.7, **PRECISELY)
 
 
 def test_the_same_element_many_times():
-    check(lambda a: a[0] * a[0] * a[0] + a[0] * a[-2], (np.array([1.5, 2.0]),))
+    check_derivatives(lambda a: a[0] * a[0] * a[0] + a[0] * a[-2], np.array([1.5, 2.0]), **PRECISELY)
 
 
 def test_an_index_that_depends_on_the_data():
@@ -114,7 +114,7 @@ def test_an_index_that_depends_on_the_data():
             i = (i * 3 + int(abs(a[i]))) % len(a)
         return s
 
-    check(f, (rng.normal(size=5), 2))
+    check_derivatives(f, rng.normal(size=5), 2, **PRECISELY)
 
 
 def test_an_array_of_ints_as_index():
@@ -124,7 +124,7 @@ def test_an_array_of_ints_as_index():
             s = s * a[i] + 0.5
         return s
 
-    check(f, (rng.normal(size=4), np.array([0, 3, 3, 1])))
+    check_derivatives(f, rng.normal(size=4), np.array([0, 3, 3, 1]), **PRECISELY)
     assert gradient(f)(rng.normal(size=4), np.array([1, 2]))[1] is None
 
 
@@ -137,7 +137,7 @@ def test_an_array_of_truth_values():
                 s += a[i] * a[i]
         return s
 
-    check(f, (rng.normal(size=4), np.array([True, False, True, True])))
+    check_derivatives(f, rng.normal(size=4), np.array([True, False, True, True]), **PRECISELY)
 
 
 def test_zero_length():
@@ -252,7 +252,7 @@ def test_reads_that_are_not_reached_leave_zeros():
             s += a[i] ** 3
         return s
 
-    check(f, (rng.normal(size=5), 2), (rng.normal(size=5), 9))
+    check_derivatives(f, rng.normal(size=5), 2, at=[(rng.normal(size=5), 9)], **PRECISELY)
 
 
 def test_two_passes_over_an_array():
@@ -265,7 +265,7 @@ def test_two_passes_over_an_array():
             s += math.exp(v - largest)
         return largest + math.log(s)
 
-    check(log_sum_exp, (rng.normal(size=6),))
+    check_derivatives(log_sum_exp, rng.normal(size=6), **PRECISELY)
 
 
 def test_matrix_times_vector_by_loops():
@@ -278,4 +278,4 @@ def test_matrix_times_vector_by_loops():
             s += math.tanh(dot) * w[i]
         return s
 
-    check(f, (rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=3)))
+    check_derivatives(f, rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=3), **PRECISELY)

@@ -8,9 +8,10 @@ import pytest
 from numba import njit
 
 import zygote_py as zg
+from tests.checking.derivatives import check_derivatives
 from tests.plain import plain
 from tests.reference import central, distance
-from tests.test_recursion import check, normal
+from tests.test_recursion import BY_ROUTES, normal
 from zygote_py import DifferentiationError
 
 pytestmark = pytest.mark.interpreted
@@ -248,7 +249,7 @@ def twice_over(w, x):
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_gradients(function, args):
-    check(function, args)
+    check_derivatives(function, *args, **BY_ROUTES)
 
 
 def test_an_argument_holds_what_the_first_run_wrote():

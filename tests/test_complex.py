@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.array_checks import check_arrays
+from tests.checking.derivatives import ARRAYS, check_derivatives
 from tests.plain import plain
 from zygote_py import gradient, value_and_gradient
 from zygote_py.adjoints.errors import DifferentiationError
@@ -213,7 +213,7 @@ PROGRAMS: dict[Callable[..., Any], tuple[tuple[Any, ...], dict[str, Any]]] = {
     horner: ((C4, 0.5 - 0.6j), {"layouts": ("C",)}),
     mandelbrot_escape: ((0.4 + 0.45j,), DOUBLE),
     fourier: ((C3,), DOUBLE),
-    recurrence: ((C4, 0.3 + 0.1j), {"written": ("x",), "layouts": ("C",)}),
+    recurrence: ((C4, 0.3 + 0.1j), {"mutated": ("x",), "layouts": ("C",)}),
     energy: ((C4,), {"layouts": ("A",), "float32": False}),
     mixed: ((C3.real.copy(), C3), DOUBLE),
     pair: (((0.3 + 0.2j, 1.0 - 2.0j),), DOUBLE),
@@ -221,16 +221,16 @@ PROGRAMS: dict[Callable[..., Any], tuple[tuple[Any, ...], dict[str, Any]]] = {
     power_spectrum: ((C4,), {**DOUBLE, "empty": [(C4[:0],)]}),
     parts: ((C3,), {"empty": [(C3[:0],)], "layouts": ("A",), "float32": False}),
     broadcast: ((numbers(2, 2), numbers(2)), DOUBLE),
-    rows: ((C23, C3), {"written": ("a",), "layouts": ("F",), "float32": False}),
-    write_parts: ((C3, rng.normal(size=3)), {**DOUBLE, "written": ("x",)}),
-    ping_pong: ((C3, numbers(3), 2), {**DOUBLE, "written": ("a", "b")}),
+    rows: ((C23, C3), {"mutated": ("a",), "layouts": ("F",), "float32": False}),
+    write_parts: ((C3, rng.normal(size=3)), {**DOUBLE, "mutated": ("x",)}),
+    ping_pong: ((C3, numbers(3), 2), {**DOUBLE, "mutated": ("a", "b")}),
 }
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_programs(program: Callable[..., Any]) -> None:
     args, options = PROGRAMS[program]
-    check_arrays(program, *args, **options)
+    check_derivatives(program, *args, **ARRAYS | options)
 
 
 def test_the_direction_of_steepest_ascent() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.checks import check
+from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.control_flow_programs import CASES, short_circuits
 from tests.random_programs.generator import load
 from zygote_py import gradient, value_and_gradient
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.interpreted
 
 @pytest.mark.parametrize(("function", "inputs"), CASES, ids=[function.__name__ for function, _ in CASES])
 def test_gradient(function, inputs):
-    check(function, *inputs)
+    check_derivatives(function, *inputs[0], at=inputs[1:], **PRECISELY)
 
 
 def test_a_counter_that_goes_down():
@@ -27,7 +27,7 @@ def test_a_counter_that_goes_down():
             r = math.sin(r * i) + i * x
         return r
 
-    check(f, (0.7, 6), (0.7, 0))
+    check_derivatives(f, 0.7, 6, at=[(0.7, 0)], **PRECISELY)
 
 
 def test_an_old_value_outlives_its_name():
@@ -41,7 +41,7 @@ def test_an_old_value_outlives_its_name():
             total += math.cos(old) * s * old
         return total + s
 
-    check(f, (0.4, 3), (0.4, 0))
+    check_derivatives(f, 0.4, 3, at=[(0.4, 0)], **PRECISELY)
 
 
 def test_a_guard_keeps_a_division_by_zero_from_happening():
@@ -86,7 +86,7 @@ def f(x, n):
 
 def test_assertions():
     f = load(ASSERTIONS)
-    check(f, (0.5, 3))
+    check_derivatives(f, 0.5, 3, **PRECISELY)
     derivative = gradient(f)
     assert derivative(4.0, 2) == (8.0, None)
     with pytest.raises(AssertionError, match="a negative number"):

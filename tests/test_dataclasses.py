@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.structure_checks import check_structures
+from tests.checking.derivatives import ALL_ROUTES, check_derivatives
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -113,7 +113,7 @@ def loss(model, x):
 
 
 def test_nested_objects_with_methods():
-    found = check_structures(loss, MODEL, X)
+    found = check_derivatives(loss, MODEL, X, routes=ALL_ROUTES)
     assert found[0].first.n is None
 
 
@@ -123,7 +123,7 @@ def test_every_kind_of_member():
         later = layer.scaled
         return layer(x) * layer.size + later(x, factor=2.0) + layer.scaled(x) * layer.half(layer.b)
 
-    check_structures(f, MODEL.first, X)
+    check_derivatives(f, MODEL.first, X, routes=ALL_ROUTES)
 
 
 def test_objects_made_inside():
@@ -134,7 +134,7 @@ def test_objects_made_inside():
         made = Model(moved(layer, by), Affine(b=by * by, w=x), (by, 1.0))
         return made(x) + made.first.size + Affine(x, by).n
 
-    check_structures(f, MODEL.first, X, 0.5)
+    check_derivatives(f, MODEL.first, X, 0.5, routes=ALL_ROUTES)
 
 
 def test_an_object_chosen_in_a_branch_and_replaced_in_a_loop():
@@ -146,8 +146,8 @@ def test_an_object_chosen_in_a_branch_and_replaced_in_a_loop():
             layer = Line(layer.slope * b.slope)
         return x
 
-    check_structures(f, Line(1.5), Line(0.5), 3)
-    check_structures(f, Line(0.25), Line(0.5), 4)
+    check_derivatives(f, Line(1.5), Line(0.5), 3, routes=ALL_ROUTES)
+    check_derivatives(f, Line(0.25), Line(0.5), 4, routes=ALL_ROUTES)
 
 
 def test_a_method_chosen_in_a_branch():
@@ -155,15 +155,15 @@ def test_a_method_chosen_in_a_branch():
         call = a.__call__ if a.slope > b.slope else b.__call__
         return call(2.0) * a.slope
 
-    check_structures(f, Line(1.5), Line(0.5))
-    check_structures(f, Line(0.5), Line(1.5))
+    check_derivatives(f, Line(1.5), Line(0.5), routes=ALL_ROUTES)
+    check_derivatives(f, Line(0.5), Line(1.5), routes=ALL_ROUTES)
 
 
 def test_captured_objects():
     def f(x):
         return loss(MODEL, x)
 
-    check_structures(f, X, captured=(MODEL,))
+    check_derivatives(f, X, routes=ALL_ROUTES)
 
 
 def test_a_captured_object_is_read_at_each_call():
@@ -188,12 +188,14 @@ def test_a_captured_object_is_read_at_each_call():
     ],
 )
 def test_a_loop_over_layers_of_several_classes(layers):
-    check_structures(lambda model, x: model(x) * model(2.0), Chain(layers), 1.25, from_compiled=False)
+    check_derivatives(lambda model, x: model(x) * model(2.0), Chain(layers), 1.25, routes=("call", "source"))
 
 
 def test_chains_of_chains():
     inner = Chain((Line(2.0), Parabola(0.5, 1.0)))
-    check_structures(lambda model, x: model(x), Chain((inner, Line(0.5), Chain((Line(3.0),)))), 0.75)
+    check_derivatives(
+        lambda model, x: model(x), Chain((inner, Line(0.5), Chain((Line(3.0),)))), 0.75, routes=ALL_ROUTES
+    )
 
 
 @pytest.mark.compiled
@@ -231,28 +233,28 @@ def test_functions_in_fields():
     def square(x):
         return x * x
 
-    found = check_structures(lambda layer, x: layer(x), Layer(1.5, square), 2.0)
+    found = check_derivatives(lambda layer, x: layer(x), Layer(1.5, square), 2.0, routes=ALL_ROUTES)
     assert found[0].activation is None
     back = numba.njit(lambda layer: layer)(Layer(1.5, square))
     assert back == Layer(1.5, square)
-    check_structures(lambda layer, x: layer(x), Layer(1.5, np.sin), 2.0)
-    check_structures(lambda layer, x: layer(x), Layer(1.5, numba.njit(square)), 2.0)
+    check_derivatives(lambda layer, x: layer(x), Layer(1.5, np.sin), 2.0, routes=ALL_ROUTES)
+    check_derivatives(lambda layer, x: layer(x), Layer(1.5, numba.njit(square)), 2.0, routes=ALL_ROUTES)
 
 
 def test_what_the_class_checks_does_not_hold_of_gradients():
-    found = check_structures(lambda p: -p.scale * p.scale, Positive(2.0, name="b"))
+    found = check_derivatives(lambda p: -p.scale * p.scale, Positive(2.0, name="b"), routes=ALL_ROUTES)
     assert found.scale == -4.0
 
 
 def test_slots():
-    check_structures(lambda s: s.a * s.b[0] + s.b[1].slope, Slotted(2.0, (3.0, Line(4.0))))
+    check_derivatives(lambda s: s.a * s.b[0] + s.b[1].slope, Slotted(2.0, (3.0, Line(4.0))), routes=ALL_ROUTES)
 
 
 def test_in_tuples_and_arguments_with_defaults():
     def f(pair, x, layer=Line(2.0)):
         return pair[0](x) * pair[1] + layer(x)
 
-    check_structures(lambda pair, x: f(pair, x), (Line(1.5), 2.0), 3.0)
+    check_derivatives(lambda pair, x: f(pair, x), (Line(1.5), 2.0), 3.0, routes=ALL_ROUTES)
     found = gradient(f)((Line(1.5), 2.0), 3.0)
     assert found[2] == Line(3.0)
 

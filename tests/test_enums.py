@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient
 
@@ -101,7 +101,7 @@ def recursive(x, n, kind):
     ],
 )
 def test_gradients(function, args, is_compiled):
-    check_functions(function, *args, is_compiled=is_compiled)
+    check_derivatives(function, *args, routes=("call",) if is_compiled else ("source",))
 
 
 def test_every_kind_of_derivative():
@@ -214,8 +214,8 @@ def of_elements(a):
 
 
 def test_type():
-    check_functions(of_type, 0.7, 3)
-    check_functions(of_elements, X, is_compiled=False)
+    check_derivatives(of_type, 0.7, 3)
+    check_derivatives(of_elements, X, routes=("source",))
     x = np.float32(0.7)
     assert float(plain(gradient(of_elements).source(X.astype(np.float32)))(X.astype(np.float32))[2]) == pytest.approx(
         2.2
@@ -272,8 +272,8 @@ def test_tuples(function, args, expected):
 
 
 def test_unpacking_in_loops():
-    check_functions(middle, 0.7)
-    check_functions(nested, 0.7, 3, is_compiled=False)
+    check_derivatives(middle, 0.7)
+    check_derivatives(nested, 0.7, 3, routes=("source",))
     assert gradient(first)((2.0, 3.0, 5.0)) == (3.0, 2.0, 1.0)
 
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient
 
@@ -192,17 +192,17 @@ def with_functions(x, y):
 )
 @pytest.mark.parametrize(("x", "y"), [(2.3, 0.7), (0.9, 1.4)])
 def test_against_differences(f, x, y):
-    check_functions(f, x, y)
+    check_derivatives(f, x, y)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_division_by_zero(n):
-    check_functions(quotients, 2.3, n)
+    check_derivatives(quotients, 2.3, n)
 
 
 def test_state_that_was_written_stays():
-    check_functions(with_arrays, np.array([1.0, 2.0, 3.0]), 0.7)
+    check_derivatives(with_arrays, np.array([1.0, 2.0, 3.0]), 0.7)
 
 
 @pytest.mark.compiled
@@ -383,7 +383,7 @@ def test_random_programs(seed):
             function(*args)
         except (ValueError, ZeroDivisionError):
             continue
-        check_functions(function, *args)
+        check_derivatives(function, *args)
         checked += 1
     if not checked:
         pytest.skip("it raises for all arguments")

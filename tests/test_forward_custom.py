@@ -7,8 +7,9 @@ import pytest
 from numba import cfunc
 
 import zygote_py as zg
+from tests.checking.derivatives import check_derivatives
+from tests.checking.second import push
 from tests.custom_adjoints import X, in_loop_and_branch, mul, recursive, without_rule
-from tests.forward import check_second, push
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.api.directions import hvp, jvp
 
@@ -304,7 +305,7 @@ def _rule_of_same(x):
 )
 def test_second_derivatives_of_programs(program, args):
     f, plainly = program(mul), program(without_rule(mul))
-    check_second(lambda x: f(x, *args), lambda x: plainly(x, *args), 0.7, 1.0)
+    check_derivatives(lambda x: f(x, *args), 0.7, direction=1.0, reference=lambda x: plainly(x, *args))
 
 
 def test_second_derivatives_of_rules_by_rules():

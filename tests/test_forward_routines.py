@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.forward import check_second, push
+from tests.checking.derivatives import check_derivatives
+from tests.checking.second import push
 from tests.plain import plain
 
 pytestmark = pytest.mark.interpreted
@@ -22,7 +23,9 @@ def inner(x):
 
 
 def test_a_checkpoint():
-    check_second(lambda x: zg.checkpoint(inner)(x * x) ** 2, lambda x: inner(x * x) ** 2, 0.5, 1.0)
+    check_derivatives(
+        lambda x: zg.checkpoint(inner)(x * x) ** 2, 0.5, direction=1.0, reference=lambda x: inner(x * x) ** 2
+    )
     assert push(lambda x: zg.checkpoint(inner)(x), (0.5,), (2.0,)) == push(inner, (0.5,), (2.0,))
 
 
@@ -52,7 +55,7 @@ def kept_whole(x):
 
 @pytest.mark.parametrize("loop", [in_segments, by_snapshots])
 def test_loops_with_checkpoints(loop):
-    check_second(loop, kept_whole, 0.5, 1.0)
+    check_derivatives(loop, 0.5, direction=1.0, reference=kept_whole)
 
 
 def leap(s, h):
@@ -84,7 +87,7 @@ def test_reversible_loops_of_arrays():
             q, p = leap((q, p), 0.2)
         return np.sum(q * p)
 
-    check_second(f, kept, X, V)
+    check_derivatives(f, X, direction=V, reference=kept)
 
 
 def _copy(function):
@@ -110,7 +113,7 @@ def test_recursion():
         a = x.copy()
         return even(x[0], a, 3) + np.sum(a * a)
 
-    check_second(f, f, X, V)
+    check_derivatives(f, X, direction=V, reference=f)
 
 
 def grown(x, a, n):

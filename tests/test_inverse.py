@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from tests.reversible_programs import (
     half,
     integrated,
@@ -136,7 +136,7 @@ def test_from_compiled_code():
 
 
 def test_a_recursion_through_the_loop():
-    check_functions(nested_runs, 0.3, 0.4, 2, tolerance=1e-6)
+    check_derivatives(nested_runs, 0.3, 0.4, 2, tolerance=1e-6)
 
 
 def nested_runs(x, w, depth):
@@ -148,12 +148,12 @@ def nested_runs(x, w, depth):
 
 
 def test_the_step_itself_is_differentiated_with_respect_to_all():
-    check_functions(lambda x, w: turn(x, w, 2) * w, 0.3, 0.4)
-    check_functions(with_rule, 0.3, 0.4)
+    check_derivatives(lambda x, w: turn(x, w, 2) * w, 0.3, 0.4)
+    check_derivatives(with_rule, 0.3, 0.4)
 
 
 def test_an_integer_where_the_state_is_a_float_is_a_call_like_any_other():
-    check_functions(lambda w: turn(1, w, 2), 0.4)
+    check_derivatives(lambda w: turn(1, w, 2), 0.4)
 
 
 def test_an_inverse_given_later_is_used():
@@ -284,7 +284,7 @@ def of_two(y, w):
 def test_bad_registrations_are_refused(step, unstep, message):
     with pytest.raises(DifferentiationError, match=message):
         zg.inverse(step)(unstep)
-    check_functions(integrated, 0.4, 0.2, 1.2, 0.1, 3, tolerance=1e-6)
+    check_derivatives(integrated, 0.4, 0.2, 1.2, 0.1, 3, tolerance=1e-6)
 
 
 def test_what_cannot_have_an_inverse_is_refused():
@@ -369,4 +369,4 @@ def test_of_a_list_the_inverse_is_not_used():
             x = of_a_list(x, [w])
         return x
 
-    check_functions(f, 0.3, 0.5)
+    check_derivatives(f, 0.3, 0.5)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from zygote_py import DifferentiationError, checkpointed, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -189,4 +189,4 @@ def made_before_the_loop(x):
     "function", [anew_in_a_loop, in_one_branch_or_the_other, what_is_no_iterator, made_before_the_loop]
 )
 def test_one_loop_over_each(function):
-    check_functions(function, X)
+    check_derivatives(function, X)

@@ -12,7 +12,7 @@ import pytest
 from numba import float64, int64
 from numba.experimental import jitclass
 
-from tests.structure_checks import check_structures
+from tests.checking.derivatives import ALL_ROUTES, check_derivatives
 from zygote_py import DifferentiationError, gradient
 
 
@@ -122,7 +122,7 @@ PROGRAMS = [counts, methods_call_methods, two_names, in_each_iteration, passed_t
 
 @pytest.mark.parametrize("program", [*PROGRAMS, in_lists_and_tuples], ids=lambda program: program.__name__)
 def test_programs(program):
-    check_structures(program, 1.25, 3)
+    check_derivatives(program, 1.25, 3, routes=ALL_ROUTES)
 
 
 # ------------------------------------------------------------------------------------------------------ refusals

@@ -80,6 +80,41 @@ def test_a_layer_imports_only_what_is_below_it(layer, below):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("layer", ["zygote_py.emit", "zygote_py.base"])
+def test_emission_knows_nothing_of_differentiation(layer):
+    wrong = [
+        f"{name} imports {imported}"
+        for name, tree in TREES.items()
+        if f"{name}.".startswith(f"{layer}.")
+        for imported in imports(name, ast.walk(tree))
+        if f"{imported}.".startswith("zygote_py.adjoints.")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("layer", "used"),
+    [
+        ("zygote_py.ir", {"types", "extending"}),
+        ("zygote_py.adjoints", {"types", "extending", "config"}),
+        ("zygote_py.emit", {"types"}),
+        ("zygote_py.base", set()),
+    ],
+)
+def test_layers_that_use_little_of_numba(layer, used):
+    """Its types, the addresses of SciPy's functions and the stack's settings: none of them compiles anything."""
+    wrong = []
+    for name, tree in TREES.items():
+        if f"{name}.".startswith(f"{layer}."):
+            found = (imported.split(".") for imported in imports(name, ast.walk(tree)))
+            wrong += [
+                f"{name} imports {'.'.join(parts)}"
+                for parts in found
+                if parts[0] == "numba" and not used & {*parts[1:2]}
+            ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_the_folders_are_imported_as_parts_of_the_package():
     wrong = [
         f"{name} imports {imported}"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.array_checks import check_arrays
+from tests.checking.derivatives import ARRAYS, check_derivatives
 
 pytestmark = pytest.mark.interpreted
 
@@ -18,7 +18,8 @@ W = RNG.normal(size=3)
 C = A + 1j * RNG.normal(size=(4, 4))
 D = B + 1j * RNG.normal(size=(4, 3))
 Z = V + 1j * RNG.normal(size=4)
-QUICK = {"layouts": "C", "float32": False, "ways": ["pullback"]}  # the source of the other way runs in plain Python
+IN_ONE_LAYOUT = ARRAYS | {"layouts": "C", "float32": False}
+QUICK = IN_ONE_LAYOUT | {"routes": ("pullback",)}  # the source of the other route runs in plain Python
 
 
 def products(a, b, v):
@@ -132,7 +133,7 @@ def rank(a):
     ],
 )
 def test_in_all_layouts_and_in_single_precision(function, arguments):
-    check_arrays(function, *arguments)
+    check_derivatives(function, *arguments, **ARRAYS)
 
 
 each_function = pytest.mark.parametrize(
@@ -166,23 +167,23 @@ each_function = pytest.mark.parametrize(
 
 @each_function
 def test_gradients(function, arguments):
-    check_arrays(function, *arguments, **QUICK)
+    check_derivatives(function, *arguments, **QUICK)
 
 
 @pytest.mark.long
 @each_function
 def test_gradients_both_ways(function, arguments):
-    check_arrays(function, *arguments, layouts="C", float32=False, thorough=True)
+    check_derivatives(function, *arguments, thorough=True, **IN_ONE_LAYOUT)
 
 
 @pytest.mark.parametrize("n", [0, 6, -3])
 def test_a_power_known_at_run_time_only(n):
-    check_arrays(power_at_run_time, A, n, **QUICK)
+    check_derivatives(power_at_run_time, A, n, **QUICK)
 
 
 @pytest.mark.parametrize("p", [1, -2])
 def test_a_norm_known_at_run_time_only(p):
-    check_arrays(norm_at_run_time, A, p, **QUICK)
+    check_derivatives(norm_at_run_time, A, p, **QUICK)
 
 
 def test_products_in_a_loop():
@@ -192,7 +193,7 @@ def test_products_in_a_loop():
             v = v / np.linalg.norm(v)
         return v @ (a @ v)
 
-    check_arrays(power_iteration, A, V, **QUICK)
+    check_derivatives(power_iteration, A, V, **QUICK)
 
 
 def test_what_is_overwritten_after_the_product_is_kept():
@@ -205,7 +206,7 @@ def test_what_is_overwritten_after_the_product_is_kept():
             w[:] = y * (i + 1.0)
         return total
 
-    check_arrays(overwritten, A, V, **QUICK)
+    check_derivatives(overwritten, A, V, **QUICK)
 
 
 def test_a_branch_takes_one_of_two_factorisations():
@@ -213,8 +214,8 @@ def test_a_branch_takes_one_of_two_factorisations():
         x = np.linalg.solve(a, v) if a[0, 0] > 0.0 else np.linalg.lstsq(a, v)[0]
         return np.sum(x * x)
 
-    check_arrays(solved, A, V, **QUICK)
-    check_arrays(solved, -A, V, **QUICK)
+    check_derivatives(solved, A, V, **QUICK)
+    check_derivatives(solved, -A, V, **QUICK)
 
 
 def test_products_of_length_zero():

@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from numba.typed import List
 
-from tests.structure_checks import check_structures
-from tests.traps import trap
+from tests.checking.derivatives import ALL_ROUTES, check_derivatives
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -293,14 +292,14 @@ TYPED = (compared, assigned_typed)  # in which typed lists do something else tha
 
 @pytest.mark.parametrize("program", [each for each in PROGRAMS if each not in TYPED], ids=lambda each: each.__name__)
 def test_programs(program):
-    trap(program, X.copy())
+    check_derivatives(program, X.copy())
 
 
 @pytest.mark.long
 @pytest.mark.compiled
 @pytest.mark.parametrize("program", TYPED)
 def test_programs_of_typed_lists(program):
-    trap(program, X.copy())
+    check_derivatives(program, X.copy(), reference="numba")
 
 
 # ------------------------------------------------------------------------------- what Numba should not be asked to run
@@ -312,7 +311,7 @@ def square(v):
 
 
 def test_lists_of_arrays():
-    check_structures(of_arrays, X.copy())
+    check_derivatives(of_arrays, X.copy(), routes=ALL_ROUTES)
 
 
 def by_keys(x):
@@ -324,7 +323,7 @@ def by_keys(x):
 
 
 def test_keys():
-    check_structures(by_keys, X.copy())
+    check_derivatives(by_keys, X.copy(), routes=ALL_ROUTES)
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba.typed import List
 
-from tests.structure_checks import check_structures
+from tests.checking.derivatives import ALL_ROUTES, check_derivatives
 from zygote_py import DifferentiationError, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -255,15 +255,15 @@ PROGRAMS = [
 def test_programs(program, n):
     if program in (other_methods, operators) and n == 1:
         n = 3
-    check_structures(program, 1.25, n)
+    check_derivatives(program, 1.25, n, routes=ALL_ROUTES)
 
 
 def test_captured_arrays_are_read_by_a_list_of_places():
-    check_structures(integers, 1.25, 3, captured=(X,))
+    check_derivatives(integers, 1.25, 3, routes=ALL_ROUTES)
 
 
 def test_parameters_in_a_list():
-    check_structures(parameters_in_a_list, np.array([1.0, 2.0, 3.0]), np.array([0.5, -1.0, 2.5]))
+    check_derivatives(parameters_in_a_list, np.array([1.0, 2.0, 3.0]), np.array([0.5, -1.0, 2.5]), routes=ALL_ROUTES)
 
 
 def test_the_adjoint_of_a_list_is_a_list_as_long():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.function_checks import captured_of
+from tests.checking.derivatives import captured_by
 from tests.modes import one_in
 from tests.plain import plain
 from tests.reference import central, distance
@@ -258,7 +258,7 @@ TRIED = [(*case, how) for k, case in enumerate(CASES) for how in (HOW if k % 2 e
 def test_in_plain_python(program, args, how):
     derivative = zg.value_and_gradient(with_checkpoints(program, *how))
     expected = central(program, *args)
-    value, gradient = plain(derivative.source(*args))(*args, *captured_of(derivative))
+    value, gradient = plain(derivative.source(*args))(*args, *captured_by(derivative))
     assert value == expected.value
     assert distance(gradient, expected.gradients) < 1e-6
 
@@ -270,7 +270,7 @@ def test_arrays_of_integers_and_truth_values(how):
     derivative = zg.value_and_gradient(with_checkpoints(integers_and_truth_values, *how))
     there, given = places.copy(), places.copy()
     integers_and_truth_values(u, there, 6)
-    value, gradient = plain(derivative.source(u, places, 6))(u, given, 6, *captured_of(derivative))
+    value, gradient = plain(derivative.source(u, places, 6))(u, given, 6, *captured_by(derivative))
     assert value == expected.value
     assert distance(gradient[:1], expected.gradients) < 1e-6
     np.testing.assert_array_equal(given, there)

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from zygote_py import DifferentiationError, gradient
 
 pytestmark = pytest.mark.interpreted
@@ -146,8 +146,8 @@ def is_lazy(x, w):
     ],
 )
 def test_against_differences(f):
-    check_functions(f, X, 0.7)
-    check_functions(f, -X * 0.8 + 0.1, 1.2)
+    check_derivatives(f, X, 0.7)
+    check_derivatives(f, -X * 0.8 + 0.1, 1.2)
 
 
 def given_functions(f, p, x):
@@ -164,8 +164,8 @@ def f2(a, b):
 
 
 def test_functions_that_are_arguments():
-    check_functions(given_functions, math.sin, lambda v: v > 0.0, X)
-    check_functions(given_functions, cube, lambda v: v < 1.0, X)
+    check_derivatives(given_functions, math.sin, lambda v: v > 0.0, X)
+    check_derivatives(given_functions, cube, lambda v: v < 1.0, X)
 
 
 def twice(x, w):

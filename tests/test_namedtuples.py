@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.structure_checks import check_structures
+from tests.checking.derivatives import ALL_ROUTES, check_derivatives
 from zygote_py import gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -42,7 +42,7 @@ def energy(body, g):
 
 
 def test_a_namedtuple_with_arrays_and_namedtuples():
-    found = check_structures(energy, BODY, 9.81)
+    found = check_derivatives(energy, BODY, 9.81, routes=ALL_ROUTES)
     assert found[0].number is None
     assert type(found[0].at) is Point
 
@@ -64,7 +64,7 @@ def test_inner_functions_return_and_take_them():
         other, (mass, at) = both(body)
         return energy(other, g) * mass + at.x * other.at.y
 
-    check_structures(f, BODY, 9.81)
+    check_derivatives(f, BODY, 9.81, routes=ALL_ROUTES)
 
 
 def test_defaults_are_filled_in():
@@ -73,7 +73,7 @@ def test_defaults_are_filled_in():
         named = Body(mass=x, speed=v, at=Point(y=x, x=1.0), scale=x)
         return energy(made, 1.5) + energy(named, 0.5)
 
-    check_structures(f, 1.25, np.array([1.0, 2.0]))
+    check_derivatives(f, 1.25, np.array([1.0, 2.0]), routes=ALL_ROUTES)
 
 
 def test_one_is_chosen_in_a_branch_and_changed_in_a_loop():
@@ -83,15 +83,15 @@ def test_one_is_chosen_in_a_branch_and_changed_in_a_loop():
             r = Point(r.y * q.x + i, r.x - q.y)
         return r.x * r.y
 
-    check_structures(f, Point(1.0, 2.0), Point(3.0, -0.5), 3)
-    check_structures(f, Point(4.0, 2.0), Point(3.0, -0.5), 2)
+    check_derivatives(f, Point(1.0, 2.0), Point(3.0, -0.5), 3, routes=ALL_ROUTES)
+    check_derivatives(f, Point(4.0, 2.0), Point(3.0, -0.5), 2, routes=ALL_ROUTES)
 
 
 def test_captured_ones_are_read_at_each_call():
     def f(x):
         return energy(BODY, x) * x
 
-    check_structures(f, 1.5, captured=(BODY,))
+    check_derivatives(f, 1.5, routes=ALL_ROUTES)
 
 
 def test_tuples_of_tuples():
@@ -99,7 +99,7 @@ def test_tuples_of_tuples():
         (a, b), (v, (c,)) = t
         return a * b * c + v[0] * v[1]
 
-    check_structures(f, ((2.0, 3.0), (np.array([4.0, 5.0]), (6.0,))))
+    check_derivatives(f, ((2.0, 3.0), (np.array([4.0, 5.0]), (6.0,))), routes=ALL_ROUTES)
 
 
 def test_loops_over_tuples_of_several_types():
@@ -117,7 +117,7 @@ def test_loops_over_tuples_of_several_types():
             s += v * v
         return s
 
-    check_structures(f, 1.5, ((2.0, 3.0), np.array([1.0, 2.0, 3.0]), (1.0, 2.0, 0.5)))
+    check_derivatives(f, 1.5, ((2.0, 3.0), np.array([1.0, 2.0, 3.0]), (1.0, 2.0, 0.5)), routes=ALL_ROUTES)
 
 
 def test_fields_without_derivative_are_none_in_compiled_code():

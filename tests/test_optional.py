@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient, pullback
 
@@ -135,7 +135,7 @@ def in_a_tuple(x, n):
     ],
 )
 def test_gradients(function, args):
-    check_functions(function, *args)
+    check_derivatives(function, *args)
 
 
 def must_be_there(x, n):

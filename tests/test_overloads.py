@@ -8,7 +8,7 @@ from numba import njit, types
 from numba.extending import intrinsic, overload, overload_attribute, overload_method, register_jitable
 
 import zygote_py as zg
-from tests.caller_checks import check_caller
+from tests.checking.derivatives import check_derivatives
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 LINE = np.linspace(0.5, 1.5, 4)
@@ -74,7 +74,7 @@ def test_the_implementation_is_the_one_that_numba_takes():
     def f(x, n, a):
         return clamp(x, 50.0) * clamp(n, 1.0) + clamp(x, high=60.0, factor=x) + clamp(a, x)
 
-    check_caller(f, 1.5, 3, LINE)
+    check_derivatives(f, 1.5, 3, LINE, reference="numba")
 
 
 def times(x, n):
@@ -106,7 +106,7 @@ def test_an_implementation_for_a_constant():
     def f(x, n, a):
         return times(x, 3) * times(x, n=4) + times(x, n) + reduced(a, "sum") * reduced(a, "squares")
 
-    check_caller(f, 1.5, 3, LINE, compiled=False)
+    check_derivatives(f, 1.5, 3, LINE, reference="numba", routes=("source",))
 
 
 def test_a_captured_variable_of_an_implementation():
@@ -114,11 +114,11 @@ def test_a_captured_variable_of_an_implementation():
 
 
 def test_functions_that_are_registered_as_they_are():
-    check_caller(lambda x, n: cube(x) * cube(n), 1.5, 3, compiled=False)
+    check_derivatives(lambda x, n: cube(x) * cube(n), 1.5, 3, reference="numba", routes=("source",))
 
 
 def test_methods_and_attributes():
-    check_caller(lambda a: a.power_sum() + a.power_sum(3.0) * a.energy, LINE)
+    check_derivatives(lambda a: a.power_sum() + a.power_sum(3.0) * a.energy, LINE, reference="numba")
 
 
 def test_a_rule_wins():
@@ -202,7 +202,7 @@ def test_the_parameters_are_those_of_the_implementations():
         s = product(x) + product(x, y) + product(x, y, 1.5) + product(x, y, x, y, x)
         return a[0] * a[1] + b[0] * b[1] + s + misnamed(x) + misnamed(b=y, a=x)
 
-    check_caller(f, 1.3, 0.7)
+    check_derivatives(f, 1.3, 0.7, reference="numba")
     for wrong in (lambda x: product(), lambda x: each(cube, x, x, x)):
         with pytest.raises(DifferentiationError, match="there is no implementation for"):
             gradient(wrong)(1.0)

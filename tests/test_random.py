@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.array_trees import copied
+from tests.checking.trees import copied
 from tests.plain import plain
 from tests.random_programs.callees import FEATURES, OPTIONAL, SIGNATURES, STEERING, STENCIL, VECTORIZE
 from tests.random_programs.check import Kind, check

@@ -6,9 +6,9 @@ import numba
 import numpy as np
 import pytest
 
-from tests.plain import plain
-from tests.reference import central, distance
-from zygote_py import DifferentiationError, gradient, value_and_gradient
+from tests.checking.derivatives import check_derivatives
+from tests.reference import central
+from zygote_py import DifferentiationError, gradient
 
 pytestmark = pytest.mark.interpreted
 
@@ -206,22 +206,7 @@ LEFT = np.array([1, 3, -1, -1, 5, -1, -1])
 RIGHT = np.array([2, 4, -1, -1, 6, -1, -1])
 
 
-def check(function, args):
-    """Compiled and in plain Python, the value is that of the function, the gradient that of central differences."""
-    derivative = value_and_gradient(function)
-    expected = central(function, *map(copied, args))
-    for run in (derivative, plain(derivative.source(*args)), derivative):
-        given = tuple(map(copied, args))
-        value, gradients = run(*given)
-        assert value == pytest.approx(function(*map(copied, args)), rel=1e-14)
-        gradients = gradients if len(args) > 1 else (gradients,)
-        assert distance(gradients, expected.gradients) < 1e-6, (gradients, expected)
-        for before, after in zip(args, given, strict=True):
-            np.testing.assert_array_equal(before, after)
-
-
-def copied(arg):
-    return arg.copy() if isinstance(arg, np.ndarray) else arg
+BY_ROUTES = {"routes": ("source", "call"), "value": "exact"}
 
 
 def normal(*shape):
@@ -251,11 +236,11 @@ def normal(*shape):
     ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_recursive(function, args):
-    check(function, args)
+    check_derivatives(function, *args, **BY_ROUTES)
 
 
 def test_matrices_in_a_tree():
-    check(tree_loss, (LEFT, RIGHT, normal(7, 2), normal(2, 2), normal(2)))
+    check_derivatives(tree_loss, LEFT, RIGHT, normal(7, 2), normal(2, 2), normal(2), **BY_ROUTES)
 
 
 def test_a_function_that_never_ends_is_refused():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.checks import check
+from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.random_programs.generator import load
 from zygote_py import DifferentiationError, gradient
 
@@ -27,11 +27,11 @@ def chosen_in_a_branch_of_a_loop(x, y):
 
 
 def test_an_array_chosen_in_a_branch_of_a_loop():
-    check(chosen_in_a_branch_of_a_loop, (X, Y))
+    check_derivatives(chosen_in_a_branch_of_a_loop, X, Y, **PRECISELY)
 
 
 def test_arrays_of_different_orders_merge():
-    check(chosen_in_a_branch_of_a_loop, (X[::-1], Y))
+    check_derivatives(chosen_in_a_branch_of_a_loop, X[::-1], Y, **PRECISELY)
 
 
 def chosen_rows(x, n):
@@ -52,7 +52,7 @@ def chosen_rows(x, n):
 
 
 def test_rows_of_a_view_chosen_in_a_branch_of_nested_loops():
-    check(chosen_rows, (np.outer(X, [1.0, -0.5]) + 0.1, 3))
+    check_derivatives(chosen_rows, np.outer(X, [1.0, -0.5]) + 0.1, 3, **PRECISELY)
 
 
 def test_branches_that_nest_too_deeply_for_python_are_refused():
@@ -73,7 +73,7 @@ def steered_by_text(x, text):
 
 def test_methods_of_strings():
     for text in ("aBc", "zBc", ""):
-        check(steered_by_text, (0.7, text))
+        check_derivatives(steered_by_text, 0.7, text, **PRECISELY)
 
 
 def loop_that_never_runs(x):
@@ -87,7 +87,7 @@ def loop_that_never_runs(x):
 
 
 def test_a_loop_that_never_runs():
-    check(loop_that_never_runs, (0.5,))
+    check_derivatives(loop_that_never_runs, 0.5, **PRECISELY)
 
 
 def test_an_iteration_that_keeps_more_values_than_numba_takes_in_a_tuple():
@@ -105,4 +105,4 @@ def test_an_iteration_that_keeps_more_values_than_numba_takes_in_a_tuple():
             "    return s",
         ]
     )
-    check(load(source), (0.5,))
+    check_derivatives(load(source), 0.5, **PRECISELY)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from tests.modes import one_in
 from tests.reversible_programs import (
     added_up,
@@ -78,11 +78,11 @@ WALKING = [
 @pytest.mark.parametrize(("program", "args"), one_in(2, WALKING), ids=lambda each: getattr(each, "__name__", ""))
 def test_gradients_of_loops_that_walk_back(program, args):
     assert walks_back(program, *args)
-    check_functions(program, *args, tolerance=1e-6)
+    check_derivatives(program, *args, tolerance=1e-6)
 
 
 def test_a_loop_in_a_loop():
-    check_functions(in_a_loop, 0.3, 0.7, 1.1, 5, tolerance=1e-6)
+    check_derivatives(in_a_loop, 0.3, 0.7, 1.1, 5, tolerance=1e-6)
     assert "_step_back(" in zg.gradient(in_a_loop).source(0.3, 0.7, 1.1, 5)
 
 
@@ -286,4 +286,4 @@ STORING = [
 @pytest.mark.parametrize(("program", "args"), STORING, ids=lambda each: getattr(each, "__name__", ""))
 def test_gradients_of_other_loops(program, args):
     assert "_step_back(" not in zg.gradient(program).source(*args)
-    check_functions(program, *args, tolerance=1e-6)
+    check_derivatives(program, *args, tolerance=1e-6)

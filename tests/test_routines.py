@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tests.test_recursion import check, normal
+from tests.checking.derivatives import check_derivatives
+from tests.test_recursion import BY_ROUTES, normal
 from zygote_py import gradient
 from zygote_py.frontend import program
 
@@ -352,7 +353,7 @@ def nothing_is_inlined(monkeypatch):
 @pytest.mark.usefixtures("nothing_is_inlined")
 @pytest.mark.parametrize(("function", "args"), CASES, ids=[function.__name__ for function, _ in CASES])
 def test_called(function, args):
-    check(function, args)
+    check_derivatives(function, *args, **BY_ROUTES)
 
 
 @pytest.mark.usefixtures("nothing_is_inlined")

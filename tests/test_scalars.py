@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.checks import check
+from tests.checking.derivatives import PRECISELY, check_derivatives
 from tests.random_programs.generator import load
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
@@ -90,12 +90,13 @@ CASES = [(e, points) for points, expressions in OF_ONE.items() for e in split(ex
 
 @pytest.mark.parametrize(("expression", "points"), CASES, ids=[e for e, _ in CASES])
 def test_operation_of_one_number(expression, points):
-    check(function("x", expression), *((x,) for x in points), compiled=False)
+    x, *further = points
+    check_derivatives(function("x", expression), x, at=[(x,) for x in further], routes=("source",), **PRECISELY)
 
 
 @pytest.mark.parametrize("expression", split(OF_TWO))
 def test_operation_of_two_numbers(expression):
-    check(function("x, y", expression), *PAIRS, compiled=False)
+    check_derivatives(function("x, y", expression), *PAIRS[0], at=PAIRS[1:], routes=("source",), **PRECISELY)
 
 
 @pytest.mark.compiled
@@ -105,19 +106,20 @@ def test_all_operations_of_one_number_compiled(points):
     for start in range(0, len(terms), 40):
         body = "\n    r += ".join(terms[start : start + 40])
         f = load(f"import math\nimport numpy as np\ndef f(x):\n    r = 0.0\n    r += {body}\n    return r\n")
-        check(f, *((x,) for x in points), tolerance=1e-9)
+        x, *further = points
+        check_derivatives(f, x, at=[(x,) for x in further], tolerance=1e-9, **PRECISELY)
 
 
 @pytest.mark.compiled
 def test_all_operations_of_two_numbers_compiled():
     terms = " + ".join(f"{1 + k % 7} * ({e})" for k, e in enumerate(split(OF_TWO)))
-    check(function("x, y", terms), *PAIRS, tolerance=1e-9)
+    check_derivatives(function("x, y", terms), *PAIRS[0], at=PAIRS[1:], tolerance=1e-9, **PRECISELY)
 
 
 @pytest.mark.parametrize("body", ["x += y", "x -= y", "x *= y", "x /= y", "x //= y", "x %= y", "x **= 2", "x **= y"])
 def test_in_place_operator(body):
     f = load(f"def f(x, y):\n    z = x\n    {body}\n    return x * z * y\n")
-    check(f, (2.2, 0.7), (0.4, 1.3), compiled=False)
+    check_derivatives(f, 2.2, 0.7, at=[(0.4, 1.3)], routes=("source",), **PRECISELY)
 
 
 # Powers: all cases of the exponent
@@ -125,7 +127,9 @@ def test_in_place_operator(body):
 
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 3, 7])
 def test_power_by_an_int_variable(n):
-    check(lambda x, n: x**n, (-1.7, n), (0.4, n), (2.2, n), compiled=n == 7)
+    check_derivatives(
+        lambda x, n: x**n, -1.7, n, at=[(0.4, n), (2.2, n)], routes=("call",) if n == 7 else ("source",), **PRECISELY
+    )
 
 
 def test_power_at_zero():
@@ -208,11 +212,11 @@ def test_int_arithmetic_only_steers():
             r = r * x
         return r * k + n**2
 
-    check(f, (1.3, 4, -3), (0.7, 2, 9))
+    check_derivatives(f, 1.3, 4, -3, at=[(0.7, 2, 9)], **PRECISELY)
 
 
 def test_what_rounding_gives_is_constant():
-    check(lambda x: x * (int(x) + round(x) + math.floor(x) + math.ceil(x)), (2.3,), (-1.6,))
+    check_derivatives(lambda x: x * (int(x) + round(x) + math.floor(x) + math.ceil(x)), 2.3, at=[(-1.6,)], **PRECISELY)
     assert gradient(lambda x: float(int(x)))(2.3) == 0.0
 
 

@@ -14,8 +14,7 @@ from numba import types
 from numba.extending import get_cython_function_address
 
 import zygote_py as zg
-from tests.caller_checks import check_caller
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient
 
@@ -57,7 +56,7 @@ KS = np.array([1.0, 3.0, 2.5])
 
 @pytest.mark.compiled
 def test_pointers():
-    check_functions(many, 1.3, KS, 0.7)
+    check_derivatives(many, 1.3, KS, 0.7)
 
 
 def test_second_derivatives():
@@ -155,8 +154,7 @@ import scipy.special
 import scipy.special as sp
 from numba import njit, types
 from numba.extending import get_cython_function_address, overload
-from tests.caller_checks import check_caller
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from zygote_py import DifferentiationError, gradient
 
 def pointer(symbol, *kinds):
@@ -191,7 +189,7 @@ def inner(x):
 def f(x, n):
     return inner(x) * sp.jn(2, x) + sp.gammaln(n) + sp.jv(n, x)
 
-check_functions(f, 1.3, 3, is_compiled=False)
+check_derivatives(f, 1.3, 3, routes=("source",))
 
 try:
     gradient(lambda x: sp.zetac(x))(1.3)
@@ -227,7 +225,7 @@ other_by_address = known_by_address("squares", squares.address, types.float64(ty
 
 @pytest.mark.compiled
 def test_functions_known_by_their_address():
-    check_caller(lambda x: by_address(x) * x, 1.3)
+    check_derivatives(lambda x: by_address(x) * x, 1.3, reference="numba")
     assert gradient(lambda x, n: x * other_by_address(n * 0.5))(1.3, 3) == (2.25, None)
     with pytest.raises(DifferentiationError, match="C function"):
         gradient(lambda x: other_by_address(x))(0.5)

@@ -9,7 +9,7 @@ import pytest
 from numba import njit, stencil
 
 import zygote_py as zg
-from tests.caller_checks import check_caller
+from tests.checking.derivatives import check_derivatives
 from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient
 
@@ -66,35 +66,37 @@ def calling(a, b):
 
 
 def test_relative_indices():
-    check_caller(lambda a: np.sum(bent(a) * a), LINE)
-    check_caller(lambda a: np.sum(ahead(a) * a), LINE, compiled=False)
+    check_derivatives(lambda a: np.sum(bent(a) * a), LINE, reference="numba")
+    check_derivatives(lambda a: np.sum(ahead(a) * a), LINE, reference="numba", routes=("source",))
 
 
 @pytest.mark.parametrize("changed", one_in(2, [LINE[::-1], LINE[:2], LINE[:0], LINE[::2]]))
 def test_layouts_and_short_arrays(changed):
-    check_caller(lambda a: np.sum(bent(a) * a) + np.sum(ahead(a)), changed, compiled=False)
+    check_derivatives(lambda a: np.sum(bent(a) * a) + np.sum(ahead(a)), changed, reference="numba", routes=("source",))
 
 
 def test_several_arrays_a_number_and_a_border():
-    check_caller(lambda a, b, c: np.sum(mixed(a, b, c) * a), PLANE, PLANE + 0.3, 0.7)
+    check_derivatives(lambda a, b, c: np.sum(mixed(a, b, c) * a), PLANE, PLANE + 0.3, 0.7, reference="numba")
 
 
 @pytest.mark.long
 def test_an_array_that_is_larger():
-    check_caller(lambda a, b, c: np.sum(mixed(a, b, c) * a), PLANE, np.ones((5, 6)), 2, compiled=False)
+    check_derivatives(
+        lambda a, b, c: np.sum(mixed(a, b, c) * a), PLANE, np.ones((5, 6)), 2, reference="numba", routes=("source",)
+    )
 
 
 def test_a_neighbourhood_and_standard_indices():
-    check_caller(lambda a, w: np.sum(weighed(a, w) * a), LINE, np.array([0.5, -1.0, 2.0, 0.3]))
+    check_derivatives(lambda a, w: np.sum(weighed(a, w) * a), LINE, np.array([0.5, -1.0, 2.0, 0.3]), reference="numba")
 
 
 def test_slices():
-    check_caller(lambda a: np.sum(window(a) * a), PLANE, compiled=False)
+    check_derivatives(lambda a: np.sum(window(a) * a), PLANE, reference="numba", routes=("source",))
 
 
 @pytest.mark.long
 def test_three_axes():
-    check_caller(lambda a: np.sum(laplacian(a) * a), SPACE)
+    check_derivatives(lambda a: np.sum(laplacian(a) * a), SPACE, reference="numba")
 
 
 def test_the_array_for_the_result():
@@ -108,8 +110,8 @@ def test_the_array_for_the_result():
         mixed(a, b, 1.0, out=out)
         return np.sum(out * a)
 
-    check_caller(into, LINE)
-    check_caller(filled, PLANE, PLANE + 0.3, compiled=False)
+    check_derivatives(into, LINE, reference="numba")
+    check_derivatives(filled, PLANE, PLANE + 0.3, reference="numba", routes=("source",))
 
 
 def test_steps_in_time():
@@ -118,11 +120,11 @@ def test_steps_in_time():
             a = a + k * bent(a)
         return np.sum(a * a)
 
-    check_caller(run, LINE, 0.1)
+    check_derivatives(run, LINE, 0.1, reference="numba")
 
 
 def test_integers_and_single_precision():
-    check_caller(lambda a, b: np.sum(calling(b, a) * a), LINE, np.arange(6), compiled=False)
+    check_derivatives(lambda a, b: np.sum(calling(b, a) * a), LINE, np.arange(6), reference="numba", routes=("source",))
     narrow = LINE.astype(np.float32)
     found = gradient(lambda a: np.sum(ahead(a)))(narrow)
     assert found.dtype == np.float32

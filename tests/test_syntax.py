@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.function_checks import check_functions
+from tests.checking.derivatives import check_derivatives
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
 pytestmark = pytest.mark.interpreted
@@ -130,15 +130,15 @@ def while_else(x, n):
 
 @pytest.mark.compiled
 def test_stars_in_called_functions():
-    check_functions(calls_with_stars, 1.3, 0.7)
+    check_derivatives(calls_with_stars, 1.3, 0.7)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_differentiated_functions_of_any_number_of_arguments(count):
     args = (1.3, 0.7, -0.4, 2.1, 0.2)[:count]
-    check_functions(sum_of_squares, *args)
-    check_functions(first_times_rest, *args) if count > 1 else None
-    check_functions(passed_on, *args)
+    check_derivatives(sum_of_squares, *args)
+    check_derivatives(first_times_rest, *args) if count > 1 else None
+    check_derivatives(passed_on, *args)
 
 
 def test_the_gradient_of_a_star_is_flat():
@@ -157,29 +157,29 @@ def test_the_gradient_of_a_star_is_flat():
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 @pytest.mark.parametrize("x", [0.4, 1.7])
 def test_match(n, x):
-    check_functions(matches, n, x, 0.8)
+    check_derivatives(matches, n, x, 0.8)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("kind", ["sin", "cos", "tan"])
 def test_match_of_strings(kind):
-    check_functions(matches_names, kind, 1.3)
+    check_derivatives(matches_names, kind, 1.3)
 
 
 @pytest.mark.parametrize("x", [0.4, 1.3, -0.2])
 def test_assignment_expressions(x):
-    check_functions(walrus, x, 0.83)
+    check_derivatives(walrus, x, 0.83)
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.4, 0.9), (1.3, 0.3), (-0.2, 0.7)])
 def test_chained_comparisons(x, y):
-    check_functions(chained, x, y)
+    check_derivatives(chained, x, y)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("n", [0, 1, 3, 6])
 def test_loops_with_else(n):
-    check_functions(while_else, 1.2, n)
+    check_derivatives(while_else, 1.2, n)
 
 
 def of_sequence(t, x):

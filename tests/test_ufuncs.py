@@ -10,7 +10,7 @@ import pytest
 from numba import cfunc, float32, float64, guvectorize, njit, vectorize
 
 import zygote_py as zg
-from tests.caller_checks import check_caller
+from tests.checking.derivatives import check_derivatives
 from tests.plain import plain
 from zygote_py import DifferentiationError, gradient, value_and_gradient
 
@@ -43,8 +43,8 @@ def halved(x, n):
 
 
 def test_numbers_and_arrays():
-    check_caller(lambda x, y: soft(x, 2.0) * soft(0.1, y), 1.5, 0.8)
-    check_caller(lambda a, y: np.sum(soft(a, y) * a), ROW, 0.8)
+    check_derivatives(lambda x, y: soft(x, 2.0) * soft(0.1, y), 1.5, 0.8, reference="numba", routes=("source", "call"))
+    check_derivatives(lambda a, y: np.sum(soft(a, y) * a), ROW, 0.8, reference="numba", routes=("source", "call"))
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,19 @@ def test_numbers_and_arrays():
     [(ROW, COLUMN), (COLUMN, ROW), (GRID, ROW), (ROW, GRID), (GRID, GRID[:1]), (GRID[:, :1], GRID), (1.5, GRID)],
 )
 def test_broadcasting(args):
-    check_caller(lambda x, y: np.sum(ratio(x, y) * ratio(y, x)), *args, compiled=False)
+    check_derivatives(lambda x, y: np.sum(ratio(x, y) * ratio(y, x)), *args, reference="numba", routes=("source",))
 
 
 @pytest.mark.compiled
 def test_broadcasting_compiled():
-    check_caller(lambda x, y, n: np.sum(ratio(x, y) * ratio(n, ratio(y, x))), ROW, COLUMN, 3)
+    check_derivatives(
+        lambda x, y, n: np.sum(ratio(x, y) * ratio(n, ratio(y, x))),
+        ROW,
+        COLUMN,
+        3,
+        reference="numba",
+        routes=("source", "call"),
+    )
 
 
 def test_dimensions_that_do_not_fit():
@@ -68,13 +75,19 @@ def test_dimensions_that_do_not_fit():
 @pytest.mark.compiled
 @pytest.mark.parametrize("changed", [np.asfortranarray(GRID), GRID[::-1, ::2], GRID[:0], GRID[1, 2] + np.zeros(())])
 def test_layouts(changed):
-    check_caller(lambda x: np.sum(np.exp(ratio(x, 2.0))), changed, compiled=False)
+    check_derivatives(lambda x: np.sum(np.exp(ratio(x, 2.0))), changed, reference="numba", routes=("source",))
 
 
 def test_the_loop_is_the_one_that_numba_takes():
-    check_caller(lambda x, n: halved(x, n) * halved(n, n) + halved(n, 2.0) * x, 3.5, 3)
-    check_caller(lambda x, n: np.sum(halved(x, np.arange(4)) * n), ROW, 5, compiled=False)
-    check_caller(lambda x, k: np.sum(halved(k, 2) * x), ROW, np.arange(4), compiled=False)
+    check_derivatives(
+        lambda x, n: halved(x, n) * halved(n, n) + halved(n, 2.0) * x,
+        3.5,
+        3,
+        reference="numba",
+        routes=("source", "call"),
+    )
+    check_derivatives(lambda x, n: np.sum(halved(x, np.arange(4)) * n), ROW, 5, reference="numba", routes=("source",))
+    check_derivatives(lambda x, k: np.sum(halved(k, 2) * x), ROW, np.arange(4), reference="numba", routes=("source",))
     narrow = value_and_gradient(lambda x, y: np.sum(ratio(x, y)))(ROW.astype(np.float32), np.float32(2.0))
     assert narrow[1][0].dtype == np.float32
     np.testing.assert_allclose(narrow[1][0], 4.0 / (ROW + 2.0) ** 2, rtol=1e-6)
@@ -88,7 +101,7 @@ def test_the_array_for_the_result():
         again = ratio(x, y, out)
         return np.sum(out * again)
 
-    check_caller(into, ROW, COLUMN)
+    check_derivatives(into, ROW, COLUMN, reference="numba", routes=("source", "call"))
 
 
 def test_divisions_by_zero_are_those_of_numpy():
@@ -101,7 +114,7 @@ def test_divisions_by_zero_are_those_of_numpy():
     def floored(x):
         return x // 0.4 * x
 
-    check_caller(lambda x: np.sum(floored(x)), ROW, compiled=False)
+    check_derivatives(lambda x: np.sum(floored(x)), ROW, reference="numba", routes=("source",))
 
 
 @pytest.mark.compiled
@@ -114,7 +127,7 @@ def test_what_a_kernel_captures_and_calls():
     def outer(x, y):
         return inner(x) * y + soft(x, y)
 
-    check_caller(lambda x, y: np.sum(outer(x, y)), ROW, 1.5, compiled=False)
+    check_derivatives(lambda x, y: np.sum(outer(x, y)), ROW, 1.5, reference="numba", routes=("source",))
     d = gradient(lambda x: soft(x, 2.0), wrt=(0, "RATE"))
     np.testing.assert_allclose(d(1.5), (RATE * 2.0 - math.exp(-1.5), 3.0), rtol=1e-14)
 
@@ -191,12 +204,17 @@ def run_inner_product(x, y):
 
 @pytest.mark.parametrize("args", [(ROW, 2.0), (ROW, 3), (GRID, 2.0), (GRID, GRID[:, 0].copy()), (GRID[:, ::2], 0.5)])
 def test_loops_around_a_kernel(args):
-    check_caller(run_saturated, *args, compiled=args[0] is GRID and isinstance(args[1], float))
+    check_derivatives(
+        run_saturated,
+        *args,
+        reference="numba",
+        routes=("source", "call") if args[0] is GRID and isinstance(args[1], float) else ("source",),
+    )
 
 
 def test_results_that_are_numbers():
-    check_caller(run_inner_product, GRID, GRID + 1.0)
-    check_caller(run_inner_product, GRID, ROW, compiled=False)
+    check_derivatives(run_inner_product, GRID, GRID + 1.0, reference="numba", routes=("source", "call"))
+    check_derivatives(run_inner_product, GRID, ROW, reference="numba", routes=("source",))
 
 
 def test_several_core_dimensions():
@@ -205,7 +223,13 @@ def test_several_core_dimensions():
         product(a, b, out)
         return np.sum(out * out)
 
-    check_caller(run, np.linspace(0, 1, 12).reshape(2, 2, 3), np.linspace(1, 2, 12).reshape(2, 3, 2), compiled=False)
+    check_derivatives(
+        run,
+        np.linspace(0, 1, 12).reshape(2, 2, 3),
+        np.linspace(1, 2, 12).reshape(2, 3, 2),
+        reference="numba",
+        routes=("source",),
+    )
 
 
 def test_arguments_that_do_not_fit_a_kernel():
@@ -228,7 +252,9 @@ def callback(x, n):
 
 
 def test_c_callbacks_with_a_source():
-    check_caller(lambda x, n: callback(x, n) + callback(n, n) * x, 1.5, 3)
+    check_derivatives(
+        lambda x, n: callback(x, n) + callback(n, n) * x, 1.5, 3, reference="numba", routes=("source", "call")
+    )
     assert gradient(callback)(2.0, 3) == (12.0, None)
     with pytest.raises(DifferentiationError, match="wrong arguments for `callback`"):
         gradient(lambda x: callback(x))(1.0)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from tests.array_checks import check_arrays
+from tests.checking.derivatives import ARRAYS, check_derivatives
 from tests.plain import plain
 from zygote_py import (
     DifferentiationError,
@@ -34,6 +34,7 @@ Z = rng.normal(size=4) + 1j * rng.normal(size=4)
 M = rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))
 BITS = np.array([1.5, 2.5, 0.25]).view(np.int64)
 DTYPE = np.dtype(np.int64)
+IN_ONE_LAYOUT = ARRAYS | {"layouts": "C", "float32": False}
 
 
 # ------------------------------------------------------------------------- complex numbers as floats, and back
@@ -127,8 +128,8 @@ def viewed_in_recursive(z):
 
 @pytest.mark.compiled
 def test_compiled():
-    check_arrays(as_floats, Z, layouts=("C",), float32=False)
-    check_arrays(exponents, X, float32=False)
+    check_derivatives(as_floats, Z, **IN_ONE_LAYOUT)
+    check_derivatives(exponents, X, **ARRAYS | {"float32": False})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_compiled():
     ],
 )
 def test_the_same_numbers(function, args):
-    check_arrays(function, *args, layouts=("C",), float32=False)
+    check_derivatives(function, *args, **IN_ONE_LAYOUT)
 
 
 def test_of_single_precision():
@@ -158,7 +159,7 @@ def test_of_single_precision():
 
 
 def test_stored_into_an_argument():
-    check_arrays(stored_into_argument, X, np.zeros(6), written=("out",), layouts=("C",), float32=False)
+    check_derivatives(stored_into_argument, X, np.zeros(6), mutated=("out",), **IN_ONE_LAYOUT)
 
 
 def test_a_vector_in_closed_form():
@@ -281,7 +282,7 @@ def in_a_function(x):
     ],
 )
 def test_integers(function, args):
-    check_arrays(function, *args, layouts=("C",), float32=False, wrt=["z" if args[0] is Z else "x"])
+    check_derivatives(function, *args, wrt=["z" if args[0] is Z else "x"], **IN_ONE_LAYOUT)
 
 
 def test_numbers_as_integers():

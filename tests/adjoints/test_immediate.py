@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.adjoints.stages import stages
-from tests.checks import check
+from tests.checking.derivatives import PRECISELY, check_derivatives
 from zygote_py import gradient
 
 pytestmark = pytest.mark.interpreted
@@ -73,7 +73,7 @@ def left_early(x):
 
 @pytest.mark.parametrize("func", [a_sum, scratch, new_array_each_time, left_early])
 def test_one_sweep(func):
-    check(func, (X,))
+    check_derivatives(func, X, **PRECISELY)
     assert loops_of(func) == {a_sum: 1, scratch: 5, new_array_each_time: 4, left_early: 1}[func]
     if func in (a_sum, left_early):
         assert stages(func, X).records == 0
@@ -232,7 +232,7 @@ def written_in_the_next_round(x):
     ],
 )
 def test_what_must_wait(func):
-    check(func, (X,))
+    check_derivatives(func, X, **PRECISELY)
 
 
 @pytest.mark.compiled
@@ -248,7 +248,7 @@ def test_a_parameter_summed_over_several_loops():
             s += w / v
         return s + t * w
 
-    check(f, (X, 0.7))
+    check_derivatives(f, X, 0.7, **PRECISELY)
 
 
 # A sum that control may not reach is read in the reverse sweep under the same condition.
@@ -275,6 +275,6 @@ def sums_of_some_iterations(x, w):
 
 @pytest.mark.parametrize("func", [a_sum_under_a_condition, sums_of_some_iterations])
 def test_a_sum_that_control_may_not_come_to(func):
-    check(func, (X, 0.7))
-    check(func, (X, -0.7))
+    check_derivatives(func, X, 0.7, **PRECISELY)
+    check_derivatives(func, X, -0.7, **PRECISELY)
     assert ".append" not in gradient(func).source(X, 0.7)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numba import typeof, types
 
-from tests import array_trees
+from tests.checking import trees
 from tests.modes import is_interpreted
 from zygote_py.frontend.values.registry import implementation_of, implemented
 
@@ -122,7 +122,7 @@ def check(call: Any, function: Any, *args: Any, runtime: bool = False, constants
         assert own_text == text or (text.startswith("unable to broadcast") and "unable to broadcast" in own_text)
         return
     if is_interpreted():
-        array_trees.same((found[1], mine), (expected[1], given), repr(args), exact=False)
+        trees.same((found[1], mine), (expected[1], given), repr(args), exact=False)
     else:
         same(found[1], expected[1])
         same(list(mine), list(given))

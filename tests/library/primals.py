@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from tests import array_trees
+from tests.checking import trees
 from tests.modes import is_interpreted
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
@@ -92,7 +92,7 @@ def agree(f: Any, *args: Any, ulps: int = 0) -> None:
     if isinstance(found, Exception):
         raise AssertionError(what) from found
     if is_interpreted():
-        array_trees.same((found, left), (expected, left_by_numba), what, exact=False)
+        trees.same((found, left), (expected, left_by_numba), what, exact=False)
         return
     same(found, expected, what, ulps)
     same(left, left_by_numba, what, 0)

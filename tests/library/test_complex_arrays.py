@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 
-from tests.library.differences import holds
+from tests.checking.derivatives import check_derivatives
 from tests.library.primals import agree
 from zygote_py import gradient
 
@@ -125,12 +124,12 @@ def of_replacement(a, b):
 
 @pytest.mark.parametrize("function", [of_order, of_choice, of_replacement])
 def test_gradients_of_parts(function):
-    holds(function, numba.njit(function), ROW.real.copy(), ROW.imag.copy())
+    check_derivatives(function, ROW.real.copy(), ROW.imag.copy(), reference="numba")
 
 
 def test_gradients_of_interpolation():
     x = RNG.uniform(-2.0, 2.0, 9)
-    holds(of_interpolation, numba.njit(of_interpolation), x, GRID, ROW.real.copy(), ROW.imag.copy())
+    check_derivatives(of_interpolation, x, GRID, ROW.real.copy(), ROW.imag.copy(), reference="numba")
 
 
 def test_what_is_replaced_has_no_derivative():
@@ -146,4 +145,4 @@ def test_selected_real_arrays():
 
     x, y = ROW.real.copy(), ROW.imag.copy()
     agree(f, x, y)
-    holds(f, numba.njit(f), x, y)
+    check_derivatives(f, x, y, reference="numba")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.array_checks import WAYS, check_arrays
+from tests.checking.derivatives import ARRAYS, check_derivatives
 
 pytestmark = pytest.mark.interpreted
 
@@ -134,7 +134,7 @@ CASES = [
     (in_order, (TABLE,), QUICK | {"layouts": "CF"}),
     pytest.param(sorted_in_place, (ROW,), QUICK, marks=pytest.mark.long),
     (sorted_in_place, (TABLE,), QUICK),
-    (sorts_its_argument, (TABLE,), QUICK | {"written": ("x",), "layouts": "CFA"}),
+    (sorts_its_argument, (TABLE,), QUICK | {"mutated": ("x",), "layouts": "CFA"}),
     (middle, (ROW,), {"layouts": "C"}),
     (middle, (TABLE[:, :3],), QUICK | {"layouts": "F"}),
     (fraction, (ROW, np.array([0.27, 0.77])), QUICK),
@@ -169,11 +169,11 @@ each_case = pytest.mark.parametrize(
 def test_gradient(function, args, options):
     first = options.get("layouts", "C")[0]
     single = function in IN_SINGLE and options.get("float32", True)
-    ways = WAYS if single else ("pullback",)  # the source of the other runs in plain Python
-    check_arrays(function, *args, exact=False, ways=ways, **options | {"layouts": first, "float32": single})
+    routes = ("call", "pullback") if single else ("pullback",)  # the source of the other runs in plain Python
+    check_derivatives(function, *args, **options | {"routes": routes, "layouts": first, "float32": single})
 
 
 @pytest.mark.long
 @each_case
 def test_gradient_in_all_layouts_and_dtypes(function, args, options):
-    check_arrays(function, *args, exact=False, thorough=True, **options)
+    check_derivatives(function, *args, thorough=True, **ARRAYS | {"reference": None} | options)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.array_trees import copied
+from tests.checking.trees import copied
 from tests.plain import plain
 from tests.random_programs.generator import Program, load
 from tests.random_programs.generator import compiled as compiled_by_numba

@@ -26,7 +26,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from tests.array_trees import in_layout
+from tests.checking.trees import in_layout
 from tests.random_programs import callees, steering
 from tests.random_programs.arrays import ArrayExpressions, ArrayStatements
 from tests.random_programs.callees import Callings, Decorated

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.array_trees import copied
+from tests.checking.trees import copied
 from tests.reference import distance, is_float, precise
 
 

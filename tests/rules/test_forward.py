@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.forward import slopes
+from tests.checking.second import slopes
 from tests.plain import plain
 from tests.rules.evaluator import Adjoint, expand_instr, f32, f64
 from tests.rules.test_compiled import POINTS, instructions

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zygote_py as zg
-from tests.forward import again, along, slopes
+from tests.checking.second import again, along, slopes
 from tests.plain import plain
 from tests.rules.opaque_cases import Case, draw
 from tests.rules.test_forward_opaque import chosen
