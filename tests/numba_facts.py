@@ -22,9 +22,9 @@ HEAD = """\
 # Private parts of Numba
 
 Generated: `python -m tests.numba_facts > docs/numba.md`. Numba promises nothing about these names; the adapter
-(`zygote_py/numba_adapter`) relies on them. `tests/test_numba_facts.py` probes each of them, so that a new version of
-Numba shows at once which have changed. `zygote_py/numba_adapter/base/internals.py` is the only module that imports
-them.
+(`zygote_py/numba_adapter`) relies on them. `tests/numba_adapter/test_numba_facts.py` probes each of them, so that a new
+version of Numba shows at once which have changed. `zygote_py/numba_adapter/base/internals.py` is the only module that
+imports them.
 """
 
 

@@ -4,7 +4,7 @@
     run(3.0)        # 6.0, with nothing compiled
 
 Decorators and Numba's imports are what they are in the text; only `njit` does nothing. It does not check that the text
-stands alone: `tests.test_api` runs one in a process without the library.
+stands alone: `tests.api.test_api` runs one in a process without the library.
 """
 
 from __future__ import annotations

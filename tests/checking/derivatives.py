@@ -17,7 +17,7 @@ variant of the arguments, by every route, it is checked that
 * a second call gives the same to the bit.
 
 The routes: "call" calls the gradient function, twice; "source" runs the emitted source in plain Python, with captured
-values behind the arguments; "njit" calls from a compiled function; "pullback" calls `pullback` and twice what it gives.
+values after the arguments; "njit" calls from a compiled function; "pullback" calls `pullback` and twice what it gives.
 Where routes are compiled (see `tests.modes`) the emitted source always runs in plain Python, too.
 
 A function whose result is not one real number, or that is to be seeded, is differentiated as the sum of all results
@@ -225,7 +225,7 @@ class _Problem:
         return zygote_py.value_and_gradient(function, **({} if self.wrt is None else {"wrt": self.wrt}))
 
     def results(self, *args: Any) -> Args:
-        """What the reference returns, then what it leaves in the arrays that it writes to."""
+        """Return the result of the reference, followed by the arrays that it writes to."""
         given = copied(args)
         value = self.primal(*given)
         return value, *(given[self.names.index(name)] for name in self.mutated)
@@ -392,7 +392,7 @@ def derivatives_of(
 
 
 def captured_by(derivative: Any) -> list[Any]:
-    """What a gradient function passes behind the arguments now."""
+    """Return the captured values that a gradient function passes after the arguments."""
     hidden = derivative._hidden if hasattr(derivative, "_hidden") else derivative._now.hidden
     return [capture.read() for capture in hidden]
 

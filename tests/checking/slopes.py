@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.checking.reference import precise
 from tests.checking.trees import copied, is_active, real_parts, with_parts
-from tests.reference import precise
 
 STEP = 1e-3  # the largest step, relative to the size of each argument
 

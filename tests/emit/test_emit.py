@@ -11,10 +11,10 @@ import traceback
 from random import Random
 
 import numpy as np
-import programs
 import pytest
-from pow_example import pow_primal
 
+from tests.emit import programs
+from tests.ir.pow_example import pow_primal
 from tests.plain import plain
 from zygote_py import gradient, numba_adapter
 from zygote_py.emit import NJIT, emit

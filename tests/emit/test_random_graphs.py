@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_graphs import random_function
 
+from tests.emit.random_graphs import random_function
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.ir.checks.interpret import interpret

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.checking.reference import Reference, distance, is_float, precise
 from tests.checking.trees import copied
 from tests.plain import plain
 from tests.random_programs.generator import Program, load
@@ -31,7 +32,6 @@ from tests.random_programs.generator import compiled as compiled_by_numba
 from tests.random_programs.nested import exact, many_digits, takes_derivatives
 from tests.random_programs.second import Derivatives, curvature, direction_of
 from tests.random_programs.sharing import Failure, check_shared
-from tests.reference import Reference, distance, is_float, precise
 
 TOLERANCE = 1e-8
 SECONDS = 20.0  # for one program, compiling included

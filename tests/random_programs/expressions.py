@@ -5,7 +5,7 @@
 
 A real expression comes with a bound of its magnitude and an integer one with its interval, so that a program can be
 kept from overflow, from an index out of range and from a domain error whatever its inputs are. Kinks and jumps are not
-avoided: `tests.reference` sees when an input is near one.
+avoided: `tests.checking.reference` sees when an input is near one.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from tests.multiprecision import mp, number
+from tests.checking.multiprecision import mp, number
 from tests.random_programs.expressions import Scope
 
 # What such programs have beside the helpers of programs with functions.

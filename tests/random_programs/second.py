@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.multiprecision import number, rebuild, watch
+from tests.checking.multiprecision import number, rebuild, watch
+from tests.checking.reference import FAR, Reference, is_float
 from tests.random_programs.generator import Program, load
-from tests.reference import FAR, Reference, is_float
 
 STEP = number(1.0) / 10**15
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.checking.reference import distance, is_float, precise
 from tests.checking.trees import copied
-from tests.reference import distance, is_float, precise
 
 
 class Failure(Exception):

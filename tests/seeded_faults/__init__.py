@@ -6,5 +6,5 @@
 
 For each fault the checkout is copied, a line of the copy is replaced, and pytest runs there until a test fails: the
 files that are the likeliest to find it first, then all others. The table says which test found it, and after how long.
-`tests.test_seeded_faults` holds that every fault still applies to the code.
+`tests.seeded_faults.test_seeded_faults` holds that every fault still applies to the code.
 """

@@ -3,9 +3,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structured import build, outcomes, statements
-from transform import check, read, same
 
+from tests.ir.structured import build, outcomes, statements
+from tests.ir.transform import check, read, same
 from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.building.clone import clone
 from zygote_py.ir.checks.interpret import interpret

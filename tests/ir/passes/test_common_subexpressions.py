@@ -1,5 +1,4 @@
-from transform import check, read, shown
-
+from tests.ir.transform import check, read, shown
 from zygote_py.ir.passes import merge_common_subexpressions
 
 

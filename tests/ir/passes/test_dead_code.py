@@ -1,6 +1,6 @@
 import pytest
-from transform import check, read, shown
 
+from tests.ir.transform import check, read, shown
 from zygote_py.ir.core import Block, Const, Jump
 from zygote_py.ir.passes import remove_dead_code
 

@@ -2,8 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from transform import check, read, shown
 
+from tests.ir.transform import check, read, shown
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.core import Const, Instr
 from zygote_py.ir.passes import fold_constants

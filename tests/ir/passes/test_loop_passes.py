@@ -3,8 +3,8 @@
 from textwrap import dedent
 
 import pytest
-from transform import check, read, shown
 
+from tests.ir.transform import check, read, shown
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.passes import (
     bare_headers,

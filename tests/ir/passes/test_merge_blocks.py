@@ -1,5 +1,4 @@
-from transform import check
-
+from tests.ir.transform import check
 from zygote_py.ir.passes import forward_jumps, merge_blocks
 
 

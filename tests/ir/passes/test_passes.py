@@ -1,6 +1,6 @@
 import pytest
-from transform import read
 
+from tests.ir.transform import read
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.passes import CLEAN_UP, fold_constants, merge_blocks, run
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from transform import read, shown
 
+from tests.ir.transform import read, shown
 from zygote_py.ir import ops
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.checks.verify import verify

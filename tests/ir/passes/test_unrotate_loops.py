@@ -1,5 +1,4 @@
-from transform import check, read
-
+from tests.ir.transform import check, read
 from zygote_py.ir.analysis.loops import counted, loop_nest
 from zygote_py.ir.checks.interpret import interpret
 from zygote_py.ir.checks.verify import verify_canonical

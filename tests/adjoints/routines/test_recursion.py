@@ -1,0 +1,290 @@
+"""Functions that call themselves, or each other: to a depth that the data decide, with numbers and arrays."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+from tests.checking.derivatives import check_derivatives
+from tests.checking.reference import central
+from zygote_py import DifferentiationError, gradient
+
+pytestmark = pytest.mark.interpreted
+
+
+def fact(n):
+    return n * fact(n - 1) if n > 1 else 1.0
+
+
+def even(n, x):
+    if n == 0:
+        return x
+    return odd(n - 1, x * math.sin(x))
+
+
+def odd(n, x):
+    if n == 0:
+        return -x
+    return even(n - 1, x * x + 1)
+
+
+def ack(m, n, x):
+    if m == 0:
+        return x * n + 1.0
+    if n == 0:
+        return ack(m - 1, 1, x)
+    return ack(m - 1, min(n - 1, 2), math.sin(ack(m, n - 1, x)))
+
+
+def tree_sum(left, right, val, w, i):
+    if i < 0:
+        return 0.0
+    le = tree_sum(left, right, val, w, left[i])
+    r = tree_sum(left, right, val, w, right[i])
+    return math.tanh(w[0] * le + w[1] * r + val[i])
+
+
+def tree_rnn(left, right, emb, W, b, i):
+    if left[i] < 0:
+        return np.tanh(W @ emb[i] + b)
+    le = tree_rnn(left, right, emb, W, b, left[i])
+    r = tree_rnn(left, right, emb, W, b, right[i])
+    return np.tanh(W @ (le * r + le) + b)
+
+
+def tree_loss(left, right, emb, W, b):
+    h = tree_rnn(left, right, emb, W, b, 0)
+    return np.sum(h * h)
+
+
+def fill(x, out, lo, hi):
+    if hi - lo == 1:
+        out[lo] = x[lo] * x[lo]
+        return
+    mid = (lo + hi) // 2
+    fill(x, out, lo, mid)
+    fill(x, out, mid, hi)
+    out[lo] += out[hi - 1] * x[mid]
+
+
+def fill_loss(x):
+    out = np.zeros_like(x)
+    fill(x, out, 0, len(x))
+    s = 0.0
+    for i in range(len(x)):
+        s += out[i] * (i + 1)
+    return s
+
+
+def msum(x, lo, hi):
+    if hi - lo == 0:
+        return 0.0
+    if hi - lo == 1:
+        return x[lo] * x[lo]
+    mid = (lo + hi) // 2
+    return msum(x, lo, mid) * 1.5 + math.sin(msum(x, mid, hi))
+
+
+def msum_loss(x):
+    return msum(x, 0, len(x))
+
+
+def loop_rec(x, n):
+    s = 0.0
+    for i in range(n):
+        s += x * loop_rec(x * 0.9 + i, n - 1) + math.sin(x)
+    return s + 1.0
+
+
+def two(x, n):
+    if n == 0:
+        return x, x * x
+    a, b = two(x * 1.1, n - 1)
+    return a * b, math.sin(a) + b
+
+
+def two_loss(x, n):
+    a, b = two(x, n)
+    return a + 2 * b
+
+
+def slices(x):
+    if len(x) == 0:
+        return 1.0
+    return x[0] * slices(x[1:]) + math.sin(x[-1])
+
+
+def reversed_rows(x, n, a):
+    if n == 0:
+        return x
+    y = reversed_rows(x * a[::-1, :].sum(), n - 1, a)
+    if x > 0.1:
+        for row in a:
+            row[:] += x * row[::-1]
+    return y * a[0, 1]
+
+
+def reversed_loss(x, a):
+    return reversed_rows(x, 2, a.copy())
+
+
+def inplace(x, k):
+    if k == 0:
+        return
+    for i in range(len(x)):
+        x[i] = math.sin(x[i]) * x[i]
+    inplace(x, k - 1)
+    for i in range(len(x)):
+        x[i] *= 1.5
+
+
+def inplace_loss(x, k):
+    y = x.copy()
+    inplace(y, k)
+    return np.sum(y * x)
+
+
+SCALE = 0.7
+
+
+def cap(x, n):
+    return x if n == 0 else SCALE * cap(x * math.cos(x), n - 1)
+
+
+def newton(x, a, n):
+    if n == 0:
+        return x
+    y = x - (x * x - a) / (2 * x)
+    if abs(y - x) < 1e-9:
+        return y
+    return newton(y, a, n - 1)
+
+
+def grow(x, n):
+    if n == 0:
+        return x * 1.0
+    y = grow(x, n - 1)
+    y[0] *= 2.0
+    y[1] += y[0] * x[1]
+    return y
+
+
+def grow_loss(x, n):
+    return np.sum(grow(x, n) ** 2)
+
+
+def view_rec(x):
+    n = len(x)
+    if n == 1:
+        x[0] *= x[0]
+        return
+    view_rec(x[: n // 2])
+    view_rec(x[n // 2 :])
+    x[0] += x[n - 1] * x[n // 2]
+
+
+def view_loss(x):
+    y = x * 1.0
+    view_rec(y)
+    return y[0]
+
+
+def ident(x, n):
+    if n == 0:
+        return x
+    return ident(x, n - 1)
+
+
+def ident_loss(x, n):
+    y = ident(x * 2.0, n)
+    y[0] *= 3.0
+    return y[0] * y[1] + x[0]
+
+
+LEFT = np.array([1, 3, -1, -1, 5, -1, -1])
+RIGHT = np.array([2, 4, -1, -1, 6, -1, -1])
+
+
+BY_ROUTES = {"routes": ("source", "call"), "value": "exact"}
+
+
+def normal(*shape):
+    return np.random.default_rng(7).normal(size=shape)
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (fact, (5.5,)),
+        (even, (4, 0.7)),
+        (even, (5, 0.7)),
+        (ack, (2, 2, 0.3)),
+        (tree_sum, (LEFT, RIGHT, normal(7), np.array([0.5, -0.3]), 0)),
+        (fill_loss, (normal(6),)),
+        (msum_loss, (normal(7),)),
+        (loop_rec, (0.3, 3)),
+        (two_loss, (0.4, 3)),
+        (slices, (normal(4),)),
+        (reversed_loss, (0.7, 0.3 + normal(2, 2) ** 2)),
+        (inplace_loss, (normal(3), 3)),
+        (newton, (3.0, 2.0, 20)),
+        (grow_loss, (normal(3), 3)),
+        (view_loss, (normal(5),)),
+        (ident_loss, (normal(2), 3)),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_recursive(function, args):
+    check_derivatives(function, *args, **BY_ROUTES)
+
+
+def test_matrices_in_a_tree():
+    check_derivatives(tree_loss, LEFT, RIGHT, normal(7, 2), normal(2, 2), normal(2), **BY_ROUTES)
+
+
+def test_a_function_that_never_ends_is_refused():
+    def forever(x):
+        return forever(x + 1.0)
+
+    with pytest.raises(DifferentiationError, match="no path in it returns"):
+        gradient(forever)(1.0)
+
+
+def test_what_it_captures_is_read_at_each_call(monkeypatch):
+    df = gradient(cap, wrt="x")
+    for scale in (0.7, -1.3):
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        assert df(0.4, 3) == pytest.approx(central(lambda x: cap(x, 3), 0.4).gradients[0], rel=1e-8)
+
+
+def test_it_is_called_from_compiled_code():
+    df = gradient(even, wrt="x")
+
+    @numba.njit
+    def twice(x):
+        return df(4, x) + df(5, x)
+
+    expected = sum(central(lambda x, n=n: even(n, x), 0.7).gradients[0] for n in (4, 5))
+    assert twice(0.7) == pytest.approx(expected, rel=1e-8)
+
+
+def chain(x, n):
+    return x if n == 0 else 0.5 * math.sin(chain(x, n - 1)) + 0.9 * x
+
+
+@pytest.mark.optimised
+def test_a_deep_recursion():
+    n = 10_000
+    y, d = 0.3, 1.0
+    for _ in range(n):
+        y, d = 0.5 * math.sin(y) + 0.9 * 0.3, 0.5 * math.cos(y) * d + 0.9
+    assert gradient(chain, wrt="x")(0.3, n) == pytest.approx(d, rel=1e-13)
+
+
+@pytest.mark.compiled
+def test_a_recursion_that_is_too_deep_is_refused_before_the_stack_ends():
+    df = gradient(chain, wrt="x")
+    with pytest.raises(RecursionError, match=r"chain calls itself more than \d+ times in turn: write it as a loop"):
+        df(0.3, 10_000_000)
+    assert df(0.3, 1) == pytest.approx(0.9 + 0.5 * math.cos(0.3))

@@ -1,0 +1,66 @@
+"""The benchmarks compute what they should, and the size of the emitted code is linear in that of the source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cases import CASES
+from benchmarks.code_size import FAMILIES, code_sizes, growth
+from benchmarks.measure import check, interleaved
+from benchmarks.second import SECOND, check_second
+
+ROOT = Path(__file__).parents[2]
+SLOW = ("nbody", "mixture", "mixture_hessian")  # to compile
+
+
+def quick_ones(names):
+    return [pytest.param(name, marks=pytest.mark.long if name in SLOW else ()) for name in names]
+
+
+@pytest.mark.parametrize("name", quick_ones(CASES))
+def test_gradients_agree_with_those_by_hand_and_with_differences(name):
+    check(CASES[name](False))
+
+
+@pytest.mark.parametrize("name", quick_ones(SECOND))
+def test_second_derivatives_are_those_by_hand_or_by_differences(name):
+    check_second(SECOND[name]())
+
+
+def test_the_peak_of_memory():
+    """In a process of its own: the allocator stays another one."""
+    program = """
+import numba, numpy as np
+from benchmarks.memory import peak
+
+@numba.njit
+def f(n):
+    a = np.ones(n)
+    b = a + 1.0
+    a = b * 2.0
+    kept = [a[0]]
+    for i in range(n):
+        kept.append(b[i])
+    return a, kept[-1]
+
+print(peak(lambda: f(100_000)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert 3 * 800_000 <= int(done.stdout) <= 4 * 800_000  # two or three arrays, and a list that grows by parts
+
+
+def test_variants_are_timed_turn_about():
+    order = []
+    times = interleaved({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, rounds=3, seconds=1e-9)
+    assert {name: len(samples) for name, samples in times.items()} == {"a": 3, "b": 3}
+    assert order[-6:] == ["a", "b"] * 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_emitted_code_grows_linearly(family):
+    sizes = code_sizes((family,))[family]
+    assert growth(sizes) < 1.3, sizes

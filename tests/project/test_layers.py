@@ -1,0 +1,192 @@
+"""The order of the layers, read off the imports: zygote_py -> adjoints -> ir, and one door to Numba's inside."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import numba
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"zygote_py": "zygote_py", "ir": "zygote_py.ir", "adjoints": "zygote_py.adjoints"}
+ADAPTER = "zygote_py.numba_adapter"
+PUBLIC_NUMBA = {"types", "extending", "typed", "cuda", "experimental"}
+PRIVATE_NUMBA = {module.name for module in pkgutil.iter_modules(numba.__path__)} - PUBLIC_NUMBA
+MOST_LINES = 550
+MOST_ENTRIES = 12
+
+
+def module_name(path: Path) -> str:
+    folder, *rest = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join([FOLDERS[folder], *(part for part in rest if part != "__init__")])
+
+
+MODULES = {module_name(path): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text("utf-8"), str(path)) for name, path in MODULES.items()}
+
+
+def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
+    """The full names that the import statements among `nodes` of a module name: modules and things out of modules."""
+    package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
+    for node in nodes:
+        match node:
+            case ast.Import():
+                yield from (alias.name for alias in node.names)
+            case ast.ImportFrom():
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                module = ".".join([*above, *([node.module] if node.module else [])])
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+            case _:
+                pass
+
+
+def ours(full_name: str) -> str | None:
+    """Return the module of this package that contains a name out of `imports`."""
+    while full_name and full_name not in MODULES:
+        full_name = full_name.rpartition(".")[0]
+    return full_name or None
+
+
+@pytest.mark.parametrize(
+    ("layer", "below"),
+    [("zygote_py.ir", ("zygote_py.ir",)), ("zygote_py.adjoints", ("zygote_py.ir", "zygote_py.adjoints"))],
+)
+def test_a_layer_imports_only_what_is_below_it(layer, below):
+    wrong = [
+        f"{name} imports {imported}"
+        for name, tree in TREES.items()
+        if f"{name}.".startswith(f"{layer}.")
+        for imported in imports(name, ast.walk(tree))
+        if imported.split(".")[0] in ("zygote_py", "ir", "adjoints", "benchmarks", "tests")
+        and not any(f"{imported}.".startswith(f"{allowed}.") for allowed in below)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("layer", ["zygote_py.emit", "zygote_py.base"])
+def test_emission_knows_nothing_of_differentiation(layer):
+    wrong = [
+        f"{name} imports {imported}"
+        for name, tree in TREES.items()
+        if f"{name}.".startswith(f"{layer}.")
+        for imported in imports(name, ast.walk(tree))
+        if f"{imported}.".startswith("zygote_py.adjoints.")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("layer", "used"),
+    [
+        ("zygote_py.ir", {"types", "extending"}),
+        ("zygote_py.adjoints", {"types", "extending", "config"}),
+        ("zygote_py.emit", {"types"}),
+        ("zygote_py.base", set()),
+    ],
+)
+def test_layers_that_use_little_of_numba(layer, used):
+    """Its types, the addresses of SciPy's functions and the stack's settings: none of them compiles anything."""
+    wrong = []
+    for name, tree in TREES.items():
+        if f"{name}.".startswith(f"{layer}."):
+            found = (imported.split(".") for imported in imports(name, ast.walk(tree)))
+            wrong += [
+                f"{name} imports {'.'.join(parts)}"
+                for parts in found
+                if parts[0] == "numba" and not used & {*parts[1:2]}
+            ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_folders_are_imported_as_parts_of_the_package():
+    wrong = [
+        f"{name} imports {imported}"
+        for name, tree in TREES.items()
+        for imported in imports(name, ast.walk(tree))
+        if imported.split(".")[0] in ("ir", "adjoints", "benchmarks", "tests")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def imported_by(name: str) -> set[str]:
+    """Return the modules of this package that a module imports: in functions and for the type checker, too."""
+    found = {ours(imported) for imported in imports(name, ast.walk(TREES[name]))}
+    return {each for each in found if each is not None and each != name}
+
+
+def test_no_module_imports_itself_through_others():
+    TopologicalSorter({name: imported_by(name) for name in TREES}).prepare()  # raises CycleError, with the cycle
+
+
+def test_arrows_between_folders_point_one_way():
+    """A package (`__init__`) and what is run (`__main__`) stand above the modules of their folder."""
+
+    def folder(name: str) -> str:
+        stem = MODULES[name].stem
+        return name if stem == "__init__" else f"{name.rpartition('.')[0]}{'.*' if stem != '__main__' else '.__main__'}"
+
+    graph: dict[str, set[str]] = {}
+    for name in TREES:
+        graph.setdefault(folder(name), set()).update(folder(each) for each in imported_by(name))
+    for above, below in graph.items():
+        below.discard(above)
+    TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("top", FOLDERS)
+def test_no_folder_is_crowded(top):
+    entries: dict[Path, set[Path]] = {}
+    for path in (path for path in MODULES.values() if path.is_relative_to(ROOT / top)):
+        while path.parent != ROOT:
+            entries.setdefault(path.parent, set()).add(path)
+            path = path.parent
+    counts = {
+        str(folder.relative_to(ROOT)): len([each for each in found if each.name != "__init__.py"])
+        for folder, found in entries.items()
+    }
+    assert not {folder: count for folder, count in counts.items() if count > MOST_ENTRIES}
+
+
+def test_the_tests_are_in_the_folders_of_the_source():
+    tests = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/test_*.py"))}
+    source = {path.name for path in (ROOT / "zygote_py").iterdir() if path.is_dir()} | {"ir", "adjoints"}
+    assert tests - source == {"checking", "docs", "language", "project", "random_programs", "seeded_faults"}
+    inner = {path for path in (ROOT / "tests/adjoints").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    inner |= {path for path in (ROOT / "tests/ir").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert not [path for path in inner if not (ROOT / path.relative_to(ROOT / "tests")).is_dir()]
+
+
+def test_one_module_of_the_adapter_touches_the_inside_of_numba():
+    def private(full_name: str) -> bool:
+        first, _, rest = full_name.partition(".")
+        return first == "numba" and rest.split(".")[0] in PRIVATE_NUMBA
+
+    wrong = []
+    for name, tree in TREES.items():
+        if name == f"{ADAPTER}.base.internals":
+            continue
+        wrong += [f"{name} imports {imported}" for imported in imports(name, ast.walk(tree)) if private(imported)]
+        chains = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        wrong += [f"{name} uses {chain}" for chain in chains if private(chain)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_too_long():
+    files = [*MODULES.values(), *(path for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))]
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in files}
+    assert not {file: length for file, length in lengths.items() if length > MOST_LINES}
+
+
+@pytest.mark.parametrize("folder", ["ir", "adjoints"])
+def test_a_folder_refuses_to_be_imported_bare(folder):
+    done = subprocess.run([sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: import zygote_py.{folder}, not {folder}: the folder is part of the package zygote_py"
+    )

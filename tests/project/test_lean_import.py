@@ -1,0 +1,70 @@
+"""Importing the package imports nothing that only the compiler needs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import subprocess
+import sys
+import textwrap
+
+import zygote_py
+from zygote_py import numba_adapter
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_compiler_is_imported_when_it_is_needed():
+    out = run("""
+        import sys
+        from zygote_py import gradient
+        df = gradient(lambda x: x * x)
+        late = "zygote_py.compiler.pipeline", "zygote_py.emit", "zygote_py.frontend", "scipy.linalg", "astor"
+        print([name for name in late if name in sys.modules])
+        print(df(3.0), "zygote_py.compiler.pipeline" in sys.modules)
+    """)
+    assert out == "[]\n6.0 True\n"
+
+
+def test_dataclasses_are_known_when_the_first_is_met():
+    out = run("""
+        from dataclasses import dataclass
+        from numba import njit
+        import zygote_py
+
+        @dataclass(frozen=True)
+        class Point:
+            x: float
+
+            def square(self):
+                return self.x * self.x
+
+        @njit
+        def made(x):
+            point = Point(x)
+            return point.square(), point
+
+        print(made(3.0), njit(lambda point: point.square())(Point(2.0)))
+    """)
+    assert out == "(9.0, Point(x=3.0)) 4.0\n"
+
+
+def test_everything_that_is_named_is_there():
+    for module in (zygote_py, numba_adapter):
+        for name in module.__all__:
+            assert getattr(module, name) is not None
+        for name, place in module._LATER.items():
+            assert name in module.__all__
+            assert importlib.import_module(place.rpartition(".")[0])
+    assert set(zygote_py.__all__) <= set(dir(zygote_py))
+
+
+def test_no_module_has_the_name_of_a_function():
+    """Importing it, as `check_adjoint` does, would put the module into the place of the function."""
+    for module in (zygote_py, numba_adapter):
+        for name in module.__all__:
+            assert importlib.util.find_spec(f"{module.__name__}.{name}") is None
