@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zygote_py.ir import passes
-from zygote_py.ir.arrays import expand_arrays
+from zygote_py.ir.arrays.expand import expand_arrays
 from zygote_py.ir.core import Function
 
 

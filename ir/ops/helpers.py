@@ -15,28 +15,27 @@ import textwrap
 from collections.abc import Callable
 from typing import TypeVar
 
-from zygote_py.ir import ops
+from zygote_py.ir.ops.primitives import check_lengths, common_length, fitting_length, spread
+from zygote_py.ir.ops.table import Effect, Op, operation
 
 F = TypeVar("F", bound=Callable[..., object])
 
-HELPERS: dict[str, ops.Op] = {
-    op.__name__: op for op in (ops.common_length, ops.fitting_length, ops.check_lengths, ops.spread)
-}
+HELPERS: dict[str, Op] = {op.__name__: op for op in (common_length, fitting_length, check_lengths, spread)}
 
 
-def helper(function: F, effect: ops.Effect = ops.Effect.PURE) -> F:
+def helper(function: F, effect: Effect = Effect.PURE) -> F:
     """Register a function as a helper under its name."""
     HELPERS[function.__name__] = function
-    ops.operation(function, name=function.__name__, effect=effect)
+    operation(function, name=function.__name__, effect=effect)
     return function
 
 
-def is_helper(op: ops.Op) -> bool:
+def is_helper(op: Op) -> bool:
     """Return whether a callable is a helper."""
     return HELPERS.get(getattr(op, "__name__", "")) is op
 
 
-def source(op: ops.Op) -> str:
+def source(op: Op) -> str:
     """Return a helper's source without decorator and annotations, for a module that imports `numpy as np`."""
     text = textwrap.dedent(inspect.getsource(op))
     (definition,) = ast.parse(text).body
@@ -49,7 +48,7 @@ def source(op: ops.Op) -> str:
     )
 
 
-def called_by(op: ops.Op) -> tuple[ops.Op, ...]:
+def called_by(op: Op) -> tuple[Op, ...]:
     """Return the other helpers that a helper calls."""
     names = getattr(op, "__code__").co_names  # noqa: B009 (an `Op` is any callable)
     return tuple(HELPERS[name] for name in names if name in HELPERS and HELPERS[name] is not op)

@@ -1,4 +1,4 @@
-"""Typed statements: what the adapter to Numba hands to the front end, free of Numba's internals.
+"""Typed statements, which the adapter to Numba passes to the front end.
 
 A `TypedFunction` is a control-flow graph over variables. Variables are strings and have types; a variable may be
 assigned in several places. `r *= x` in a loop is
@@ -6,7 +6,7 @@ assigned in several places. `r *= x` in a loop is
     Assign("$imul", Operate(operator.mul, ("r.2", "x"), (float64, float64)), loc)
     Assign("r.1", Copy("$imul"), loc)
 
-It knows Numba's types, which are public, and nothing else of Numba.
+Of Numba, only its public types occur here.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Label = int
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The argument with this number; those after the user's own are captured values."""
+    """The argument with this number; captured values follow the user's own arguments."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """A value known while compiling: written in the source, or a global or captured variable that is `name`d."""
+    """A value known at compile time: a literal, or a global or captured variable, whose name is `name`."""
 
     value: object
     name: str = ""
@@ -40,14 +40,14 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Another variable, cast to the target's type where that differs."""
+    """Another variable, cast to the target's type if that differs."""
 
     source: Variable
 
 
 @dataclass(frozen=True, slots=True)
 class Operate:
-    """An operator on variables, each cast to the type that the operator takes it as."""
+    """An operator on variables, each cast to the operand type in `types`."""
 
     op: Callable[..., object]
     args: tuple[Variable, ...]
@@ -57,7 +57,7 @@ class Operate:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`callee(*args, **keywords)`; `types` are those the callee takes them as, in the order of its parameters."""
+    """`callee(*args, **keywords)`; `types` are the parameter types of the callee, in the order of its parameters."""
 
     callee: Variable
     args: tuple[Variable, ...]
@@ -76,7 +76,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """`value[index]`; where `index` is None, the index is the constant `static`."""
+    """`value[index]`; if `index` is None, the index is the constant `static`."""
 
     value: Variable
     index: Variable | None
@@ -101,7 +101,7 @@ class Iterate:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Takes the next element; gives a pair (element, whether there was one)."""
+    """Takes the next element of an iterator; its value is a pair (element, whether there was one)."""
 
     iterator: Variable
 
@@ -115,14 +115,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Whether there was an element, of the pair of an `Advance`."""
+    """Whether there was an element in the pair of an `Advance`."""
 
     pair: Variable
 
 
 @dataclass(frozen=True, slots=True)
 class Unpack:
-    """The elements of `value`, of which there must be `count`, as a tuple."""
+    """The elements of `value` as a tuple; there must be `count` of them."""
 
     value: Variable
     count: int
@@ -130,14 +130,14 @@ class Unpack:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A phi of variables, by predecessor; None where nothing was assigned on that path."""
+    """A phi of variables, by predecessor; None if nothing was assigned on that path."""
 
     incoming: tuple[tuple[Label, Variable | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An expression that the front end has no form for; `kind` says what it is in the user's words."""
+    """An expression that the front end cannot represent; `kind` describes it in the user's terms."""
 
     kind: str
 
@@ -172,7 +172,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A statement that has no result; `kind` is "print" or names something that is not supported."""
+    """A statement without a result; `kind` is "print" or names an unsupported statement."""
 
     kind: str
     args: tuple[Variable, ...]
@@ -181,7 +181,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`target[index] = value`, the value cast to the type that the store takes it as."""
+    """`target[index] = value`, with the value cast to the element type."""
 
     target: Variable
     index: Variable
@@ -259,7 +259,7 @@ Ending = GoTo | Choose | Leave | Fail | Try
 
 @dataclass(frozen=True, slots=True)
 class TypedBlock:
-    """Statements and what follows them."""
+    """Statements, and where control goes after them."""
 
     statements: tuple[Statement, ...]
     ending: Ending
@@ -268,11 +268,11 @@ class TypedBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenParts:
-    """What is given for a function, with the functions that belong to it, typed.
+    """A custom rule with the typed functions that belong to it.
 
-    `rule` gives the value and the pullback, of which `back` is the body: it takes the adjoint of the value and then, if
-    `holds`, what the pullback captured. `inverse` takes the result, and the arguments behind the first, back to the
-    first. `foreign` is the function as Numba can call it; it `is_foreign` if it can only be called.
+    `rule` returns the value and the pullback, whose body is `back`: it takes the cotangent of the value, followed by
+    the captured variables of the pullback if it `holds` any. `inverse` computes the first argument from the result and
+    the other arguments. `foreign` is the function that Numba can call; if `is_foreign`, its body cannot be read.
     """
 
     given: Given
@@ -285,18 +285,18 @@ class GivenParts:
 
     @property
     def parts(self) -> list[TypedFunction]:
-        """The functions that belong to it."""
+        """The typed functions that belong to the rule."""
         return [each for each in (self.rule, self.back, self.inverse) if each is not None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedFunction:
-    """A typed control-flow graph, its entry first; parameters beyond `argument_count` are the `hidden` captures.
+    """A typed control-flow graph, its entry first; parameters after `argument_count` are the `hidden` captured ones.
 
-    `names` are the names that variables have in the source. A variable whose type is that of a function holds that
-    function; `callee_of` gives its body for the types of its arguments if it is to be inlined. If the variable holds an
-    object or a method of it, the object is the first of these. `accessor_of` gives the type of a property's function,
-    `member_of` that of a method of a jitclass object.
+    `names` are the names of variables in the source. A variable whose type is that of a function holds that function;
+    `callee_of` returns its body for given argument types if it is to be inlined. If the variable holds an object or a
+    method of it, the object is the first argument. `accessor_of` returns the type of a property's function, `member_of`
+    that of a method of a jitclass object.
     """
 
     name: str
@@ -321,7 +321,7 @@ class TypedFunction:
 
 
 def map_merges(block: TypedBlock, labels: Mapping[Label, Label]) -> TypedBlock:
-    """Rename the blocks that the merges of a block name."""
+    """Rename the blocks to which the merges of a block refer."""
     statements = []
     for statement in block.statements:
         if isinstance(statement, Assign) and isinstance(statement.value, Merge):

@@ -4,8 +4,8 @@
     gradient(lambda x: np.sum(w * x), closure=True)(2.0)     # (3.0, Captured(w=array([2., 2., 2.])))
 
 A captured variable goes by the name that it has in the function that captures it. Where functions capture different
-variables of one name, each has the name of its function before it: `layer_w`, `loss_w`. What is captured and cannot
-have a gradient, an integer say, is left out.
+variables of one name, each has the name of its function before it: `layer_w`, `loss_w`. Captured variables that
+cannot have a gradient, such as integers, are left out.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What was made by differentiating, as something that can be differentiated again.
+"""Derivatives as functions that can be differentiated again.
 
     routines = take_as_primal(joint)        # the joint function is in canonical form now, and so are its routines
 
-The IR of a derivative is ordinary IR, but for what the second derivative does not know: helpers without a rule become
-routines (`lowered_helpers`), what routines return in tuples of tuples flat, stacks of tuples stacks of numbers, sums of
-whole arrays loops.
+The IR of a derivative is ordinary IR, except for what a second differentiation does not support: helpers without a rule
+become routines (`lowered_helpers`), nested tuples that routines return become flat, stacks of tuples become stacks of
+numbers, and sums of whole arrays become loops.
 
-    typed_as_called(call, function, request)    # a derivative that is called in a function that is differentiated
+    typed_as_called(call, function, request)    # a derivative that is called in a differentiated function
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def take_as_primal(function: Function) -> tuple[Routine, ...]:
 
 
 def within(call: DerivedCall, form: Any, request: Request) -> Request:
-    """Return what is asked for where a form is applied in a function that is typed for us."""
+    """Return the request for a form that is applied in a function during its type inference."""
     return replace(request, options=call.options, name=f"{call.name}_{form}")
 
 
 def typed_as_called(call: DerivedCall, function: Function, name: str, lowered: LoweredFunction) -> TypedFunction:
-    """Return a derivative as a function that is called in one that is typed for us, once it is cleaned up."""
+    """Clean up a derivative and return it as a typed function, which is called in another one."""
     tidy(function)
     derived = Derived(function, len(call.argument_types), routines_of(function))
     return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)

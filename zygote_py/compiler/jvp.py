@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
-    """Return the pushforward for arguments and tangents of these types, in a function that is typed for us."""
+    """Return the pushforward for arguments and tangents of these types, as a typed function."""
     given, directions = call.argument_types
     kinds, tangents = components_of(given), tuple(map(components_of, components_of(directions)))
     wrt = tuple(number for number, kind in enumerate(kinds) if _changes(kind, [each[number] for each in tangents]))

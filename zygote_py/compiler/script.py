@@ -97,10 +97,9 @@ _OWN = re.compile(
 
 @dataclass
 class Script:
-    """A function being written: its lines, and what they mean.
+    """A function that is being written: its lines, and the objects that they refer to.
 
-    Parameters that have a name which the driver uses itself get another one in there; behind those that are given stand
-    some of its `own`.
+    Parameters whose names the driver uses itself are renamed. The `given` parameters are followed by those in `own`.
     """
 
     name: str
@@ -112,7 +111,7 @@ class Script:
 
     @property
     def parameters(self) -> list[str]:
-        """What the parameters are called in the function."""
+        """The names of the parameters within the function."""
         return [f"{name}_of_f" if _OWN.fullmatch(name) or name in self.namespace else name for name in self.given]
 
     def add(self, *lines: str) -> None:
@@ -120,27 +119,27 @@ class Script:
         self.lines += ["    " * self._depth + line for line in lines]
 
     def start(self, line: str) -> None:
-        """Begin what is indented."""
+        """Add a line that begins an indented block."""
         self.add(line)
         self._depth += 1
 
     def end(self) -> None:
-        """End what is indented."""
+        """End an indented block."""
         self._depth -= 1
 
     def named(self, value: Any, name: str) -> str:
-        """A name in the function for an object: a class, a function."""
+        """Return the name of an object within the function: of a class or of a function."""
         while self.namespace.get(name, value) is not value or name in self.given:
             name += "_"
         self.namespace[name] = value
         return name
 
     def derived(self, form: Form, function: str = FUNCTION) -> str:
-        """How to write what a form makes of a function."""
+        """Return a derivative of a function, as text."""
         return f"{self.named(applying(form), str(form))}({function})"
 
     def built(self, kind: Any, items: Iterable[str]) -> str:
-        """How to write a value of the form of a tuple type, with other items."""
+        """Return a value with the structure of a tuple type and other items, as text."""
         cls = getattr(kind, "instance_class", None)
         inside = ", ".join(items)
         if cls is None:
@@ -148,14 +147,14 @@ class Script:
         return f"{self.named(numba_adapter.constructor_of(cls), cls.__name__)}({inside})"
 
     def like(self, kind: Type, items: Iterator[str], plain: bool = False) -> str:
-        """How to write a value of the form of a type from what stands for its leaves, None for what is no leaf."""
+        """Return a value with the structure of a type, as text: `items` for its leaves, None in all other places."""
         if isinstance(kind, types.BaseTuple):
             made = [self.like(inner, items, plain) for inner in components_of(kind)]
             return f"({', '.join(made)},)" if plain else self.built(kind, made)
         return next(items) if is_number(kind) or is_array(kind) else "None"
 
     def function(self) -> Callable[..., Any]:
-        """The function."""
+        """Return the function."""
         text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own))}):", *self.lines, ""])
         names = {**self.namespace, numba_adapter.OURS: True}
         made: Callable[..., Any] = define(text, self.name, names, filename=f"<zygote_py {self.name}>")

@@ -38,12 +38,16 @@ def signature_of(*names: str) -> inspect.Signature:
 
 
 class Form:
-    """Which derivative something is: frozen data, compared and hashed by what it says.
+    """Which derivative something is: frozen data, compared and hashed by its fields.
 
-    Attributes:
-        has_own_entry: whether compiled code calls another dispatcher than Python does.
-        entry_options: the options of Numba that this dispatcher has besides those of the function.
-        kernel: how it is compiled, if it is not by `zygote_py.cache.find`.
+    Attributes
+    ----------
+    has_own_entry : bool
+        Whether compiled code calls another dispatcher than Python does.
+    entry_options : Mapping
+        The options of Numba that this dispatcher has besides those of the function.
+    kernel : callable or None
+        How it is compiled; None for `zygote_py.cache.find`.
     """
 
     has_own_entry = False

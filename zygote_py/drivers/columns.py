@@ -1,4 +1,4 @@
-"""Filling a matrix column by column: the part of a driver that carries directions through a function.
+"""Fill a matrix column by column: the part of a driver that propagates directions through a function.
 
     for k_0 in range(0, x.size, 4):                             # four columns at once
         u_0[k_0] = 1.0; ...                                     # the elements of e_0, ...: unit vectors
@@ -6,8 +6,8 @@
         a[:, k_0] = t_0; ...
         u_0[k_0] = 0.0; ...
 
-All leaves of the arguments together are the columns, all leaves of the result the rows. Numbers go through a call of
-their own, as many together as `MOST_NUMBERS`, each array through a loop.
+The leaves of all arguments are the columns, and the leaves of the result are the rows. Up to `MOST_NUMBERS` scalar
+columns share one call; each array has a loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Side:
-    """The rows, or the columns, of a matrix: leaves, where each begins (`starts`), and how many there are (`count`)."""
+    """The rows or the columns of a matrix: leaves, where each begins (`starts`), and how many there are (`count`)."""
 
     def __init__(self, script: Script, found: Iterable[Leaf], name: str) -> None:
         self.leaves = list(found)
@@ -39,27 +39,27 @@ class Side:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is but one leaf."""
+        """Whether there is exactly one leaf."""
         return len(self.leaves) == 1
 
     def part(self, place: int) -> str:
-        """How to write the rows, or columns, of a leaf as an index."""
+        """Return the index of a leaf's rows or columns, as text."""
         start, leaf = self.starts[place], self.leaves[place]
         return f"{start} : {plus(start, leaf.size)}" if leaf.is_array else start
 
 
 def plus(*terms: object) -> str:
-    """How to write a sum."""
+    """Return a sum, as text."""
     return " + ".join(shown for term in terms if (shown := str(term)) != "0") or "0"
 
 
 def dtype_of(found: Iterable[Leaf]) -> type:
-    """The dtype of derivatives of, or with respect to, all of these."""
+    """Return the dtype of derivatives of, or with respect to, all of these leaves."""
     return np.result_type(*(np.dtype(leaf.dtype) for leaf in found)).type
 
 
 class Filling:
-    """Writes what fills the matrix `matrix` with the derivatives of `function`, whose result is of type `result`."""
+    """Writes the code that fills `matrix` with the derivatives of `function`, whose result has the type `result`."""
 
     def __init__(
         self,
@@ -81,22 +81,22 @@ class Filling:
         self.once = not self.arrays() and len(list(self.groups())) < 2  # whether the function runs once
 
     def groups(self) -> Iterator[list[int]]:
-        """The columns that are numbers, as many together as are carried at once."""
+        """Return the scalar columns, grouped into those that share a call."""
         found = [place for place, leaf in enumerate(self.columns.leaves) if not leaf.is_array]
         for start in range(0, len(found), MOST_NUMBERS):
             yield found[start : start + MOST_NUMBERS]
 
     def arrays(self) -> list[int]:
-        """The columns that are arrays."""
+        """Return the columns that are arrays."""
         return [place for place, leaf in enumerate(self.columns.leaves) if leaf.is_array]
 
     def push_numbers(self, group: Sequence[int], *, with_value: bool = False) -> list[str]:
-        """Write the call in the directions of numbers; gives what the tangents are called. `y` is the value."""
+        """Write the call in the directions of scalars and return the names of its tangents. The value is called `y`."""
         zeros = dict.fromkeys(group, "0.0")
         return self._push([self._direction(zeros | {place: "1.0"}) for place in group], with_value=with_value)
 
     def put_numbers(self, group: Sequence[int], changes: Sequence[str], rows: Side) -> None:
-        """Write these tangents into the matrix."""
+        """Write these tangents to the matrix."""
         for place, change in zip(group, changes, strict=True):
             found = list(leaves(change, self.result))
             for number in self._rows(place, rows):
@@ -133,7 +133,7 @@ class Filling:
         return changes
 
     def _direction(self, changes: dict[int, str]) -> str:
-        """The tangents of the arguments in one direction: what stands for the leaves in `changes`, None for others."""
+        """Return the tangents of the arguments in one direction: `changes` for those leaves, None for others."""
         tangents = ["None"] * len(self.names)
         place = 0
         for each in self.asked:
@@ -145,19 +145,19 @@ class Filling:
         return f"({', '.join(tangents)},)"
 
     def _rows(self, place: int, rows: Side) -> range:
-        """Which leaves of the rows are written, of the column of a leaf."""
+        """Return the leaves of the rows that are written for the column of a leaf."""
         return range(len(rows.leaves))
 
     def _cells(self, row: str, column: str) -> str:
-        """How to write what is assigned to, of a row and a column."""
+        """Return the targets of an assignment to a row and a column, as text."""
         return f"{self.matrix}[{row}, {column}]"
 
     def _first_row(self, row: str, first: str) -> str:
-        """Which row of a leaf, that begins at `row`, is the first that is written of those columns."""
+        """Return the first row that is written for these columns, of a leaf that begins at `row`."""
         return "0"
 
     def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
-        """Write the tangents of one leaf of the result into the matrix; the array's columns begin at `first`."""
+        """Write the tangents of one leaf of the result to the matrix; the columns of the array begin at `first`."""
         columns = [plus(first, f"k_{lane}") for lane in range(len(found))]
         if not found[0].is_array:
             pairs = zip(columns, found, strict=True)
@@ -171,9 +171,9 @@ class Filling:
 
 
 class SymmetricFilling(Filling):
-    """Fills a matrix whose rows are its columns: what is below the diagonal is written above it, too.
+    """Fills a symmetric matrix: entries below the diagonal are written above it, too.
 
-    Among the columns that are carried at once what is written last counts, on both sides.
+    If columns of one call overlap, the entry that is written last holds, on both sides.
     """
 
     def _rows(self, place: int, rows: Side) -> range:
@@ -188,7 +188,7 @@ class SymmetricFilling(Filling):
 
 
 class DiagonalFilling(SymmetricFilling):
-    """Fills a vector with the diagonal only."""
+    """Fills a vector with the diagonal of a matrix."""
 
     def _put(self, found: Sequence[Leaf], row: str, first: str) -> None:
         if row == first:

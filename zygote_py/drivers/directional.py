@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pushforward(Driver):
-    """`jvp`: takes the arguments as a tuple, and a tangent for each of them as another."""
+    """`jvp`: takes a tuple of arguments and a tuple with a tangent for each of them."""
 
     wrt: None = None
 
@@ -39,26 +39,26 @@ class Pushforward(Driver):
         return "jvp"
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """What is captured, the arguments, and their tangents."""
+        """Return a signature of the captured variables, the arguments, and their tangents."""
         held = list(of.parameters)[: self.held]
         return signature_of(*held, "args", "tangents")
 
     def count(self, args: Sequence[Any]) -> int:
-        """How many arguments the function gets where it is called with these."""
+        """Return the number of arguments that the function gets if the derivative is called with these."""
         given = args[self.held]
         return self.held + (len(given) if isinstance(given, tuple) else 1)
 
     def expanded(self, primal: Any, count: int) -> Driver:
-        """The same."""
+        """Return the form itself, which does not depend on the number of arguments."""
         return self
 
     def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types of the arguments of the function to be differentiated."""
+        """Return the types of the arguments of the differentiated function."""
         *held, given, _ = argument_types
         return (*held, *components_of(given)) if isinstance(given, types.BaseTuple) else (*held, given)
 
     def argument_text(self, request: Request, text: str) -> str:
-        """What stands in `args` and `tangents` belongs to the function's parameters."""
+        """Return how messages name an item of `args` or `tangents`: by the parameter of the function."""
         names = list(inspect.signature(request.func).parameters)[self.held :]
         found = re.fullmatch(r"(args|tangents)(?:\[(\d+)\])?(.*)", text)
         if found is None or (found[2] is None and len(names) > 1):
@@ -68,7 +68,7 @@ class Pushforward(Driver):
         return super().argument_text(request, name) if found[1] == "args" else f"the tangent of `{name}`"
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments and of the tangents."""
+        """Return a function of the arguments and of the tangents."""
         names = call.parameters
         held, names = names[: self.held], names[self.held :]
         script = self.script(call, held)
@@ -101,7 +101,7 @@ class Pushforward(Driver):
 
 
 def _wrong_number(func: Any, count: int, given: Any, what: str) -> TypeError:
-    """The error for arguments, or tangents, of which there are not as many as the function has parameters."""
+    """Return the error for a number of arguments or tangents that does not match the function's parameters."""
     if not isinstance(given, types.BaseTuple) or hasattr(given, "fields"):
         return wrong_arguments(f"jvp takes the {what} of {func.__name__}() as a tuple of {count}, not as {given}")
     number = len(components_of(given))
@@ -116,7 +116,7 @@ def _is_plain_tuple(kind: Type, count: int) -> bool:
 
 
 def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc) -> str:
-    """How to write the tangent of an argument, after what checks it; the types are those of the two."""
+    """Return the tangent of an argument as text, after writing its checks; the two types are `kind` and `given`."""
     if isinstance(given, types.NoneType):
         return "None"
     if isinstance(kind, types.BaseTuple):
@@ -163,10 +163,10 @@ def _dtype(kind: Any) -> Any:
 
 @dataclass(frozen=True)
 class Derivative(Driver):
-    """`derivative`: of anything, in one number."""
+    """`derivative`: the derivative of any result with respect to a number."""
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments."""
+        """Return a function of the arguments."""
         script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
@@ -192,14 +192,14 @@ class Derivative(Driver):
 
 @dataclass(frozen=True)
 class Hvp(Driver):
-    """`hvp`: the gradient's derivative in a direction, which is the last argument."""
+    """`hvp`: the derivative of the gradient in a direction, which is the last argument."""
 
     def count(self, args: Sequence[Any]) -> int:
-        """How many arguments the function gets where it is called with these."""
+        """Return the number of arguments that the function gets if the derivative is called with these."""
         return len(args) - 1
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The arguments and the direction."""
+        """Return a signature of the arguments and the direction."""
         names = list(of.parameters)
         name = "v"
         while name in names:
@@ -207,11 +207,11 @@ class Hvp(Driver):
         return signature_of(*names, name)
 
     def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types of the arguments of the function to be differentiated."""
+        """Return the types of the arguments of the differentiated function."""
         return argument_types[:-1]
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments and of the direction."""
+        """Return a function of the arguments and of the direction."""
         names = call.parameters
         *_, name = self.signature(inspect.signature(call.func)).parameters
         script = self.script(call, (*names, name))
@@ -241,7 +241,7 @@ class Hvp(Driver):
         return script.function()
 
     def _of_all(self, call: DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
-        """All parameters that can change."""
+        """Return all parameters that have a tangent."""
         kinds = call.argument_types[: len(names)]
         if len(names) - self.held == 1:
             return Hvp(0, self.held).asked(call, script)

@@ -1,7 +1,7 @@
-"""The forms of derivatives that are written in Python, on top of gradients and pushforwards: `Jacobian(wrt=0)`, ...
+"""Forms of derivatives that are written in Python, on top of gradients and pushforwards: `Jacobian(wrt=0)`, ...
 
-`Driver.written` gives the function for the types of a call's arguments; its last parameter is the function to be
-differentiated (see `zygote_py.numba_adapter.embedding.transforms`).
+`Driver.written` returns the function for given argument types; its last parameter is the differentiated function (see
+`zygote_py.numba_adapter.embedding.transforms`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A parameter that is asked for: its name, what it is called, its number, the argument's type, and its leaves."""
+    """A selected parameter: its name, the text of its value, its number, the type of the argument, and its leaves."""
 
     name: str
     text: str
@@ -46,30 +46,30 @@ class Driver(Form):
         return type(self).__name__.lower()
 
     def request(self, primal: Any, held: int, inner: Request | None) -> Request:
-        """What is asked for."""
+        """Return the request for a call from Python."""
         made = make_request(primal, self.wrt, with_value=False, held=held, inner=inner)
         signature = self.signature(made.signature)
         name = f"{made.name.removesuffix('_gradient')}_{self}"
         return replace(made, form=self, primal=primal, signature=signature, name=name, keyword_only=0)
 
     def expanded(self, primal: Any, count: int) -> Driver:
-        """The same for so many arguments of a function that takes `*args`."""
+        """Return the form for a function of `*args` that is called with `count` arguments."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A Python function of the arguments, and of the function to be differentiated behind them."""
+        """Return a Python function of the arguments, followed by the differentiated function."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------- to write them
 
     def script(self, call: DerivedCall, parameters: Sequence[str]) -> Script:
-        """What a driver is written into."""
+        """Return the script that a driver is written to."""
         return Script(f"{call.name}_{self}", parameters, namespace={"np": np})
 
     def asked(self, call: DerivedCall, script: Script) -> tuple[list[Asked], bool]:
-        """The parameters that are asked for, an integer made a float first, and whether that is one without a tuple.
+        """Return the selected parameters, integers converted to floats, and whether `wrt` is not a tuple.
 
-        Raises DifferentiationError for what has no derivative.
+        Raises DifferentiationError for a parameter that has no derivative.
         """
         request = make_request(call.func, self.wrt, with_value=False, held=self.held)
         names, called = call.parameters, script.parameters

@@ -3,11 +3,11 @@
     def f_hessian(x, closure_):
         n_0 = x.size
         a = np.empty((n_0, n_0), dtype)
-        ...                                     # a[k:, k] = a[k, k:] = the gradient's derivative in the direction k
+        ...                                     # a[k:, k] = a[k, k:] = the gradient's derivative in direction k
         return a.reshape(x.shape + x.shape)
 
 A matrix is filled by columns in forward mode (`zygote_py.drivers.columns`), or by rows, each of them a gradient. At the
-end it is divided into blocks, in the form of the result, and within that in the form of the arguments.
+end it is divided into blocks, in the structure of the result and, within that, the structure of the arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hessian(Driver):
-    """`hessian`: the blocks of second derivatives; with the value and the gradient, if `with_gradient`."""
+    """`hessian`: the blocks of second derivatives, preceded by the value and the gradient if `with_gradient`."""
 
     with_gradient: bool = False
     has_aux: bool = False
@@ -42,7 +42,7 @@ class Hessian(Driver):
         return "value_gradient_hessian" if self.with_gradient else "hessian"
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments."""
+        """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
         script, names, asked, bare, wrt = self.start(call)
@@ -66,7 +66,7 @@ class Hessian(Driver):
         return script.function()
 
     def start(self, call: DerivedCall) -> tuple[Script, list[str], list[Asked], bool, tuple[int, ...]]:
-        """What a driver begins with, the parameters, and those asked for, with their numbers."""
+        """Return a new script, the parameters, the selected ones, whether `wrt` is not a tuple, and their numbers."""
         script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
@@ -76,13 +76,13 @@ class Hessian(Driver):
 
 @dataclass(frozen=True)
 class Diagonal(Hessian):
-    """`hessian_diagonal`: second derivatives with respect to each element alone, in the form of the arguments."""
+    """`hessian_diagonal`: the second derivative with respect to each element, in the structure of the arguments."""
 
     def __str__(self) -> str:
         return "hessian_diagonal"
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments."""
+        """Return a function of the arguments."""
         script, names, asked, bare, wrt = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = DiagonalFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
@@ -104,7 +104,7 @@ class Diagonal(Hessian):
 
 @dataclass(frozen=True)
 class Jacobian(Driver):
-    """`jacobian`: the derivatives of all that a function returns."""
+    """`jacobian`: the derivatives of all results of a function."""
 
     mode: str = "auto"
     has_aux: bool = False
@@ -114,7 +114,7 @@ class Jacobian(Driver):
             raise DifferentiationError(f"mode={self.mode!r}", hint="it is 'auto', 'forward' or 'reverse'")
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments."""
+        """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
         script = self.script(call, call.parameters)
@@ -158,7 +158,7 @@ class Jacobian(Driver):
     def _fill_arrays(
         self, script: Script, filling: Filling, rows: Side, names: list[str], asked: Sequence[Asked], copies: str
     ) -> None:
-        """Write what fills the columns of arrays: forward, or where there are fewer rows than columns, reverse."""
+        """Write code that fills the columns of arrays: in forward mode, or in reverse for fewer rows than columns."""
         arrays = filling.arrays()
         if not arrays:
             return
@@ -217,9 +217,9 @@ class Jacobian(Driver):
 
 
 def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any]:
-    """A function of the arguments that gives a matrix of the first that a function returns, and the second.
+    """Return a function of the arguments that returns a matrix of the function's first result, and its second result.
 
-    The function runs once more for that, on copies.
+    The function runs once more for this, on copies of its arguments.
     """
     script = driver.script(call, call.parameters)
     names = script.parameters
@@ -241,13 +241,13 @@ def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any
 
 
 def _kind(asked: Sequence[Asked]) -> Type:
-    """The type of a gradient with respect to these."""
+    """Return the type of a gradient with respect to these parameters."""
     kind: Type = types.BaseTuple.from_types([each.type for each in asked])
     return kind
 
 
 def _row(script: Script, rows: Side, columns: Side, place: int) -> Iterator[str]:
-    """How to write the blocks of one leaf of the rows."""
+    """Return the blocks of one leaf of the rows, as text."""
     row = rows.leaves[place]
     for number, column in enumerate(columns.leaves):
         if not row.is_array and not column.is_array:
@@ -261,13 +261,13 @@ def _row(script: Script, rows: Side, columns: Side, place: int) -> Iterator[str]
 
 
 def in_form(script: Script, asked: Sequence[Asked], bare: bool, items: Iterator[str]) -> str:
-    """How to write what there is for each leaf in the form of the arguments that are asked for."""
+    """Return one item for each leaf, in the structure of the selected arguments, as text."""
     made = [script.like(each.type, items) for each in asked]
     return made[0] if bare else f"({', '.join(made)},)"
 
 
 def copied(script: Script, text: str, kind: Type) -> str:
-    """How to write a value that a function may write to: arrays as copies."""
+    """Return a value that the function may mutate, its arrays copied, as text."""
     if isinstance(kind, types.BaseTuple):
         if not any(leaf.is_array for leaf in leaves(text, kind)):
             return text

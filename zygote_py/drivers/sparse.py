@@ -1,4 +1,4 @@
-"""What sparse Jacobians and Hessians are made of: what depends on what, and products with several directions.
+"""Parts of sparse Jacobians and Hessians: the dependence of results on inputs, and products with several directions.
 
     def f_dependences(x, n, indices, closure_):
         _, (sets, unions, same) = dependence(closure_)((x, n), ((indices, None),))
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Sparse(Driver):
-    """A driver that takes one array more, behind the arguments."""
+    """A driver with an additional array as its last argument."""
 
     order: int = 1
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The arguments, and the array."""
+        """Return a signature of the arguments and the array."""
         names = list(of.parameters)
         return signature_of(*names, _free("given", names))
 
     def _begun(self, call: DerivedCall) -> tuple[Script, Asked, str, str]:
-        """The script, what is asked for, the name of the last parameter, and what stands for the function."""
+        """Return a new script, the selected parameter, the name of the last parameter, and the text of the function."""
         names = list(inspect.signature(call.func).parameters)
         script = self.script(call, (*names, _free("given", names)))
         (asked,), _ = self.asked(call, script)
@@ -57,10 +57,10 @@ class _Sparse(Driver):
 
 @dataclass(frozen=True)
 class Dependence(_Sparse):
-    """On which elements of the argument each element of the result depends; takes an array with their numbers."""
+    """The elements of the argument on which each element of the result depends; the array contains their numbers."""
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments and of the numbers."""
+        """Return a function of the arguments and of the numbers."""
         script, asked, indices, of = self._begun(call)
         names = script.parameters[:-1]
         changes = [indices if number == asked.number else "None" for number in range(len(names))]
@@ -71,13 +71,13 @@ class Dependence(_Sparse):
 
 @dataclass(frozen=True)
 class Products(_Sparse):
-    """How the result changes in directions, the rows of a matrix: one row for each, with the elements of the result.
+    """Derivatives of the result in directions, the rows of a matrix; returns one row for each.
 
-    There is one direction at least.
+    There is at least one direction.
     """
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments and of the directions."""
+        """Return a function of the arguments and of the directions."""
         script, asked, rows, of = self._begun(call)
         names = script.parameters[:-1]
         kind: Any = asked.type
@@ -86,7 +86,7 @@ class Products(_Sparse):
         taken = ", ".join(f"dy_{number}" for number in range(WIDTH))
 
         def carry(start: str) -> None:
-            """Write the call in some directions together, at the end the last one in several places."""
+            """Write a call in several directions; the last group repeats its last direction."""
             changes = []
             for number in range(WIDTH):
                 at = start if number == 0 else f"min({start} + {number}, count - 1)"
@@ -96,7 +96,7 @@ class Products(_Sparse):
             script.add(f"{taken} = {called}({', '.join(changes)},))")
 
         def put(start: str) -> None:
-            """Write what takes over the tangents."""
+            """Write the assignment of the tangents."""
             script.add(f"found[{start}] = dy_0.ravel()")
             for number in range(1, WIDTH):
                 script.add(f"if {start} + {number} < count:", f"    found[{start} + {number}] = dy_{number}.ravel()")
@@ -115,10 +115,10 @@ class Products(_Sparse):
 
 @dataclass(frozen=True)
 class Weighed(_Sparse):
-    """The gradients of sums of the result's elements, weighed by the rows of a matrix: one row for each."""
+    """Gradients of weighted sums of the result's elements, one for each row of a matrix of weights."""
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments and of the weights."""
+        """Return a function of the arguments and of the weights."""
         script, asked, rows, _ = self._begun(call)
         names = script.parameters[:-1]
         dtype = script.named(getattr(script.namespace["np"], str(cast(Any, asked.type).dtype)), "dtype")

@@ -1,4 +1,4 @@
-"""Functions of vectors: what SciPy takes. A function of structures as one of a vector, what it returns as a vector.
+"""Functions of vectors, as SciPy takes them: functions of structures with vectors in place of arguments and results.
 
     def f_of_vector(x, like, data, closure_):                   # like: Point(a: a float, w: an array, n: an integer)
         n_0 = 1
@@ -14,7 +14,8 @@
         a[n_0 : n_1] = y[1].ravel()
         return a
 
-The floats stand in a vector in the order of the items and fields, arrays row by row (see `zygote_py.runtime.ravel`).
+A vector contains the floats in the order of the items and fields, arrays in row-major order (see
+`zygote_py.runtime.ravel`).
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 @dataclass(frozen=True)
 class OfVector(Driver):
-    """A function of a vector, of a structure to say what it is the vector of, and of all further arguments.
+    """A function of a vector, of a structure that gives its layout, and of all further arguments.
 
-    The parameters `places` are what the vector stands for; if they are several, the structure is a tuple of theirs.
+    The vector replaces the parameters `places`. If these are several, the structure is a tuple of them.
     """
 
     places: tuple[int, ...] = (0,)
@@ -54,7 +55,7 @@ class OfVector(Driver):
         return "of_vector"
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
-        """The vector, the structure, and the other parameters."""
+        """Return a signature of the vector, the structure, and the other parameters."""
         names = list(of.parameters)
         rest = [name for number, name in enumerate(names) if number not in self.places]
         own = []
@@ -65,7 +66,7 @@ class OfVector(Driver):
         return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*own, *rest)])
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments."""
+        """Return a function of the arguments."""
         of = inspect.signature(call.func)
         script = self.script(call, list(self.signature(of).parameters))
         vector, like, *rest = script.parameters
@@ -86,10 +87,10 @@ class OfVector(Driver):
 
 @dataclass(frozen=True)
 class Flat(Driver):
-    """All numbers that a function returns, in one array: of arrays, tuples, dataclasses and lists."""
+    """All numbers in a function's result, in one array: of arrays, tuples, dataclasses and lists."""
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments."""
+        """Return a function of the arguments."""
         result = call.typed(call.argument_types).return_type
         script = self.script(call, list(inspect.signature(call.func).parameters))
         loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
@@ -120,10 +121,10 @@ class Flat(Driver):
 
 @dataclass(frozen=True)
 class Weighted(Hvp):
-    """The sum of what a function that returns a vector gives, times the weights, which are the last argument."""
+    """The weighted sum of the vector that a function returns; the weights are the last argument."""
 
     def written(self, call: DerivedCall) -> Callable[..., Any]:
-        """A function of the arguments and of the weights."""
+        """Return a function of the arguments and of the weights."""
         names = list(self.signature(inspect.signature(call.func)).parameters)
         script = self.script(call, names)
         *names, weights = script.parameters
@@ -136,7 +137,7 @@ class Weighted(Hvp):
 
 
 def _numbers(text: str, kind: Any, whole: Any, loc: Loc) -> Iterator[tuple[str, Any]]:
-    """The numbers, arrays and lists of numbers in a result, and how to write them."""
+    """Yield the numbers, arrays and lists of numbers in a result, with their text."""
     if isinstance(kind, types.BaseTuple):
         for part, inner in parts(text, kind):
             yield from _numbers(part, inner, whole, loc)
@@ -156,7 +157,7 @@ def _form(kind: Any) -> str:
 
 
 def _taken(script: Script, kind: Any, shape: str, vector: str, start: str, stop: str) -> str:
-    """How to write the leaf of a type that stands at these places of the vector."""
+    """Return the leaf of a type at these positions of the vector, as text."""
     if not isinstance(kind, types.Array):
         return f"{vector}[{start}]" if kind == types.float64 else f"np.{kind}({vector}[{start}])"
     part = f"{vector}[{start} : {stop}].copy()"
@@ -166,7 +167,7 @@ def _taken(script: Script, kind: Any, shape: str, vector: str, start: str, stop:
 
 
 def _with_constants(script: Script, text: str, kind: Any, items: Iterator[str]) -> str:
-    """How to write a value of the form of a type from what stands for its leaves, the rest as it is in `text`."""
+    """Return a value with the structure of a type, as text: `items` for its leaves, the rest as in `text`."""
     if isinstance(kind, types.BaseTuple):
         return script.built(kind, [_with_constants(script, one, inner, items) for one, inner in parts(text, kind)])
     return next(items) if any(leaves(text, kind)) else text

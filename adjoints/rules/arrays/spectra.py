@@ -9,7 +9,7 @@ alone, of a group of equal ones, has a kink; the rules take the vectors that LAP
 
 `eigh` and `eigvalsh` read the lower triangle: the gradient of the upper one is 0, and a matrix that is not Hermitian is
 refused. `np.linalg.norm` and `cond` have rules here for the 2-norm and Frobenius' norm; the others are written in
-Python in `zygote_py/library/linalg.py`.
+Python in `zygote_py/numpy_functions/linalg/linalg.py`.
 
 Sources: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation"
 (2008); J. Townsend, "Differentiating the singular value decomposition" (2016); Z. Wan, S. Zhang, "Automatic

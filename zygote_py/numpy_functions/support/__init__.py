@@ -1,1 +1,1 @@
-"""What several families of NumPy functions share: the registration of overloads, and selection by comparison."""
+"""Shared by several families of NumPy functions: the registration of overloads, and selection by comparison."""
