@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.docs.pages.__main__ import HEAD, TITLES, text
+from tests.docs.pages.catalogue import Entry, Kind, entries, outcome
+from tests.docs.pages.samples import SAMPLES
 from tests.modes import one_in
 from zygote_py import DifferentiationError, gradient, value_and_gradient
-from zygote_py.numpy_functions.__main__ import HEAD, TITLES, text
-from zygote_py.numpy_functions.pages.catalogue import Entry, Kind, entries, outcome
-from zygote_py.numpy_functions.pages.samples import SAMPLES
 
 pytestmark = pytest.mark.interpreted
 
@@ -30,7 +30,7 @@ def kind_of(title: str, entry: Entry) -> Kind:
 
 @pytest.mark.long
 def test_the_page_is_up_to_date():
-    assert text() == PAGE, "run python -m zygote_py.numpy_functions docs"
+    assert text() == PAGE, "run python -m tests.docs.pages docs"
 
 
 def test_every_callable_is_on_the_page_once_and_nothing_else():

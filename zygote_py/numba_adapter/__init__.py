@@ -69,7 +69,6 @@ if TYPE_CHECKING:
         has_source,
         options_of_source,
     )
-    from zygote_py.numba_adapter.sources.supported import array_members, supported_callables
     from zygote_py.numba_adapter.target.array_typing import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
     from zygote_py.numba_adapter.target.partials import (
         Partial,
@@ -107,7 +106,6 @@ __all__ = [
     "GivenType",
     "Partial",
     "arguments_of_decorator",
-    "array_members",
     "as_pointer",
     "asm_text",
     "called_function",
@@ -170,7 +168,6 @@ __all__ = [
     "signature_of_given",
     "signatures_of",
     "spread",
-    "supported_callables",
     "taken_out",
     "takes_functions",
     "typed_derivative",
@@ -200,7 +197,6 @@ _LATER = {
     "OURS": "zygote_py.numba_adapter.reading.captures.OURS",
     "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.target.array_typing.LENGTH_OF_ITERATOR",
     "Partial": "zygote_py.numba_adapter.target.partials.Partial",
-    "array_members": "zygote_py.numba_adapter.sources.supported.array_members",
     "can_call": "zygote_py.numba_adapter.embedding.custom_calls.can_call",
     "constructed_by": "zygote_py.numba_adapter.types.dataclasses.constructed_by",
     "constructor_of": "zygote_py.numba_adapter.types.dataclasses.constructor_of",
@@ -233,7 +229,6 @@ _LATER = {
     "signature_of_given": "zygote_py.numba_adapter.embedding.custom_calls.signature_of_given",
     "spread": "zygote_py.numba_adapter.embedding.custom_calls.spread",
     "takes_functions": "zygote_py.numba_adapter.types.functions.takes_functions",
-    "supported_callables": "zygote_py.numba_adapter.sources.supported.supported_callables",
     "taken_out": "zygote_py.numba_adapter.target.partials.taken_out",
     "typed_derivative": "zygote_py.numba_adapter.reading.pipeline.typed_derivative",
     "typed_function": "zygote_py.numba_adapter.reading.pipeline.typed_function",

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numba import njit
 
+from tests.docs.pages import scalar_operations
 from zygote_py.adjoints.rules.helpers import special
 from zygote_py.ir import ops
 from zygote_py.ir.ops import helpers
-from zygote_py.numpy_functions.pages import scalar_operations
 
 rng = np.random.default_rng(7)
 POSITIVE = [
@@ -77,4 +77,4 @@ def test_source_stands_by_itself(helper: Callable[..., float]) -> None:
 
 def test_the_page_of_rules_is_up_to_date() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "scalar-operations.md"
-    assert page.read_text() == scalar_operations.text(), "run: python -m zygote_py.numpy_functions docs"
+    assert page.read_text() == scalar_operations.text(), "run: python -m tests.docs.pages docs"

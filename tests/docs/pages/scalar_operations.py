@@ -18,7 +18,7 @@ from zygote_py.ir.core import Instr, Param
 HEAD = """\
 # The scalar operations that have a derivative
 
-Generated from the rules: `python -m zygote_py.numpy_functions docs`. Each row gives what the operation adds to the
+Generated from the rules: `python -m tests.docs.pages docs`. Each row gives what the operation adds to the
 adjoint of each argument; `y` is its result, `dy` the adjoint of the result, functions are NumPy's. A power by a
 constant is worked out (`x**3` gives `3 * (x * x) * dy`), and an inverse (`1 / b` gives `-((dy * y) * y)`).
 [kinks.md](kinks.md) says what all this is at kinks, ties and poles, [complex.md](complex.md) what it is for complex

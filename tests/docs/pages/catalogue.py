@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
-from zygote_py import numba_adapter
+from tests.docs.pages.samples import PARAMETERS, SAMPLES
+from tests.docs.pages.supported import array_members, supported_callables
 from zygote_py.adjoints.analysis.activity import find_active
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.rules.formulas import opaque
@@ -29,7 +30,6 @@ from zygote_py.base import python_text
 from zygote_py.frontend import lower
 from zygote_py.frontend.values.registry import implemented, is_differentiable
 from zygote_py.ir.arrays.canonical_form import make_canonical
-from zygote_py.numpy_functions.pages.samples import PARAMETERS, SAMPLES
 
 
 class Kind(enum.Enum):
@@ -72,12 +72,12 @@ MEMBERS = "Methods and attributes of arrays"
 
 def entries() -> Iterator[tuple[str, list[Entry]]]:
     """Return what Numba supports, by module and of arrays."""
-    for module, callables in numba_adapter.supported_callables().items():
+    for module, callables in supported_callables().items():
         names: dict[object, list[str]] = {}
         for name, op in callables.items():
             names.setdefault(op, []).append(name if module == builtins.__name__ else f"{module}.{name}")
         yield module, [Entry(tuple(known), op) for op, known in names.items()]
-    yield MEMBERS, [Entry((f".{name}",)) for name in numba_adapter.array_members()]
+    yield MEMBERS, [Entry((f".{name}",)) for name in array_members()]
 
 
 def outcome(call: str) -> Kind:
