@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from zygote_py.cli import commands as cli
-from zygote_py.cli import demo as demonstration
+from zygote_py.cli import commands as cli, demo as demonstration
 
 POW = """\
 def pow(x, n):

@@ -27,8 +27,7 @@ import numpy as np
 from tests.checking.reference import Reference, distance, is_float, precise
 from tests.checking.trees import copied
 from tests.plain import plain
-from tests.random_programs.generator import Program, load
-from tests.random_programs.generator import compiled as compiled_by_numba
+from tests.random_programs.generator import Program, compiled as compiled_by_numba, load
 from tests.random_programs.nested import exact, many_digits, takes_derivatives
 from tests.random_programs.second import Derivatives, curvature, direction_of
 from tests.random_programs.sharing import Failure, check_shared

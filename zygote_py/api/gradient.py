@@ -20,8 +20,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.compiler.request import Wrt
 from zygote_py.compiler.transforms import GradientForm, hashable
-from zygote_py.runtime.compiled_function import DerivativeFunction as GradientFunction
-from zygote_py.runtime.compiled_function import kept_derivative
+from zygote_py.runtime.compiled_function import DerivativeFunction as GradientFunction, kept_derivative
 
 __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
 

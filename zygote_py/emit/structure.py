@@ -28,8 +28,7 @@ from dataclasses import dataclass, replace
 
 from numba import types
 
-from zygote_py.ir.analysis.loops import CountedLoop, LoopNest, counted
-from zygote_py.ir.analysis.loops import Loop as NaturalLoop
+from zygote_py.ir.analysis.loops import CountedLoop, Loop as NaturalLoop, LoopNest, counted
 from zygote_py.ir.core import Block, Branch, Function, Instr, Jump, Operand, Phi, Raise, Return, Value, predecessors
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.walks import Use, uses

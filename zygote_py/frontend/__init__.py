@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from zygote_py import numba_adapter
 from zygote_py.base.custom_rules import calling, given_for
 from zygote_py.base.statements import Capture, TypedFunction
-from zygote_py.frontend import custom_calls as given
-from zygote_py.frontend import derived
+from zygote_py.frontend import custom_calls as given, derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
 from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of

@@ -25,8 +25,7 @@ from zygote_py.frontend import custom_calls as given
 from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import registry
+from zygote_py.frontend.values import bundles as values, registry
 from zygote_py.frontend.values.bundles import Bundle, component, components, is_list
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import ops

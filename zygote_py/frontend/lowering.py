@@ -20,15 +20,12 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
-from zygote_py.frontend.expressions import calls, lists
-from zygote_py.frontend.expressions import evaluation as expressions
-from zygote_py.frontend.expressions import shared_copies as aliases
+from zygote_py.frontend.expressions import calls, evaluation as expressions, lists, shared_copies as aliases
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import optional
+from zygote_py.frontend.values import bundles as values, optional
 from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
 from zygote_py.frontend.values.emitter import Counter, Iteration
 from zygote_py.frontend.values.iteration import element_of, is_used_up

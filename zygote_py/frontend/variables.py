@@ -19,9 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.frames import Frame
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import function_unions as choices
-from zygote_py.frontend.values import optional
+from zygote_py.frontend.values import bundles as values, function_unions as choices, optional
 from zygote_py.frontend.values.bundles import Bundle, leaves_of
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import ops

@@ -9,16 +9,18 @@ Elementwise functions, `np.sum`, `np.prod` and linear algebra are not here: the 
 
 from __future__ import annotations
 
-from zygote_py.numpy_functions.creation import new_arrays  # noqa: F401 (they register what they implement)
-from zygote_py.numpy_functions.creation import ranges_and_matrices as creation  # noqa: F401 (they register what they implement)
+from zygote_py.numpy_functions.creation import (
+    new_arrays,  # noqa: F401 (they register what they implement)
+    ranges_and_matrices as creation,  # noqa: F401 (they register what they implement)
+)
 from zygote_py.numpy_functions.indexing import selecting  # noqa: F401 (they register what they implement)
 from zygote_py.numpy_functions.linalg import linalg  # noqa: F401 (they register what they implement)
 from zygote_py.numpy_functions.lists import lists  # noqa: F401 (they register what they implement)
 from zygote_py.numpy_functions.manipulation import (
     joining,  # noqa: F401 (they register what they implement)
+    rearranging as moving,  # noqa: F401 (they register what they implement)
     views,  # noqa: F401 (they register what they implement)
 )
-from zygote_py.numpy_functions.manipulation import rearranging as moving  # noqa: F401 (they register what they implement)
 from zygote_py.numpy_functions.mathematics import (
     reductions,  # noqa: F401 (they register what they implement)
     signals,  # noqa: F401 (they register what they implement)

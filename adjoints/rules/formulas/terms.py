@@ -22,8 +22,7 @@ import numpy as np
 
 from zygote_py.adjoints.rules.helpers import scipy_helpers, special
 from zygote_py.ir import ops
-from zygote_py.ir.ops.scipy import Special
-from zygote_py.ir.ops.scipy import special as function_of_scipy
+from zygote_py.ir.ops.scipy import Special, special as function_of_scipy
 
 Op = Callable[..., object]
 

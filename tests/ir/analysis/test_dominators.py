@@ -1,7 +1,6 @@
 import itertools
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numba import types
 
 from zygote_py.ir.analysis.dominators import dominator_tree, postdominator_tree, reverse_postorder

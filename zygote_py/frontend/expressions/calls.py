@@ -22,8 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
-from zygote_py.base import checkpoints
-from zygote_py.base import statements as st
+from zygote_py.base import checkpoints, statements as st
 from zygote_py.frontend.expressions import arrays, lists, objects
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values import bundles as values

@@ -20,8 +20,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import arrays, calls, lists, objects
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import optional
+from zygote_py.frontend.values import bundles as values, optional
 from zygote_py.frontend.values.bundles import Bundle, component, components, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT, OverFlat, counter_of, dim, pick, product, shape_of

@@ -18,8 +18,14 @@ from numba import types
 
 from zygote_py.ir.core import Type
 from zygote_py.ir.types import leaf_types
-from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, cpu_target, errors, make_concrete_template
-from zygote_py.numba_adapter.base.internals import dispatcher as numba_dispatcher
+from zygote_py.numba_adapter.base.internals import (
+    CPUDispatcher,
+    Dispatcher,
+    cpu_target,
+    dispatcher as numba_dispatcher,
+    errors,
+    make_concrete_template,
+)
 
 # The options that steer what the code computes; the others are about how it is compiled.
 SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")

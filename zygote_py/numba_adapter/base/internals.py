@@ -21,8 +21,8 @@ from numba.core.datamodel import models
 from numba.core.dispatcher import Dispatcher
 from numba.core.environment import Environment, lookup_environment
 from numba.core.extending import _Intrinsic
-from numba.core.imputils import builtin_registry as lowering_registry
 from numba.core.imputils import (
+    builtin_registry as lowering_registry,
     impl_ret_borrowed,
     impl_ret_new_ref,
     lower_builtin,
@@ -45,11 +45,11 @@ from numba.core.typing.templates import (
     _IntrinsicTemplate,
     _OverloadAttributeTemplate,
     _OverloadFunctionTemplate,
+    builtin_registry as typing_registry,
     infer_global,
     make_concrete_template,
     signature,
 )
-from numba.core.typing.templates import builtin_registry as typing_registry
 from numba.core.typing.typeof import typeof
 from numba.core.unsafe import eh
 from numba.core.untyped_passes import (

@@ -8,8 +8,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.base.internals import cpu_target, to_ctypes
-from zygote_py.numba_adapter.base.internals import typeof as numba_typeof
+from zygote_py.numba_adapter.base.internals import cpu_target, to_ctypes, typeof as numba_typeof
 
 
 def known_type(value: object) -> Any:

@@ -31,10 +31,10 @@ from zygote_py.numba_adapter.base.internals import (
     FunctionIdentity,
     _Cache,
     lookup_environment,
+    lowering_registry as implementations,
     rtsys,
+    typing_registry as templates,
 )
-from zygote_py.numba_adapter.base.internals import lowering_registry as implementations
-from zygote_py.numba_adapter.base.internals import typing_registry as templates
 
 
 class Code(Protocol):
