@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,9 +33,30 @@ MODULES = {module_name(path): path for folder in FOLDERS for path in sorted((ROO
 TREES = {name: ast.parse(path.read_text("utf-8"), str(path)) for name, path in MODULES.items()}
 
 
+def names_in_stub(package: str) -> Iterator[tuple[str, str]]:
+    """The names that a package imports lazily, and where each is defined."""
+    for node in ast.parse(MODULES[package].with_suffix(".pyi").read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            yield from ((f"{package}.{alias.name}", f"{package}.{node.module}.{alias.name}") for alias in node.names)
+
+
+STUBS = [name for name, path in MODULES.items() if path.with_suffix(".pyi").exists()]
+DEFINED = dict(pair for package in STUBS for pair in names_in_stub(package))
+
+
 def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
-    """The full names that the import statements among `nodes` of a module name: modules and things out of modules."""
+    """The full names that a module imports, modules and what they define, each where it is defined.
+
+    An attribute of a package that has a stub counts as an import, too.
+    """
+    return (DEFINED.get(full_name, full_name) for full_name in _imports(name, [*nodes]))
+
+
+def _imports(name: str, nodes: list[ast.AST]) -> Iterator[str]:
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
+    found = (alias for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names)
+    packages = {full_name.rpartition(".")[2]: full_name for full_name in STUBS}
+    bound = {alias.asname or alias.name: packages[alias.name] for alias in found if alias.name in packages}
     for node in nodes:
         match node:
             case ast.Import():
@@ -42,6 +65,8 @@ def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
                 above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
                 module = ".".join([*above, *([node.module] if node.module else [])])
                 yield from (f"{module}.{alias.name}" for alias in node.names)
+            case ast.Attribute(value=ast.Name(id)) if id in bound:
+                yield f"{bound[id]}.{node.attr}"
             case _:
                 pass
 
@@ -137,6 +162,29 @@ def test_arrows_between_folders_point_one_way():
     for above, below in graph.items():
         below.discard(above)
     TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("package", STUBS)
+def test_a_stub_names_what_is_there(package):
+    for full_name, place in DEFINED.items():
+        if full_name.rpartition(".")[0] == package:
+            module, _, name = place.rpartition(".")
+            assert hasattr(importlib.import_module(module), name)
+            # importing such a module, as `check_adjoint` does, would put it into the place of the function
+            assert full_name not in MODULES
+
+
+@pytest.mark.parametrize("package", sorted({*STUBS} - {"zygote_py"}))
+def test_a_stub_names_what_other_folders_use(package):
+    outside = {name: tree for name, tree in TREES.items() if not f"{name}.".startswith(f"{package}.")}
+    used = {imported for name, tree in outside.items() for imported in imports(name, ast.walk(tree))}
+    words = {word for path in (ROOT / "tests").rglob("*.py") for word in re.findall(r"\w+", path.read_text("utf-8"))}
+    names = {
+        full_name.rpartition(".")[2]: place
+        for full_name, place in DEFINED.items()
+        if full_name.rpartition(".")[0] == package
+    }
+    assert not [name for name, place in names.items() if place not in used and name not in words]
 
 
 @pytest.mark.parametrize("top", FOLDERS)

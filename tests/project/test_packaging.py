@@ -65,9 +65,9 @@ def test_wheel(tmp_path):
         names = set(archive.namelist())
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"zygote_py"}
     python_files = {
-        f"{name.replace('.', '/')}/{path.name}" for name, folder in packages().items() for path in folder.glob("*.py")
+        f"{name.replace('.', '/')}/{path.name}" for name, folder in packages().items() for path in folder.glob("*.py*")
     }
-    data = {"zygote_py/py.typed", "zygote_py/data/hudson_bay_lynx_hare.csv"}
+    data = {"zygote_py/py.typed", "zygote_py/cli/data/hudson_bay_lynx_hare.csv"}
     assert {name for name in names if ".dist-info/" not in name} == python_files | data
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
