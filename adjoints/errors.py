@@ -21,8 +21,26 @@ from zygote_py.ir.text.identifiers import one_line
 class DifferentiationError(Exception):
     """A function, an argument or an operation that cannot be differentiated.
 
-    `file`, `line` and `column` (both counted from 1) are the location, if it is known; `source_line` is that line
-    without its newline; `message` describes the unsupported feature and `hint` the alternative.
+    Attributes
+    ----------
+    message : str
+        The unsupported feature.
+    file, line, column : str, int, int, or None
+        The location, if it is known. Lines and columns are counted from 1.
+    source_line : str or None
+        The text of the line, without its newline.
+    hint : str
+        The alternative, or an empty string.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from zygote_py import DifferentiationError, gradient
+    >>> try:
+    ...     gradient(lambda x: np.nextafter(x, 1.0))(0.5)
+    ... except DifferentiationError as error:
+    ...     print(error.message)
+    np.nextafter is not differentiated: it is a property of the number format, not a function of a real variable
     """
 
     def __init__(

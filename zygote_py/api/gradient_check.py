@@ -72,6 +72,13 @@ class GradientReport:
         The name of the function.
     entries : tuple of Entry
         All entries that were compared, in the order of the arguments.
+
+    Examples
+    --------
+    >>> from zygote_py import check_gradient
+    >>> report = check_gradient(lambda x, y: x * y, 2.0, 3.0)
+    >>> report.wrong
+    ()
     """
 
     function: str
