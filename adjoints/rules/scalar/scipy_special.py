@@ -134,6 +134,11 @@ _rule(
     x="exp((k - 1) * log1p(x)) * dy",
     k="(log1p(x) * log1p(x) * exp_moment(1, k * log1p(x))) * dy",
 )
+# By the logarithm of the result, which does not cancel near 1.
+for _name, _less_one in (("inv_boxcox", "special.inv_boxcox1p(x, k)"), ("inv_boxcox1p", "y")):
+    _log = f"log1p({_less_one})"
+    _factor = f"exp((1 - k) * {_log})"
+    _rule(_name, x=f"{_factor} * dy", k=f"-(({_log} * {_log}) * exp_moment(1, k * {_log}) * {_factor}) * dy")
 _rule("wrightomega", x="(y / (1 + y)) * dy")
 # At (0, 0) the value does not depend on the second argument.
 _rule("xlogy", a="log(b) * dy", b="(a / (1.0 if (a == 0) & (b == 0) else b)) * dy")

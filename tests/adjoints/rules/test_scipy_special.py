@@ -187,6 +187,8 @@ CASES = [
     Case("powm1", lambda a, b: a**b - 1, pairs([0.5, 1.0, 3.0], [-0.7, 1e-6, 2.0])),
     Case("boxcox", lambda x, k: (x**k - 1) / k, pairs([0.2, 1.1, 9.0], [-0.5, 1e-3, 2.0])),
     Case("boxcox1p", lambda x, k: ((1 + x) ** k - 1) / k, pairs([-0.5, 1e-5, 9.0], [-0.5, 1e-3, 2.0])),
+    Case("inv_boxcox", lambda x, k: (k * x + 1) ** (1 / k), pairs([-0.4, 1e-5, 1.7], [-0.5, 1e-3, 2.0])),
+    Case("inv_boxcox1p", lambda x, k: (k * x + 1) ** (1 / k) - 1, pairs([-0.4, 1e-5, 1.7], [-0.5, 1e-3, 2.0])),
     Case("wrightomega", lambda x: mpmath.lambertw(mpmath.exp(x)).real, singles([-30.0, -2.0, 0.5, 9.0])),
     Case("xlogy", lambda a, b: a * mpmath.log(b), pairs([-1.0, 0.0, 2.0], [1e-5, 0.5, 9.0])),
     Case("xlog1py", lambda a, b: a * mpmath.log1p(b), pairs([-1.0, 0.0, 2.0], [-0.9, 1e-9, 9.0])),
