@@ -1,6 +1,6 @@
 """The scalar operations that Numba compiles and that have no rule, each with the reason and what to do instead.
 
-    REFUSED[np.nextafter]   ("it steps through ...", "add a small number")
+    REFUSED[np.nextafter]   ("it is a property of the number format, ...", "use the number itself, ...")
 
 A test holds that every other one has a rule. Draws of random numbers are here too, for parameters that are active.
 """
@@ -23,7 +23,6 @@ REFUSED: dict[Callable[..., object], tuple[str, str]] = {
     np.spacing: (_STEPS, "use a constant, or np.abs(x) times the machine epsilon"),
     math.frexp: (_PAIR, "write `e = math.frexp(x)[1]` and `m = math.ldexp(x, -e)`"),
     divmod: (_PAIR, "write `a // b` and `a % b`"),
-    np.divmod: (_PAIR, "write `np.floor_divide(a, b)` and `np.remainder(a, b)`"),
 }
 
 _STANDARD = {

@@ -103,8 +103,4 @@ def test_both_parts_of_divmod():
         quotients, remainders = np.divmod(x, 0.3)
         return np.sum(remainders * remainders) + np.sum(quotients)
 
-    try:
-        found = gradient(f)(X)
-    except DifferentiationError:
-        return
-    np.testing.assert_allclose(found, 2 * np.mod(X, 0.3))
+    np.testing.assert_allclose(gradient(f)(X), 2 * np.mod(X, 0.3))

@@ -42,6 +42,11 @@ def differences(x):
     return np.diff(x), np.diff(x, 2)
 
 
+def quotients(x, y):
+    parts = np.divmod(x[0], y[1])
+    return np.divmod(x, 0.3)[1] * x, np.divmod(x, y)[0] * y, np.divmod(2.0, x)[1], parts[0] * x + parts[1]
+
+
 def integral(y, x):
     return np.trapezoid(y, x)
 
@@ -127,6 +132,7 @@ CASES = [
     (along_axes, (TABLE,), QUICK | {"layouts": "CF"}),
     (differences, (ROW,), QUICK | {"empty": [(np.zeros(0),)]}),
     (differences, (TABLE,), QUICK | {"layouts": "CF"}),
+    (quotients, (ROW, ROW * ROW + 0.5), QUICK),
     (integral, (ROW, np.sort(ROW * ROW)), QUICK),
     pytest.param(integral, (TABLE, TABLE[0]), QUICK, marks=pytest.mark.long),
     (without_nan, (ROW,), {"layouts": "C"}),

@@ -131,6 +131,13 @@ def test_differences_in_number():
         agree(lambda x, n: np.diff(x, n), ROW, n)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_quotients_with_remainders(dtype):
+    tens = np.arange(-9, 10).astype(dtype)
+    agree(lambda x, y: (np.divmod(x, y), np.divmod(x[2], y)[1], np.divmod(x, y[3])[0]), tens / 10, tens[::-1] / 10)
+    agree(lambda x, y: (np.divmod(x, y), np.divmod(x[3], y[4])), 3 * tens, tens)
+
+
 def test_running_of_nothing():
     agree(lambda x: (np.cumsum(x), np.cumprod(x), np.diff(x)), EMPTY)
 

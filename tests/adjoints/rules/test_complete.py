@@ -15,6 +15,7 @@ from numba import types
 from tests.adjoints.rules.evaluator import f32, f64, i64
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.refused import REFUSED
+from zygote_py.frontend.values.registry import implemented
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Instr, Param, Type
 
@@ -76,6 +77,9 @@ def test_every_operation_has_a_rule_or_a_reason() -> None:
             found = compiled_type(text, signature)
             # The sum over an axis of a number compiles, and means nothing.
             if found in (None, types.none) or op is np.sum:
+                continue
+            # A rule is for one result: pairs are taken apart by an implementation.
+            if isinstance(found, types.BaseTuple) and op in implemented():
                 continue
             if rule_for(call(op, signature, found)) is None:
                 missing.append(f"{text}{signature} -> {found}")

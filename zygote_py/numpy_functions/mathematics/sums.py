@@ -3,6 +3,7 @@
 np.sum(x, axis=k)          if k == 0: np.sum(x, 0); ...                  np.sum(x, dtype=d)    np.sum(x.astype(d))
 np.cumsum(x)               total += x[k]; result[k] = total
 np.diff(x)                 x[1:] - x[:-1]
+np.divmod(x, y)            np.floor_divide(x, y), np.remainder(x, y)
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ _OUT_OF_BOUNDS = "ValueError('axis is out of bounds')"
 
 
 implements(np.prod, a=is_number)(lambda a: itself)
+
+
+@implements(np.divmod, x1=either(is_number, is_array), x2=either(is_number, is_array))
+def divmod(x1: Any, x2: Any) -> Implementation:
+    """Return the quotients and the remainders."""
+    return lambda x1, x2: (np.floor_divide(x1, x2), np.remainder(x1, x2))
 
 
 def _is_dtype(given: Any) -> bool:
