@@ -14,8 +14,7 @@ from __future__ import annotations
 import linecache
 import re
 
-from zygote_py.ir.core import Loc
-from zygote_py.ir.text.identifiers import one_line
+from zygote_py.ir import Loc, one_line
 
 
 class DifferentiationError(Exception):

@@ -29,11 +29,25 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.adjoints.rules.refused import REFUSED
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import liveness, reach
-from zygote_py.ir.analysis.memory import Memory, effect, is_view, writes
-from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Return, Routine, Terminator, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    Block,
+    Function,
+    Instr,
+    InternalError,
+    Memory,
+    Operand,
+    Param,
+    Return,
+    Routine,
+    Terminator,
+    Value,
+    effect,
+    is_view,
+    liveness,
+    ops,
+    reach,
+    writes,
+)
 from zygote_py.ir.ops import FILLS, Effect, Role
 
 # Roles whose pullback does not come from a rule.

@@ -23,11 +23,24 @@ from numba import types
 from zygote_py.adjoints.analysis.flows import Flows
 from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, has_memory, is_fresh, is_view, writes
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Routine, Type, Value
-from zygote_py.ir.types import components_of
+from zygote_py.ir import (
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Param,
+    Phi,
+    Routine,
+    Type,
+    Value,
+    components_of,
+    has_memory,
+    is_fresh,
+    is_view,
+    ops,
+    routines_of,
+    writes,
+)
 
 _HINT = "compute it from the numbers themselves, or take the bytes of `stop_gradient(x)`, which have no derivative"
 _known: WeakKeyDictionary[Routine, _Views] = WeakKeyDictionary()

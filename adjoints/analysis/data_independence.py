@@ -15,9 +15,22 @@ from collections.abc import Collection
 from numba import types
 
 from zygote_py.adjoints.analysis.kinds import has_shadow, is_array, is_number
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import effect, is_view
-from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Param, Phi, Raise, Routine, Type, Value
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Phi,
+    Raise,
+    Routine,
+    Type,
+    Value,
+    effect,
+    is_view,
+    ops,
+)
 from zygote_py.ir.ops import Effect, Role
 
 

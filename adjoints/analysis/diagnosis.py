@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numba import extending, types
 
-from zygote_py.ir import ops
-from zygote_py.ir.core import Foreign, Type
+from zygote_py.ir import Foreign, Type, ops
 
 _OURS = ("math", "cmath", "operator", "builtins", "_operator", "random")
 _INTRINSIC: type = vars(extending)["_Intrinsic"]

@@ -16,9 +16,7 @@ from collections.abc import Iterator, Sequence
 from zygote_py.adjoints.analysis.kinds import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, effect, is_view, writes
-from zygote_py.ir.core import Instr, Operand, Phi, Routine, Value
+from zygote_py.ir import Instr, Memory, Operand, Phi, Routine, Value, effect, is_view, ops, writes
 from zygote_py.ir.ops import Effect, Role
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Type, components_of
 
 
 def is_float(type: Type) -> bool:

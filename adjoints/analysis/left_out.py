@@ -38,12 +38,27 @@ from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.adjoints.rules.formulas.terms import leaves_out
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import postdominator_tree, reverse_postorder
-from zygote_py.ir.analysis.loops import Loop, loop_nest
-from zygote_py.ir.analysis.memory import Memory, has_memory, is_view
-from zygote_py.ir.analysis.subscripts import Accesses
-from zygote_py.ir.core import Block, Branch, Function, Instr, Operand, Param, Phi, Return, Routine, Value
+from zygote_py.ir import (
+    Accesses,
+    Block,
+    Branch,
+    Function,
+    Instr,
+    Loop,
+    Memory,
+    Operand,
+    Param,
+    Phi,
+    Return,
+    Routine,
+    Value,
+    has_memory,
+    is_view,
+    loop_nest,
+    ops,
+    postdominator_tree,
+    reverse_postorder,
+)
 from zygote_py.ir.ops import Role
 
 

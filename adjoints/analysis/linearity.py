@@ -20,10 +20,23 @@ from numba import types
 from zygote_py.adjoints.analysis.byte_views import is_exact
 from zygote_py.adjoints.rules import rule_for, uses
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, draws, has_memory, is_view, writes
-from zygote_py.ir.analysis.routines import results_of
-from zygote_py.ir.core import Branch, Const, Function, Instr, Loc, Operand, Routine, Value
+from zygote_py.ir import (
+    Branch,
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Memory,
+    Operand,
+    Routine,
+    Value,
+    draws,
+    has_memory,
+    is_view,
+    ops,
+    results_of,
+    writes,
+)
 from zygote_py.ir.ops import FILLS, Role
 
 

@@ -15,13 +15,27 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.loops import CountedLoop, Loop, LoopNest, counted_exit
-from zygote_py.ir.analysis.memory import Memory, effect, writes
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
+from zygote_py.ir import (
+    Block,
+    Const,
+    CountedLoop,
+    Function,
+    Instr,
+    Loop,
+    LoopNest,
+    Memory,
+    Operand,
+    Phi,
+    Value,
+    counted_exit,
+    definitions,
+    effect,
+    ops,
+    reach,
+    uses,
+    writes,
+)
 from zygote_py.ir.ops import Effect, Role
-from zygote_py.ir.walks import definitions, uses
 
 
 class Private:

@@ -16,10 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from numba import types
 
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Function, Instr, Param, Routine, Value
-from zygote_py.ir.types import components_of, names_of
-from zygote_py.ir.walks import replace
+from zygote_py.ir import Const, Function, Instr, Param, Routine, Value, components_of, ops, replace
+from zygote_py.ir.types import names_of
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from zygote_py.ir.analysis.loops import LoopNest
-from zygote_py.ir.analysis.memory import Memory, is_view
-from zygote_py.ir.analysis.subscripts import Access, Accesses, Index, Kind
-from zygote_py.ir.core import Block, Instr, Operand, Return, Value
+from zygote_py.ir import Access, Accesses, Block, Index, Instr, LoopNest, Memory, Operand, Return, Value, is_view
+from zygote_py.ir.analysis.subscripts import Kind
 
 _PICKED = (Kind.CONSTANT, Kind.FIXED, Kind.FOUND)
 

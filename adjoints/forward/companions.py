@@ -19,20 +19,39 @@ from typing import ClassVar
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import Activity, find_active
-from zygote_py.adjoints.analysis.kinds import carries_adjoint, has_shadow, is_array, is_list, is_number
+from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Case, name_apart
 from zygote_py.adjoints.routines.derivatives import calls_with_cases, primal_of
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import dominator_tree
-from zygote_py.ir.analysis.memory import Memory, is_view
-from zygote_py.ir.analysis.routines import cycles, find_effects, results_of
-from zygote_py.ir.building.builder import NONE, Builder, inserting, items_of
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Phi, Routine, Type, Undef, Value
-from zygote_py.ir.types import components_of, with_components
-from zygote_py.ir.walks import remove
+from zygote_py.ir import (
+    NONE,
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Memory,
+    Operand,
+    Param,
+    Phi,
+    Routine,
+    Type,
+    Undef,
+    Value,
+    check_after,
+    components_of,
+    cycles,
+    dominator_tree,
+    find_effects,
+    inserting,
+    is_view,
+    items_of,
+    ops,
+    remove,
+    results_of,
+    with_components,
+)
 
 Companion = tuple[Operand, ...]  # one per direction
 

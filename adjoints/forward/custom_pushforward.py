@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import is_array, is_number
-from zygote_py.adjoints.analysis.linearity import Linearity
+from zygote_py.adjoints.analysis import Linearity, is_array, is_number
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.calls import Case, Derivative, Source, name_apart
 from zygote_py.adjoints.routines.derivatives import Derivatives
@@ -27,10 +26,7 @@ from zygote_py.adjoints.routines.reachable import routines_behind
 from zygote_py.adjoints.rules.formulas.expand import CASTS
 from zygote_py.adjoints.strategies.checkpoint import replay
 from zygote_py.adjoints.strategies.custom import Custom, Maker, check_pure, refuse_if_misshaped
-from zygote_py.ir.analysis.routines import results_of
-from zygote_py.ir.building.builder import NONE, Builder
-from zygote_py.ir.core import Function, Operand, Param, Routine, Type, zero
-from zygote_py.ir.types import writable
+from zygote_py.ir import NONE, Builder, Function, Operand, Param, Routine, Type, results_of, writable, zero
 
 
 class CustomPushforwards:

@@ -26,11 +26,18 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import find_active
-from zygote_py.adjoints.analysis.data_independence import goes_the_same_way
-from zygote_py.adjoints.analysis.flows import through
-from zygote_py.adjoints.analysis.kinds import has_shadow, is_array, is_list, is_number, rank_of
-from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves, expose_results
+from zygote_py.adjoints.analysis import (
+    expose_leaves,
+    expose_results,
+    find_active,
+    goes_the_same_way,
+    has_shadow,
+    is_array,
+    is_list,
+    is_number,
+    rank_of,
+    through,
+)
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.forward.companions import Companions, Domain, Walk, has_companion
 from zygote_py.adjoints.forward.index_sets import (
@@ -44,11 +51,21 @@ from zygote_py.adjoints.forward.index_sets import (
     widen,
 )
 from zygote_py.adjoints.reverse.calls import Case, name_apart
-from zygote_py.ir import ops
-from zygote_py.ir.building.builder import NONE, Builder
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Const, Function, Instr, Operand, Param, Routine, Type, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    NONE,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    InternalError,
+    Operand,
+    Param,
+    Routine,
+    Type,
+    Value,
+    check_after,
+    ops,
+)
 
 _INT = types.int64
 _EMPTY = Const(0, _INT)

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from zygote_py.ir import helper
 from zygote_py.ir.ops import Effect
-from zygote_py.ir.ops.helpers import helper
 
 Sets = list[int]
 Ids = Any  # arrays of set numbers

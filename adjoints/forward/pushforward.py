@@ -21,9 +21,15 @@ from dataclasses import dataclass
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import find_active
-from zygote_py.adjoints.analysis.kinds import carries_adjoint, element_of, has_shadow, is_number
-from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves, expose_results
+from zygote_py.adjoints.analysis import (
+    carries_adjoint,
+    element_of,
+    expose_leaves,
+    expose_results,
+    find_active,
+    has_shadow,
+    is_number,
+)
 from zygote_py.adjoints.forward.companions import Companions, Domain, Walk, has_companion
 from zygote_py.adjoints.forward.custom_pushforward import CustomPushforwards
 from zygote_py.adjoints.forward.transposed import Transposed
@@ -31,13 +37,27 @@ from zygote_py.adjoints.reverse.calls import Case, name_apart
 from zygote_py.adjoints.rules import push_forward, rule_for
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.adjoints.rules.formulas.terms import is_singular, vanishes
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.building.builder import NONE, Builder
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Routine, Type, Value, zero
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.types import components_of, with_components, writable
+from zygote_py.ir import (
+    NONE,
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    InternalError,
+    Operand,
+    Param,
+    Routine,
+    Type,
+    Value,
+    check_after,
+    components_of,
+    ops,
+    routines_of,
+    with_components,
+    writable,
+    zero,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,19 +18,31 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import is_array, is_number
+from zygote_py.adjoints.analysis import is_array, is_number
 from zygote_py.adjoints.reverse.calls import Case, Derivative, name_apart
 from zygote_py.adjoints.routines.derivatives import Derivatives
 from zygote_py.adjoints.routines.reachable import routines_behind
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule
 from zygote_py.adjoints.strategies.checkpoint import replay
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.routines import find_effects
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Routine, Type, Value, zero
-from zygote_py.ir.ops.helpers import helper
-from zygote_py.ir.passes.program.inline import inline_calls
-from zygote_py.ir.types import writable
+from zygote_py.ir import (
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Return,
+    Routine,
+    Type,
+    Value,
+    find_effects,
+    helper,
+    inline_calls,
+    ops,
+    writable,
+    zero,
+)
 
 Lower = Callable[[ops.Op, tuple[Type, ...]], Routine]
 _ADD: ops.Op = operator.add

@@ -33,39 +33,51 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import Activity, live_at_ends
-from zygote_py.adjoints.analysis.kinds import carries_adjoint, element_of, is_array, is_number, rank_of
-from zygote_py.adjoints.analysis.left_out import Degree, Degrees
-from zygote_py.adjoints.analysis.tuple_leaves import reachable
+from zygote_py.adjoints.analysis import (
+    Activity,
+    Degree,
+    Degrees,
+    carries_adjoint,
+    element_of,
+    is_array,
+    is_number,
+    live_at_ends,
+    rank_of,
+    reachable,
+)
 from zygote_py.adjoints.reverse.calls import Call
 from zygote_py.adjoints.reverse.guards import Guards
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.formulas.expand import CASTS
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, opaque_for
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.dominators import dominator_tree, postdominator_tree, reverse_postorder
-from zygote_py.ir.building.builder import Builder, items_of
-from zygote_py.ir.building.ssa import SSABuilder
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Alpha,
     Block,
     Branch,
+    Builder,
     CameFrom,
     Const,
     Function,
     Instr,
+    InternalError,
     Jump,
     Operand,
     Param,
     Return,
+    SSABuilder,
     Type,
     Value,
+    components_of,
+    dominator_tree,
+    items_of,
+    ops,
+    postdominator_tree,
     predecessors,
+    reach,
+    reverse_postorder,
+    with_components,
     zero,
 )
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.types import components_of, with_components
 
 NONE = Const(None, types.none)
 _STRUCTURAL = (ops.Role.READ, ops.Role.CHOOSE, ops.Role.GUARD)

@@ -26,12 +26,23 @@ from numba import types
 
 from zygote_py.adjoints.reverse.plan import Node, Plan, Way
 from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, cannot_be_negative, hoist, is_zero
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.dominators import DominatorTree
-from zygote_py.ir.analysis.loops import Loop, LoopNest
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, Value, zero
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    Block,
+    Const,
+    DominatorTree,
+    Instr,
+    InternalError,
+    Loop,
+    LoopNest,
+    Operand,
+    Phi,
+    Type,
+    Undef,
+    Value,
+    ops,
+    reach,
+    zero,
+)
 
 # The maximum number of values in one record. Python builds a longer literal (more than thirty items) from a list first,
 # which Numba compiles incorrectly.

@@ -19,10 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from zygote_py.adjoints.analysis.kinds import has_shadow, is_number
-from zygote_py.adjoints.analysis.left_out import Degree
-from zygote_py.ir.analysis.routines import results_of
-from zygote_py.ir.core import Instr, Param, Routine, Type, Value
+from zygote_py.adjoints.analysis import Degree, has_shadow, is_number
+from zygote_py.ir import Instr, Param, Routine, Type, Value, results_of
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,8 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from zygote_py.adjoints.analysis.privatization import Private, allocated_in, written_in
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.loops import Loop, LoopNest
-from zygote_py.ir.analysis.memory import Memory, effect, reads
-from zygote_py.ir.building.cfg import rename_incoming
-from zygote_py.ir.core import (
+from zygote_py.adjoints.analysis import Private, allocated_in, written_in
+from zygote_py.ir import (
     Alpha,
     Block,
     Branch,
@@ -41,6 +36,9 @@ from zygote_py.ir.core import (
     Function,
     Instr,
     Jump,
+    Loop,
+    LoopNest,
+    Memory,
     Operand,
     Param,
     Phi,
@@ -48,11 +46,18 @@ from zygote_py.ir.core import (
     Terminator,
     Undef,
     Value,
+    definitions,
+    effect,
+    ops,
     predecessors,
+    reach,
+    reads,
+    rename_incoming,
+    replace_uses,
+    uses,
     zero,
 )
 from zygote_py.ir.ops import Effect
-from zygote_py.ir.walks import definitions, replace_uses, uses
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,10 @@ from collections.abc import Callable
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.left_out import Degree, Degrees
+from zygote_py.adjoints.analysis import Degree, Degrees
 from zygote_py.adjoints.rules import Rule, uses
 from zygote_py.adjoints.rules.formulas.terms import is_singular, leaves_out, vanishes
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand, Type
+from zygote_py.ir import Const, Instr, Operand, Type, ops
 
 Emit = Callable[[ops.Op, tuple[Operand, ...], Type], Instr]
 

@@ -28,32 +28,40 @@ from zygote_py.adjoints.reverse.plan import Plan
 from zygote_py.adjoints.reverse.rewinding import Rewinding, Write
 from zygote_py.adjoints.reverse.split import Halves, split
 from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, trip_of
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import dominator_tree, reverse_postorder
-from zygote_py.ir.analysis.loops import Loop, loop_nest
-from zygote_py.ir.analysis.memory import Memory, effect, has_memory, writes
-from zygote_py.ir.building.builder import at_exit
-from zygote_py.ir.building.clone import Clone, clone
-from zygote_py.ir.building.placeholders import nothing
-from zygote_py.ir.building.ssa import SSABuilder
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Alpha,
     Block,
     Branch,
     CameFrom,
+    Clone,
     Const,
     Function,
     Instr,
+    InternalError,
     Jump,
+    Loop,
+    Memory,
     Operand,
     Phi,
     Return,
+    SSABuilder,
     Value,
+    at_exit,
+    check_after,
+    clone,
+    definitions,
+    dominator_tree,
+    effect,
+    has_memory,
+    loop_nest,
+    map_operands,
+    nothing,
+    ops,
     predecessors,
+    replace_uses,
+    reverse_postorder,
+    writes,
 )
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.walks import definitions, map_operands, replace_uses
 
 
 def join(

@@ -32,10 +32,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from zygote_py.adjoints.reverse.rewinding import Rewinding
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import Loop, LoopNest, step_of
-from zygote_py.ir.analysis.memory import Memory, effect, is_view
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Value
+from zygote_py.ir import Block, Const, Instr, Loop, LoopNest, Memory, Operand, Phi, Value, effect, is_view, ops, step_of
 from zygote_py.ir.ops import Cost
 
 

@@ -23,10 +23,7 @@ from dataclasses import dataclass
 
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import LoopNest
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.core import Block, Function, Instr, Value
+from zygote_py.ir import Block, Function, Instr, LoopNest, Memory, Value, ops
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,9 @@ from types import MappingProxyType
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import Activity
-from zygote_py.adjoints.analysis.kinds import has_shadow, is_list, is_number
+from zygote_py.adjoints.analysis import Activity, has_shadow, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Call
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import is_view
-from zygote_py.ir.core import Function, Instr, Operand, Param, Phi, Type, Undef, Value, zero
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import Function, Instr, InternalError, Operand, Param, Phi, Type, Undef, Value, is_view, ops, zero
 
 
 def add_shadows(

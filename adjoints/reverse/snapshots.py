@@ -12,11 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import Activity
+from zygote_py.adjoints.analysis import Activity
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.core import Const, Function, Instr, Operand, Value
+from zygote_py.ir import Const, Function, Instr, Memory, Operand, Value, ops
 
 Kept = dict[tuple[Value, Value], Value]
 

@@ -17,11 +17,7 @@ from dataclasses import dataclass
 
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import reverse_postorder
-from zygote_py.ir.analysis.memory import effect, has_memory, is_view
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
     Function,
     Instr,
@@ -31,8 +27,15 @@ from zygote_py.ir.core import (
     Terminator,
     Undef,
     Value,
+    check_after,
+    effect,
+    has_memory,
+    is_view,
+    ops,
+    replace_uses,
+    reverse_postorder,
+    uses,
 )
-from zygote_py.ir.walks import replace_uses, uses
 
 
 @dataclass(eq=False)

@@ -15,11 +15,23 @@ from dataclasses import dataclass
 
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import CountedLoop, Loop, add_counter, counted, invariant
-from zygote_py.ir.analysis.memory import is_view
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Const,
+    CountedLoop,
+    Function,
+    Instr,
+    InternalError,
+    Loop,
+    Operand,
+    Phi,
+    add_counter,
+    counted,
+    invariant,
+    is_view,
+    ops,
+)
 
 INDEX = types.int64
 

@@ -23,12 +23,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.building.builder import Builder, inserting
-from zygote_py.ir.core import Const, Function, Instr, Operand, Value
-from zygote_py.ir.ops.helpers import helper
-from zygote_py.ir.types import item_texts
+from zygote_py.ir import Builder, Const, Function, Instr, Memory, Operand, Value, helper, inserting, item_texts, ops
 
 
 def memory_of(x: Any) -> Any:

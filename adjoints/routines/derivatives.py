@@ -15,11 +15,18 @@ from types import MappingProxyType
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.activity import Activity, find_active
-from zygote_py.adjoints.analysis.flows import through
-from zygote_py.adjoints.analysis.kinds import can_have_adjoint, has_shadow
-from zygote_py.adjoints.analysis.left_out import Degree, Degrees, Summaries, find_left_out
-from zygote_py.adjoints.analysis.tuple_leaves import expose_results
+from zygote_py.adjoints.analysis import (
+    Activity,
+    Degree,
+    Degrees,
+    Summaries,
+    can_have_adjoint,
+    expose_results,
+    find_active,
+    find_left_out,
+    has_shadow,
+    through,
+)
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.reverse.calls import Call, Case, Derivation, Derivative, Source, name_apart
 from zygote_py.adjoints.reverse.joint import join_halves
@@ -28,25 +35,34 @@ from zygote_py.adjoints.reverse.snapshots import keep_contents
 from zygote_py.adjoints.reverse.split import Halves
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
 from zygote_py.adjoints.routines.recursion_limit import limit_depth
-from zygote_py.ir import ops, passes
-from zygote_py.ir.analysis.memory import Memory, has_memory
-from zygote_py.ir.analysis.routines import cycles, find_effects
-from zygote_py.ir.building.builder import LARGEST, Builder, at_exit, inserting, items_of, packed_type
-from zygote_py.ir.building.clone import clone
-from zygote_py.ir.building.placeholders import define
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import (
+from zygote_py.ir import (
+    LARGEST,
     Block,
+    Builder,
     Const,
     Function,
     Instr,
+    Memory,
     Operand,
     Param,
     Routine,
     Type,
     Value,
+    at_exit,
+    check_after,
+    clone,
+    cycles,
+    define,
+    find_effects,
+    has_memory,
+    inserting,
+    items_of,
+    ops,
+    packed_type,
+    passes,
+    remove,
+    replace_uses,
 )
-from zygote_py.ir.walks import remove, replace_uses
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from zygote_py.adjoints.analysis.activity import find_active
-from zygote_py.adjoints.analysis.kinds import can_have_adjoint, is_array
-from zygote_py.adjoints.analysis.left_out import Summaries
+from zygote_py.adjoints.analysis import Summaries, can_have_adjoint, find_active, is_array
 from zygote_py.adjoints.reverse.calls import Case, Derivative, Source, name_apart, plain_case
-from zygote_py.ir.building.builder import Builder, items_of
-from zygote_py.ir.core import Block, Function, Operand, Param, Phi, Routine, zero
-from zygote_py.ir.types import writable
+from zygote_py.ir import Block, Builder, Function, Operand, Param, Phi, Routine, items_of, writable, zero
 
 
 class ForwardFrame:

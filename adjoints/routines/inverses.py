@@ -12,9 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir.analysis.memory import draws
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.core import Instr, Loc, Routine
+from zygote_py.ir import Instr, Loc, Routine, draws, routines_of
 
 
 @dataclass(frozen=True, eq=False)

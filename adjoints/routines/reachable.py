@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from zygote_py.adjoints.reverse.calls import Derivation
 from zygote_py.adjoints.routines.inverses import Inverse
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.core import Function, Routine
+from zygote_py.ir import Function, Routine, reach, routines_of
 
 
 def routines_behind(function: Function) -> tuple[Routine, ...]:

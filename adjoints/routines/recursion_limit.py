@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 from numba import config, types
 
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Raise, Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Block, Branch, Const, Function, Instr, Raise, Type, components_of
 
 _BYTES = 8 * 2**20  # of a thread's stack, on the systems that Numba supports
 _USABLE = 0.75  # the rest is reserved for the callers

@@ -20,11 +20,20 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.reverse.split import Halves
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, has_memory
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Function, Instr, Operand, Param, Routine, Type, Value
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir import (
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Param,
+    Routine,
+    Type,
+    Value,
+    check_after,
+    has_memory,
+    ops,
+    replace_uses,
+)
 
 
 def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None:

@@ -26,9 +26,7 @@ from zygote_py.adjoints.rules.scalar import (
 )
 from zygote_py.adjoints.rules.scalar.complex import complex_row, has_complex
 from zygote_py.adjoints.rules.scalar.scipy_special import rule_of
-from zygote_py.ir.core import Instr
-from zygote_py.ir.ops.scipy import Special
-from zygote_py.ir.types import is_scalar
+from zygote_py.ir import Instr, Special, is_scalar
 
 __all__ = ["Rule", "expand", "push_forward", "rule_for", "uses"]
 

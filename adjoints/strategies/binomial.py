@@ -25,11 +25,21 @@ from numba import types
 from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, Source
 from zygote_py.adjoints.routines.frames import LoopState, case_of_body, set_function
 from zygote_py.adjoints.strategies.checkpoint import Reverse, check_repeatable, copies_of_written, make_forward, replay
-from zygote_py.ir.analysis.routines import results_of
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.core import Block, Branch, Const, Jump, Operand, Param, Phi, Routine, Type
-from zygote_py.ir.ops.helpers import helper
-from zygote_py.ir.types import writable
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Builder,
+    Const,
+    Jump,
+    Operand,
+    Param,
+    Phi,
+    Routine,
+    Type,
+    helper,
+    results_of,
+    writable,
+)
 
 INT = types.int64
 _ZERO, _ONE = Const(0, INT), Const(1, INT)

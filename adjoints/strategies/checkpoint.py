@@ -19,12 +19,25 @@ from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, Source, plain_case
 from zygote_py.adjoints.routines.frames import ForwardFrame, ReverseFrame
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, bases, draws, has_memory, is_fresh, reads
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.core import Block, Const, Instr, Operand, Param, Routine, Type
-from zygote_py.ir.types import copied_type
+from zygote_py.ir import (
+    Block,
+    Builder,
+    Const,
+    Instr,
+    Memory,
+    Operand,
+    Param,
+    Routine,
+    Type,
+    bases,
+    copied_type,
+    draws,
+    has_memory,
+    is_fresh,
+    ops,
+    reads,
+    routines_of,
+)
 
 
 class Checkpoint(Derivation):

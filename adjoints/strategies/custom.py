@@ -17,18 +17,32 @@ from dataclasses import dataclass
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import is_array
+from zygote_py.adjoints.analysis import is_array
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.calls import Case, Derivation, Derivative, Deriver, Source
 from zygote_py.adjoints.routines.alias_checks import refuse_if_shared
 from zygote_py.adjoints.routines.frames import ForwardFrame, set_function
 from zygote_py.adjoints.rules.formulas.expand import CASTS
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, has_memory
-from zygote_py.ir.building.builder import NONE, Builder, result_type
-from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Param, Routine, Type, zero
-from zygote_py.ir.ops.helpers import helper
-from zygote_py.ir.types import writable
+from zygote_py.ir import (
+    NONE,
+    Block,
+    Builder,
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Memory,
+    Operand,
+    Param,
+    Routine,
+    Type,
+    has_memory,
+    helper,
+    ops,
+    result_type,
+    writable,
+    zero,
+)
 
 
 @dataclass(frozen=True)

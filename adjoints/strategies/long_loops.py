@@ -32,31 +32,40 @@ from zygote_py.adjoints.strategies.outlined_loops import (
     return_copies,
     written_after_return,
 )
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.loops import Loop, add_counter, loop_nest
-from zygote_py.ir.analysis.memory import Memory, has_memory, is_view, writes
-from zygote_py.ir.analysis.routines import find_effects
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.building.placeholders import define
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
     Branch,
+    Builder,
     Const,
     Function,
     Instr,
     Jump,
+    Loop,
+    Memory,
     Operand,
     Param,
     Phi,
     Routine,
     Value,
+    add_counter,
+    check_after,
+    define,
+    find_effects,
+    has_memory,
+    helper,
+    inputs_of,
+    is_view,
+    loop_nest,
+    ops,
+    outlined_body,
+    outlined_loop,
+    reach,
+    replace,
+    replace_loop,
+    replace_uses,
+    shares_what_it_writes,
+    writes,
 )
-from zygote_py.ir.ops.helpers import helper
-from zygote_py.ir.passes.program.inline import shares_what_it_writes
-from zygote_py.ir.passes.program.outline import inputs_of, outlined_body, outlined_loop, replace_loop
-from zygote_py.ir.walks import replace, replace_uses
 
 INT = types.int64
 

@@ -15,12 +15,24 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.reverse.calls import name_apart
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import Loop
-from zygote_py.ir.analysis.memory import Memory, bases, is_fresh, is_view
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.core import Block, Const, Function, Instr, Jump, Operand, Routine, Value
-from zygote_py.ir.passes.program.outline import replace_loop
+from zygote_py.ir import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Loop,
+    Memory,
+    Operand,
+    Routine,
+    Value,
+    bases,
+    is_fresh,
+    is_view,
+    ops,
+    replace_loop,
+    routines_of,
+)
 
 
 def is_harmless(loop: Loop, writer: Instr, target: Operand) -> bool:

@@ -28,34 +28,50 @@ from zygote_py.adjoints.reverse.calls import name_apart
 from zygote_py.adjoints.routines.inverses import inverse_of
 from zygote_py.adjoints.strategies.outlined_loops import call_in_place, is_harmless, return_copies
 from zygote_py.adjoints.strategies.reversible_sweep import Reversible
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.dominators import dominator_tree, postdominator_tree
-from zygote_py.ir.analysis.loops import Loop, add_counter, loop_nest
-from zygote_py.ir.analysis.memory import Memory, bases, draws, effect, has_memory, is_fresh, reads, writes
-from zygote_py.ir.analysis.routines import find_effects, results_of, routines_of
-from zygote_py.ir.building.builder import Builder, items_of
-from zygote_py.ir.building.cfg import drop_unreachable
-from zygote_py.ir.building.clone import clone
-from zygote_py.ir.building.placeholders import define
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
     Branch,
+    Builder,
     Const,
     Function,
     Instr,
     Jump,
+    Loop,
+    Memory,
     Operand,
     Param,
     Phi,
     Return,
     Routine,
     Value,
+    add_counter,
+    bases,
+    check_after,
+    clone,
+    define,
+    dominator_tree,
+    draws,
+    drop_unreachable,
+    effect,
+    find_effects,
+    has_memory,
+    inputs_of,
+    is_fresh,
+    items_of,
+    loop_nest,
+    ops,
+    outlined_body,
+    outlined_loop,
+    postdominator_tree,
+    reach,
+    reads,
+    replace_uses,
+    results_of,
+    routines_of,
+    uses,
+    writes,
 )
 from zygote_py.ir.ops import Effect
-from zygote_py.ir.passes.program.outline import inputs_of, outlined_body, outlined_loop
-from zygote_py.ir.walks import replace_uses, uses
 
 INT = types.int64
 

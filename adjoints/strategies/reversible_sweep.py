@@ -21,8 +21,7 @@ from numba import types
 from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, Source
 from zygote_py.adjoints.routines.frames import ForwardFrame, LoopState, ReverseFrame, case_of_body
 from zygote_py.adjoints.strategies.checkpoint import replay
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.core import Block, Branch, Const, Jump, Param, Routine
+from zygote_py.ir import Block, Branch, Builder, Const, Jump, Param, Routine
 
 _ZERO = Const(0, types.int64)
 

@@ -6,17 +6,13 @@ from dataclasses import dataclass
 
 from numba import typeof
 
-from zygote_py.adjoints.analysis.activity import Activity, find_active
-from zygote_py.adjoints.analysis.left_out import Summaries, find_left_out
-from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves
+from zygote_py.adjoints.analysis import Activity, Summaries, expose_leaves, find_active, find_left_out
 from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
 from zygote_py.adjoints.reverse.joint import join
 from zygote_py.adjoints.reverse.shadows import add_shadows
 from zygote_py.adjoints.reverse.snapshots import keep_contents
 from zygote_py.frontend import lower
-from zygote_py.ir import ops, passes
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Function, Instr
+from zygote_py.ir import Function, Instr, ops, passes, verify
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,7 @@ from random import Random
 import numpy as np
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import reverse_postorder
-from zygote_py.ir.building.ssa import SSABuilder
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
     Branch,
     Const,
@@ -26,7 +23,10 @@ from zygote_py.ir.core import (
     Param,
     Raise,
     Return,
+    SSABuilder,
+    ops,
     predecessors,
+    reverse_postorder,
 )
 
 f64, f32, i64, boolean = types.float64, types.float32, types.int64, types.boolean

@@ -9,9 +9,7 @@ import pytest
 
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import interpret, parse, verify
 
 X = np.asfortranarray(np.arange(6.0).reshape(3, 2))
 V = np.arange(1.0, 6.0)

@@ -13,7 +13,7 @@ from numba import types
 
 from tests.plain import plain
 from zygote_py.emit import emit
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Type
+from zygote_py.ir import Block, Const, Function, Instr, Operand, Param, Return, Type
 
 c128, c64 = types.complex128, types.complex64
 FLOATS = (0.0, -0.0, 1.5, -2.0, 1e-310, math.inf, -math.inf, math.nan)

@@ -19,10 +19,7 @@ from tests.plain import plain
 from zygote_py import gradient, numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.emit.source import _print_nodes
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Instr
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Instr, interpret, parse, verify
 
 CALLS = {
     "SWAP": [(0, 1.0, 2.0), (1, 1.0, 2.0), (2, 1.0, 2.0), (5, 1.0, 2.0)],
@@ -127,7 +124,7 @@ def test_comments_say_what_an_adjoint_statement_belongs_to(tmp_path, golden):
           return %dx2
         """
     )
-    from zygote_py.ir.core import Loc
+    from zygote_py.ir import Loc
 
     y, dy, dx0, t, dx1, dx2 = ir.blocks[0].instrs
     z = Instr(y.op, (y, y), y.type, "", Loc(str(tmp_path / "user.py"), 3))

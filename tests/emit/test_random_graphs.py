@@ -13,9 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.emit.random_graphs import random_function
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Function
+from zygote_py.ir import Function, interpret, verify
 
 CASES = [(0.5, 0), (-1.5, 2), (2.0, 4)]
 

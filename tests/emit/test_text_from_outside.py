@@ -14,9 +14,7 @@ import pytest
 from tests.plain import plain
 from zygote_py import gradient, pullback
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.ir.core import Loc
-from zygote_py.ir.text.identifiers import identifier, is_identifier, one_line
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Loc, identifier, is_identifier, one_line, parse
 from zygote_py.ir.text.printer import text
 
 _numbers = itertools.count()

@@ -16,7 +16,7 @@ from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend import lower
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 
 F8, I8 = types.float64, types.int64
 VECTOR = types.float64[::1]

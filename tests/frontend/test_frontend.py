@@ -16,9 +16,7 @@ from numba import njit, types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.frontend import lower
-from zygote_py.ir.analysis.loops import counted, loop_nest
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Branch, Instr, Return
+from zygote_py.ir import Branch, Instr, Return, counted, loop_nest, verify
 from zygote_py.ir.text.printer import text
 
 F8, I8 = types.float64, types.int64

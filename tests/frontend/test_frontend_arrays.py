@@ -22,10 +22,7 @@ from zygote_py import gradient, numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
-from zygote_py.ir import passes
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Function
+from zygote_py.ir import Function, interpret, passes, verify
 from zygote_py.ir.text.printer import text
 from zygote_py.numba_adapter import typeof
 

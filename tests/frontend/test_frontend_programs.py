@@ -10,8 +10,7 @@ import pytest
 
 from tests.frontend.frontend_programs import CASES
 from zygote_py.frontend import lower
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
+from zygote_py.ir import interpret, verify
 from zygote_py.numba_adapter import typeof
 
 

@@ -14,8 +14,7 @@ import operator
 
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Alpha,
     Block,
     Branch,
@@ -29,6 +28,7 @@ from zygote_py.ir.core import (
     Phi,
     Return,
     Value,
+    ops,
 )
 
 f64, i64, boolean = types.float64, types.int64, types.boolean

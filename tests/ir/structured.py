@@ -18,12 +18,24 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.building.cfg import drop_unreachable
-from zygote_py.ir.building.ssa import SSABuilder
-from zygote_py.ir.checks.interpret import StepLimitError, interpret
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Param, Raise, Return
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    InternalError,
+    Jump,
+    Operand,
+    Param,
+    Raise,
+    Return,
+    SSABuilder,
+    StepLimitError,
+    drop_unreachable,
+    interpret,
+    ops,
+)
 
 FLOATS = ("a", "b", "d")  # d has no value at the start
 INTS = ("i", "j")

@@ -1,6 +1,4 @@
-from zygote_py.ir.core import Const, zero
-from zygote_py.ir.text.parser import parse
-from zygote_py.ir.walks import definitions, map_operands, remove, replace, resolved, uses
+from zygote_py.ir import Const, definitions, map_operands, parse, remove, replace, resolved, uses, zero
 
 
 def loop():

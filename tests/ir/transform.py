@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from textwrap import dedent
 
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Function
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Function, parse, verify
 from zygote_py.ir.text.printer import text
 
 

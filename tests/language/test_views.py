@@ -17,12 +17,7 @@ from zygote_py import (
     pullback,
     value_and_gradient,
 )
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.arrays.aliasing import same_elements
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.passes.cleanup.common_subexpressions import merge_common_subexpressions
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Memory, interpret, merge_common_subexpressions, parse, same_elements, verify
 from zygote_py.ir.text.printer import text
 
 pytestmark = pytest.mark.interpreted

@@ -20,7 +20,7 @@ from numba import typeof, types
 
 from tests.checking import trees
 from tests.modes import is_interpreted
-from zygote_py.frontend.values.registry import implementation_of, implemented
+from zygote_py.frontend.values import implementation_of, implemented
 
 
 def compiled(function: Any) -> Any:

@@ -20,9 +20,8 @@ from tests.modes import is_interpreted
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
-from zygote_py.frontend.values.registry import implemented, is_differentiable
-from zygote_py.ir import passes
-from zygote_py.ir.core import Instr
+from zygote_py.frontend.values import implemented, is_differentiable
+from zygote_py.ir import Instr, passes
 from zygote_py.numpy_functions.indexing import selecting
 from zygote_py.numpy_functions.mathematics import reductions, signals, sums
 from zygote_py.numpy_functions.sorting import sorting

@@ -54,9 +54,13 @@ def imports(name: str, nodes: Iterator[ast.AST]) -> Iterator[str]:
 
 def _imports(name: str, nodes: list[ast.AST]) -> Iterator[str]:
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
-    found = (alias for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names)
-    packages = {full_name.rpartition(".")[2]: full_name for full_name in STUBS}
-    bound = {alias.asname or alias.name: packages[alias.name] for alias in found if alias.name in packages}
+    bound = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if f"{node.module}.{alias.name}" in STUBS
+    }
     for node in nodes:
         match node:
             case ast.Import():

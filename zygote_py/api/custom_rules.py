@@ -27,8 +27,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.api import inverses
 from zygote_py.base import custom_rules as given
-from zygote_py.ir.core import Loc
-from zygote_py.ir.text.identifiers import one_line
+from zygote_py.ir import Loc, one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

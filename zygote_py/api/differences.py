@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.base.structures import leaves, map_leaves
+from zygote_py.base import leaves, map_leaves
 
 
 def leaves_of(values: Sequence[Any]) -> list[Any]:

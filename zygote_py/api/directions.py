@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, ov
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.compiler.request import Wrt
-from zygote_py.compiler.transforms import hashable
+from zygote_py.compiler import Wrt, hashable
 from zygote_py.drivers.directional import Derivative, Hvp, Pushforward
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian

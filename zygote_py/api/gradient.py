@@ -18,8 +18,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.compiler.request import Wrt
-from zygote_py.compiler.transforms import GradientForm, hashable
+from zygote_py.compiler import GradientForm, Wrt, hashable
 from zygote_py.runtime.compiled_function import DerivativeFunction as GradientFunction, kept_derivative
 
 __all__ = ["GradientFunction", "gradient", "value_and_gradient"]

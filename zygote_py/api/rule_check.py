@@ -21,15 +21,12 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.strategies.custom import Custom
 from zygote_py.api.differences import copied, leaves_of, random_seed, slope, with_leaf
-from zygote_py.base.custom_rules import Given, name_of, place_of, python_function
-from zygote_py.base.python_text import caller
-from zygote_py.base.structures import parts
+from zygote_py.base import Given, caller, name_of, parts, place_of, python_function
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.frontend.custom_calls import names_of
-from zygote_py.ir import passes
+from zygote_py.ir import passes, write_out_guards
 from zygote_py.ir.arrays import expand_arrays
-from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
 
 
 def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:

@@ -21,11 +21,9 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.api.directions import hessian, hvp, jacobian
 from zygote_py.api.gradient import value_and_gradient
-from zygote_py.compiler.request import Wrt
-from zygote_py.compiler.transforms import hashable
-from zygote_py.compiler.varargs import expanded, star_of
+from zygote_py.compiler import Wrt, expanded, hashable, star_of
 from zygote_py.drivers.vectors import Flat, OfVector, Weighted
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.ravel import Layout, Vector
 

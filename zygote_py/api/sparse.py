@@ -25,9 +25,9 @@ import numpy as np
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
-from zygote_py.compiler.request import check_fit
+from zygote_py.compiler import check_fit
 from zygote_py.drivers.sparse import Dependence, Products, Weighed
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 from zygote_py.runtime.compiled_function import DerivativeFunction
 from zygote_py.runtime.tracebacks import shortening
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from zygote_py.base import structures
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type
 
 # Modules whose floats are constants of nature, not variables.
 CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})

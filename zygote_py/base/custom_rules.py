@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import Any, Literal
 
 from zygote_py.base.python_text import arguments_text, caller, parameters_text
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 
 Kind = Literal["rule", "inverse", "ignore", "hook", "stop"]
 

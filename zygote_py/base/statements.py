@@ -17,7 +17,7 @@ from inspect import Signature
 
 from zygote_py.base.captures import Capture as Capture
 from zygote_py.base.custom_rules import Given
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir import Loc, Type
 
 Variable = str
 Label = int

@@ -19,8 +19,8 @@ from zygote_py import numba_adapter
 from zygote_py.base import custom_rules as given
 from zygote_py.base.captures import Capture
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, fingerprint
-from zygote_py.compiler.request import Request
-from zygote_py.ir.core import Type
+from zygote_py.compiler import Request
+from zygote_py.ir import Type
 
 _BEGAN = time.time()  # this is imported along with the package: source files that are newer are not those that run
 _FORMAT = 3  # of what is written; another number makes all that was written before unknown

@@ -35,14 +35,20 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.base import structures
-from zygote_py.base.captures import CONSTANT_MODULES, PARTS, Capture, default_by_name, parts_of_function, varies
-from zygote_py.base.checkpoints import Checkpointed
-from zygote_py.base.custom_rules import Ignored
-from zygote_py.compiler.request import Request
-from zygote_py.ir.core import Type
+from zygote_py.base import (
+    CONSTANT_MODULES,
+    PARTS,
+    Checkpointed,
+    Ignored,
+    default_by_name,
+    parts_of_function,
+    structures,
+    varies,
+)
+from zygote_py.base.captures import Capture
+from zygote_py.compiler import Request
+from zygote_py.ir import Type, components_of
 from zygote_py.ir.ops import scipy as special
-from zygote_py.ir.types import components_of
 
 
 class NotCacheable(Exception):

@@ -22,16 +22,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
+from zygote_py.base import caller
 from zygote_py.base.captures import Capture
-from zygote_py.base.python_text import caller
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
 from zygote_py.cache.folder import Folder, folder_in_use
-from zygote_py.compiler.request import Request
-from zygote_py.ir.core import Type
+from zygote_py.compiler import Request
+from zygote_py.ir import Type
 
 if TYPE_CHECKING:
-    from zygote_py.compiler.pipeline import Compiled
+    from zygote_py.compiler import Compiled
 
 
 Link = Callable[[Any], None]
@@ -237,7 +237,7 @@ def find(
             entry = None
     if entry is not None and (found := entry.read()) is not None:
         return found
-    from zygote_py.compiler.pipeline import compile_gradient
+    from zygote_py.compiler import compile_gradient
 
     compiled, passed = compile_gradient(request, argument_types, hidden)
     kernel = made_by_stages(compiled)

@@ -99,8 +99,8 @@ def _show(options: argparse.Namespace) -> int:
     # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
     from zygote_py.adjoints.errors import DifferentiationError
     from zygote_py.api.gradient import gradient
-    from zygote_py.compiler.transforms import GradientForm
-    from zygote_py.ir.types import parse_types
+    from zygote_py.compiler import GradientForm
+    from zygote_py.ir import parse_types
     from zygote_py.runtime.compiled_function import DerivativeFunction
 
     function = _load(options.function)

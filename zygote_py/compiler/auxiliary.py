@@ -17,9 +17,7 @@ from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.compiler.request import Request, refuse_aux
 from zygote_py.frontend import LoweredFunction
-from zygote_py.ir.building.builder import Builder, at_exit
-from zygote_py.ir.core import Function, Operand, Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Builder, Function, Operand, Type, at_exit, components_of
 
 
 def split_auxiliary(request: Request, lowered: LoweredFunction) -> LoweredFunction:

@@ -15,14 +15,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from zygote_py.adjoints.analysis.kinds import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend import LoweredFunction
-from zygote_py.ir import ops
-from zygote_py.ir.building.builder import inserting
-from zygote_py.ir.core import Const, Function, Instr, Loc, Operand, Param, Value
-from zygote_py.ir.types import components_of
-from zygote_py.ir.walks import replace, replace_uses
+from zygote_py.ir import (
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Operand,
+    Param,
+    Value,
+    components_of,
+    inserting,
+    ops,
+    replace,
+    replace_uses,
+)
 
 if TYPE_CHECKING:
     from zygote_py.frontend import Capture

@@ -18,16 +18,21 @@ from zygote_py.adjoints.routines.reachable import routines_behind
 from zygote_py.compiler.lowered_helpers import take_as_routines
 from zygote_py.compiler.request import Request
 from zygote_py.frontend import Derived, LoweredFunction, typed_as_derived
-from zygote_py.ir import passes
-from zygote_py.ir.analysis.routines import find_effects, routines_of
-from zygote_py.ir.arrays.canonical_form import make_canonical
-from zygote_py.ir.core import Function, Operand, Routine
-from zygote_py.ir.passes.accumulation.lower_array_accumulations import write_out_whole_accumulations
-from zygote_py.ir.passes.program.flatten_results import flatten_results
-from zygote_py.ir.passes.program.split_stacks import split_stacks
+from zygote_py.ir import (
+    Function,
+    Operand,
+    Routine,
+    find_effects,
+    flatten_results,
+    make_canonical,
+    passes,
+    routines_of,
+    split_stacks,
+    write_out_whole_accumulations,
+)
 
 if TYPE_CHECKING:
-    from zygote_py.base.statements import TypedFunction
+    from zygote_py.base import TypedFunction
     from zygote_py.numba_adapter import DerivedCall
 
 

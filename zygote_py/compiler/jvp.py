@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_array, is_number
-from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves, reachable
+from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_array, is_number, reachable
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.forward.pushforward import Pushforwards
 from zygote_py.adjoints.forward.transposed import Transposed
@@ -29,18 +28,29 @@ from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
 from zygote_py.compiler.transforms import Form, PushForm
 from zygote_py.frontend import LoweredFunction, lower_typed
-from zygote_py.frontend.values.bundles import cast_op, structure
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, draws
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.arrays.canonical_form import make_canonical
-from zygote_py.ir.building.builder import Builder, inserting
-from zygote_py.ir.core import Function, Instr, Operand, Param, Type, Value, zero
-from zygote_py.ir.types import components_of, copied_type
-from zygote_py.ir.walks import replace_uses
+from zygote_py.frontend.values import cast_op, structure
+from zygote_py.ir import (
+    Builder,
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Param,
+    Type,
+    Value,
+    components_of,
+    copied_type,
+    draws,
+    inserting,
+    make_canonical,
+    ops,
+    replace_uses,
+    routines_of,
+    zero,
+)
 
 if TYPE_CHECKING:
-    from zygote_py.base.statements import TypedFunction
+    from zygote_py.base import TypedFunction
     from zygote_py.numba_adapter import DerivedCall
 
 

@@ -11,17 +11,23 @@ from collections.abc import Callable
 from numba import types
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
-from zygote_py.adjoints.analysis.kinds import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.arrays.guarded import unless_zero
 from zygote_py.adjoints.rules.formulas.opaque import is_differentiated, matters, number_matters, opaque_for
 from zygote_py.frontend import lower
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.routines import find_effects, routines_of
-from zygote_py.ir.arrays.canonical_form import make_canonical
-from zygote_py.ir.core import Const, Function, Routine, Type
-from zygote_py.ir.ops.helpers import is_helper
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir import (
+    Const,
+    Function,
+    Routine,
+    Type,
+    find_effects,
+    is_helper,
+    make_canonical,
+    ops,
+    replace_uses,
+    routines_of,
+)
 
 
 @functools.cache

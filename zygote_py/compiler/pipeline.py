@@ -17,9 +17,7 @@ from numba import types
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.activity import Activity
-from zygote_py.adjoints.analysis.kinds import is_array, is_float
-from zygote_py.adjoints.analysis.tuple_leaves import reachable
+from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.joint import join, join_halves
 from zygote_py.adjoints.routines.derivatives import Derivatives
@@ -36,30 +34,36 @@ from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm
 from zygote_py.compiler.varargs import star_of
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
-from zygote_py.frontend.values.run_time_checks import enum_value
-from zygote_py.ir import ops, passes
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.arrays.canonical_form import make_canonical
-from zygote_py.ir.building.builder import Builder, at_exit, inserting, items_of
-from zygote_py.ir.building.clone import clone
-from zygote_py.ir.building.placeholders import define
-from zygote_py.ir.core import (
+from zygote_py.frontend.values import enum_value
+from zygote_py.ir import (
+    Builder,
     Function,
     Instr,
+    InternalError,
+    Memory,
     Operand,
     Param,
     Type,
     Value,
+    at_exit,
+    clone,
+    components_of,
+    define,
+    inserting,
+    items_of,
+    leaf_types,
+    make_canonical,
+    ops,
+    passes,
+    replace_uses,
+    routines_of,
+    write_out_guards,
 )
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.passes.accumulation.lower_guards import write_out_guards
 from zygote_py.ir.text.printer import text
-from zygote_py.ir.types import components_of, leaf_types, names_of
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.types import names_of
 
 if TYPE_CHECKING:
-    from zygote_py.base.statements import TypedFunction
+    from zygote_py.base import TypedFunction
     from zygote_py.numba_adapter import DerivedCall
 
 

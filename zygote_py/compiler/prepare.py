@@ -15,8 +15,7 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.kinds import carries_adjoint, is_float
-from zygote_py.adjoints.analysis.tuple_leaves import expose_leaves
+from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_float
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
 from zygote_py.adjoints.routines.inverses import check_steps
@@ -27,13 +26,25 @@ from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.higher_order import take_as_primal
 from zygote_py.compiler.request import Request
 from zygote_py.frontend import LoweredFunction
-from zygote_py.ir import passes
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.analysis.routines import cycles, find_effects
-from zygote_py.ir.arrays.canonical_form import make_canonical
-from zygote_py.ir.core import Const, Function, Instr, Operand, Raise, Return, Routine, Type, Value
-from zygote_py.ir.passes.program.inline import inline_calls, shares_what_it_writes
-from zygote_py.ir.types import components_of
+from zygote_py.ir import (
+    Const,
+    Function,
+    Instr,
+    Memory,
+    Operand,
+    Raise,
+    Return,
+    Routine,
+    Type,
+    Value,
+    components_of,
+    cycles,
+    find_effects,
+    inline_calls,
+    make_canonical,
+    passes,
+    shares_what_it_writes,
+)
 
 # Makes the IR of what is to be differentiated, for the types of its arguments.
 Lower = Callable[[tuple[Type, ...]], LoweredFunction]

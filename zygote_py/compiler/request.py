@@ -18,10 +18,8 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.base.python_text import define, parameters_text
-from zygote_py.ir.core import Loc
-from zygote_py.ir.text.identifiers import identifier, is_identifier
-from zygote_py.ir.types import components_of
+from zygote_py.base import define, parameters_text
+from zygote_py.ir import Loc, components_of, identifier, is_identifier
 
 Wrt = str | int | Sequence[str | int] | None
 

@@ -17,11 +17,10 @@ from typing import Any
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.kinds import is_array, is_number
-from zygote_py.base.python_text import define
+from zygote_py.adjoints.analysis import is_array, is_number
+from zygote_py.base import define
 from zygote_py.compiler.transforms import Form, applying
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Type, components_of
 
 WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
 MOST_NUMBERS = 8  # and through numbers

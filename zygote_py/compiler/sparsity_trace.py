@@ -18,10 +18,10 @@ from zygote_py.adjoints.forward.dependence import Dependences
 from zygote_py.compiler.higher_order import typed_as_called
 from zygote_py.compiler.jvp import lowered_on_copies, refuse_draws, take_together
 from zygote_py.compiler.transforms import TraceForm
-from zygote_py.ir.types import components_of
+from zygote_py.ir import components_of
 
 if TYPE_CHECKING:
-    from zygote_py.base.statements import TypedFunction
+    from zygote_py.base import TypedFunction
     from zygote_py.numba_adapter import DerivedCall
 
 

@@ -16,11 +16,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
-from zygote_py.base.python_text import define
+from zygote_py.base import define
 from zygote_py.compiler.request import Request, Wrt, make_request
 from zygote_py.compiler.varargs import names_of
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Type, components_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

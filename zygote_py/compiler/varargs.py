@@ -13,8 +13,8 @@ from types import FunctionType
 from typing import Any
 
 from zygote_py import numba_adapter
-from zygote_py.base.python_text import caller, captured, free
-from zygote_py.ir.text.identifiers import identifier
+from zygote_py.base import caller, captured, free
+from zygote_py.ir import identifier
 
 
 def star_of(primal: Any) -> str:

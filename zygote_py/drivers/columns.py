@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zygote_py.compiler.script import MOST_NUMBERS, WIDTH, Leaf, Script, leaves
-from zygote_py.compiler.transforms import PushForm
-from zygote_py.ir.core import Type
+from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
+from zygote_py.ir import Type
 
 if TYPE_CHECKING:
     from zygote_py.drivers.forms import Asked

@@ -16,14 +16,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import is_array, is_number
+from zygote_py.adjoints.analysis import is_array, is_number
 from zygote_py.adjoints.errors import refuse
-from zygote_py.compiler.request import Request, does_not_take, wrong_arguments
-from zygote_py.compiler.script import FUNCTION, Script, leaves, parts
-from zygote_py.compiler.transforms import GradientForm, PushForm, signature_of
+from zygote_py.compiler import (
+    FUNCTION,
+    GradientForm,
+    PushForm,
+    Request,
+    Script,
+    does_not_take,
+    leaves,
+    parts,
+    signature_of,
+    wrong_arguments,
+)
 from zygote_py.drivers.forms import Driver
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Loc, Type, components_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

@@ -14,11 +14,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.compiler.request import Request, Wrt, make_request
-from zygote_py.compiler.script import Leaf, Script, leaves
-from zygote_py.compiler.transforms import Form, hashable
-from zygote_py.compiler.varargs import names_of
-from zygote_py.ir.core import Type
+from zygote_py.compiler import Form, Leaf, Request, Script, Wrt, hashable, leaves, make_request, names_of
+from zygote_py.ir import Type
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.compiler.request import refuse_aux
-from zygote_py.compiler.script import FUNCTION, Script, leaves, parts
-from zygote_py.compiler.transforms import GradientForm, PushForm
+from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Type, components_of
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import is_array
+from zygote_py.adjoints.analysis import is_array
 from zygote_py.adjoints.errors import refuse
-from zygote_py.compiler.script import FUNCTION, WIDTH, Script
-from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm, signature_of
+from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

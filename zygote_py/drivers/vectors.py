@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.compiler.script import FUNCTION, Script, leaves, parts
+from zygote_py.compiler import FUNCTION, Script, leaves, parts
 from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

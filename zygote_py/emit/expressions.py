@@ -25,9 +25,7 @@ from numba import types
 from zygote_py.base import structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand, Type, Undef, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, ops
 from zygote_py.ir.types import names_of
 
 # Operators whose operands Python casts to floats as a compiled `float` does.

@@ -18,10 +18,8 @@ from numba import types
 
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.structure import Range
-from zygote_py.ir import ops
+from zygote_py.ir import Block, Const, Function, Instr, Operand, Phi, Value, ops, uses
 from zygote_py.ir.analysis import memory
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
-from zygote_py.ir.walks import uses
 
 # The approximate maximum width of an expression; longer lines are hard to read.
 WIDTH = 64

@@ -19,9 +19,7 @@ from zygote_py.emit.expressions import Expressions, name, negated, signed
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables, sequence_copies
 from zygote_py.emit.structure import Range
-from zygote_py.ir import ops
-from zygote_py.ir.core import Block, Branch, Const, Instr, Loc, Operand, Raise, Return, Value
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import Block, Branch, Const, Instr, InternalError, Loc, Operand, Raise, Return, Value, ops
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,21 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from zygote_py.emit.structure import Range
-from zygote_py.ir.analysis.dataflow import liveness, reach
-from zygote_py.ir.analysis.loops import LoopNest
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Phi, Terminator, Undef, Value
+from zygote_py.ir import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    LoopNest,
+    Operand,
+    Param,
+    Phi,
+    Terminator,
+    Undef,
+    Value,
+    liveness,
+    reach,
+)
 
 T = TypeVar("T")
 

@@ -13,10 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from zygote_py.emit.inlining import is_movable
-from zygote_py.ir import ops
-from zygote_py.ir.core import Block, CameFrom, Function, Instr, Jump, Phi, Terminator, Value
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.walks import Use, uses
+from zygote_py.ir import Block, CameFrom, Function, Instr, InternalError, Jump, Phi, Terminator, Use, Value, ops, uses
 
 Order = Mapping[Block, Sequence[Instr]]
 Uses = Mapping[Value, Sequence[Use]]

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.structure import Range
-from zygote_py.ir.analysis.dataflow import solve
-from zygote_py.ir.core import Block, Function, Instr, Operand, Param, Phi, Type, Value
+from zygote_py.ir import Block, Function, Instr, Operand, Param, Phi, Type, Value, solve
 
 
 def share_by_hint(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import astor
 
-from zygote_py.base.python_text import Names
+from zygote_py.base import Names
 from zygote_py.emit import structure as regions
 from zygote_py.emit.expressions import Expressions
 from zygote_py.emit.inlining import Statements, choose_statements
@@ -28,11 +28,20 @@ from zygote_py.emit.schedule import schedule
 from zygote_py.emit.sharing import hint_of, share_by_hint
 from zygote_py.emit.structure import ranges, structure
 from zygote_py.emit.tidy import tidy
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import loop_nest
-from zygote_py.ir.core import Block, Function, Instr, Phi, Return, Routine, Value
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.identifiers import one_line, place_text
+from zygote_py.ir import (
+    Block,
+    Function,
+    Instr,
+    InternalError,
+    Phi,
+    Return,
+    Routine,
+    Value,
+    loop_nest,
+    one_line,
+    ops,
+    place_text,
+)
 
 
 def function_text(

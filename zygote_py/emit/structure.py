@@ -28,10 +28,26 @@ from dataclasses import dataclass, replace
 
 from numba import types
 
-from zygote_py.ir.analysis.loops import CountedLoop, Loop as NaturalLoop, LoopNest, counted
-from zygote_py.ir.core import Block, Branch, Function, Instr, Jump, Operand, Phi, Raise, Return, Value, predecessors
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.walks import Use, uses
+from zygote_py.ir import (
+    Block,
+    Branch,
+    CountedLoop,
+    Function,
+    Instr,
+    InternalError,
+    Jump,
+    Loop as NaturalLoop,
+    LoopNest,
+    Operand,
+    Phi,
+    Raise,
+    Return,
+    Use,
+    Value,
+    counted,
+    predecessors,
+    uses,
+)
 
 # A destination of control: a block, or the next iteration of a loop.
 Target = Block | NaturalLoop

@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from zygote_py.base.python_text import Names
+from zygote_py.base import Names
 from zygote_py.emit.names import Module
 from zygote_py.emit.source import function_text
 from zygote_py.emit.standalone import definitions
-from zygote_py.ir.analysis.routines import routines_of
-from zygote_py.ir.core import Function
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.identifiers import is_identifier
+from zygote_py.ir import Function, InternalError, is_identifier, routines_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.base.custom_rules import calling, given_for
-from zygote_py.base.statements import Capture, TypedFunction
+from zygote_py.base import TypedFunction, calling, given_for
+from zygote_py.base.statements import Capture
 from zygote_py.frontend import custom_calls as given, derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
 from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of
 from zygote_py.frontend.lowering import Lowering
 from zygote_py.frontend.program import Program
-from zygote_py.ir.analysis.routines import find_effects
-from zygote_py.ir.building.clone import clone
-from zygote_py.ir.checks.debug import check_after
-from zygote_py.ir.core import Function, Routine, Type
+from zygote_py.ir import Function, Routine, Type, check_after, clone, find_effects
 
 __all__ = ["Capture", "Derived", "LoweredFunction", "lower", "lower_typed", "typed_as_derived"]
 

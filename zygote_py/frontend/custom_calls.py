@@ -19,20 +19,40 @@ from collections.abc import Callable, Iterator, Sequence
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.kinds import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.routines.inverses import Inverse
 from zygote_py.adjoints.strategies.custom import Custom, Gradient, Input
-from zygote_py.base import statements as st
-from zygote_py.base.custom_rules import Given, place_of, python_function
+from zygote_py.base import Given, place_of, python_function, statements as st
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values.bundles import Bundle, components, is_tuple, leaves_of, plain
-from zygote_py.frontend.values.trees import flatten, join, parameters_of, split
-from zygote_py.ir import ops
-from zygote_py.ir.building.builder import NONE, Builder
-from zygote_py.ir.core import Block, Const, Foreign, Function, Loc, Operand, Param, Return, Routine, Type
-from zygote_py.ir.text.identifiers import identifier
-from zygote_py.ir.types import components_of
+from zygote_py.frontend.values import (
+    Bundle,
+    components,
+    flatten,
+    is_tuple,
+    join,
+    leaves_of,
+    parameters_of,
+    plain,
+    split,
+)
+from zygote_py.ir import (
+    NONE,
+    Block,
+    Builder,
+    Const,
+    Foreign,
+    Function,
+    Loc,
+    Operand,
+    Param,
+    Return,
+    Routine,
+    Type,
+    components_of,
+    identifier,
+    ops,
+)
 
 Lower = Callable[[st.TypedFunction, Program], tuple[Function, tuple[st.Capture, ...]]]
 

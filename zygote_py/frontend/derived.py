@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 from zygote_py import numba_adapter
 from zygote_py.adjoints.reverse.calls import name_apart
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, is_tuple
-from zygote_py.frontend.values.trees import flatten, join, parameters_of, split
-from zygote_py.ir import passes
-from zygote_py.ir.building.builder import Builder, inserting
-from zygote_py.ir.core import (
+from zygote_py.frontend.values import Bundle, flatten, is_tuple, join, parameters_of, split
+from zygote_py.ir import (
+    Builder,
     Const,
     Function,
     Operand,
@@ -25,10 +23,12 @@ from zygote_py.ir.core import (
     Routine,
     Type,
     Value,
+    components_of,
+    inserting,
+    passes,
+    replace_uses,
 )
 from zygote_py.ir.passes.cleanup.copy_propagation import copied
-from zygote_py.ir.types import components_of
-from zygote_py.ir.walks import replace_uses
 
 if TYPE_CHECKING:
     from zygote_py.numba_adapter import DerivedCall

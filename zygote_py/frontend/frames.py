@@ -14,15 +14,12 @@ from dataclasses import dataclass, field
 
 from numba import types
 
-from zygote_py.base import statements as st
-from zygote_py.base.exception_edges import leads_out
+from zygote_py.base import leads_out, statements as st
 from zygote_py.frontend.expressions.calls import retype_numbers
 from zygote_py.frontend.graphs.divisions import with_divisions_of_numpy
 from zygote_py.frontend.graphs.graph import Graph
-from zygote_py.frontend.values.bundles import Bundle
-from zygote_py.frontend.values.emitter import Counter, Iteration
-from zygote_py.ir.core import Block, Loc, Operand
-from zygote_py.ir.types import is_scalar
+from zygote_py.frontend.values import Bundle, Counter, Iteration
+from zygote_py.ir import Block, Loc, Operand, is_scalar
 
 NO_VARIABLE: st.Variable = ""  # to which the result of a statement without one is assigned
 

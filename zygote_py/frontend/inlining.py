@@ -19,19 +19,14 @@ from types import FunctionType
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.kinds import element_of
+from zygote_py.adjoints.analysis import element_of
 from zygote_py.base import statements as st
 from zygote_py.frontend import custom_calls as given
 from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values import bundles as values, registry
-from zygote_py.frontend.values.bundles import Bundle, component, components, is_list
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.ir import ops
-from zygote_py.ir.core import Type
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.frontend.values import Bundle, Emitter, bundles as values, component, components, is_list, registry
+from zygote_py.ir import InternalError, Type, components_of, is_scalar, ops
 
 _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
 

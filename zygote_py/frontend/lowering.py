@@ -25,17 +25,27 @@ from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
-from zygote_py.frontend.values import bundles as values, optional
-from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
-from zygote_py.frontend.values.emitter import Counter, Iteration
-from zygote_py.frontend.values.iteration import element_of, is_used_up
-from zygote_py.frontend.values.trees import flat_type, flatten, parameters_of, split, unflatten
+from zygote_py.frontend.values import (
+    Bundle,
+    Counter,
+    Iteration,
+    bundles as values,
+    element_of,
+    flat_type,
+    flatten,
+    is_used_up,
+    leaves_of,
+    optional,
+    parameters_of,
+    plain,
+    split,
+    unflatten,
+)
 from zygote_py.frontend.variables import Variables
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.building.builder import Builder, inserting
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
     Branch,
+    Builder,
     Const,
     Function,
     Instr,
@@ -47,12 +57,14 @@ from zygote_py.ir.core import (
     Raise,
     Return,
     Type,
+    forward_jumps,
+    identifier,
+    inserting,
+    is_scalar,
+    merge_blocks,
+    reach,
+    unrotate_loops,
 )
-from zygote_py.ir.passes.canonical.thread_jumps import forward_jumps
-from zygote_py.ir.passes.canonical.unrotate_loops import unrotate_loops
-from zygote_py.ir.passes.cleanup.merge_blocks import merge_blocks
-from zygote_py.ir.text.identifiers import identifier
-from zygote_py.ir.types import is_scalar
 
 
 class Lowering(Variables):

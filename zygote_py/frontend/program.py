@@ -24,10 +24,8 @@ from zygote_py.adjoints.strategies.checkpoint import Checkpoint
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
 from zygote_py.frontend.graphs.divisions import divisions
-from zygote_py.frontend.values.bundles import leaves_of
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.core import Routine, Type
-from zygote_py.ir.text.identifiers import identifier, is_identifier
+from zygote_py.frontend.values import leaves_of
+from zygote_py.ir import Routine, Type, identifier, is_identifier, reach
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
 # source has about four.

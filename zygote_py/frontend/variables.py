@@ -19,13 +19,28 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.frames import Frame
-from zygote_py.frontend.values import bundles as values, function_unions as choices, optional
-from zygote_py.frontend.values.bundles import Bundle, leaves_of
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.ir import ops
-from zygote_py.ir.building.ssa import SSABuilder
-from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Phi, Type
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.frontend.values import (
+    Bundle,
+    Emitter,
+    bundles as values,
+    function_unions as choices,
+    leaves_of,
+    optional,
+)
+from zygote_py.ir import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    Loc,
+    Operand,
+    Phi,
+    SSABuilder,
+    Type,
+    components_of,
+    is_scalar,
+    ops,
+)
 
 
 class Variables(Emitter):

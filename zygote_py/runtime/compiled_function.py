@@ -26,20 +26,16 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base.captures import PARTS, Capture, are_unchanged
-from zygote_py.base.custom_rules import watch
-from zygote_py.base.python_text import Names, stub
+from zygote_py.base import PARTS, Names, are_unchanged, stub, watch
+from zygote_py.base.captures import Capture
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
-from zygote_py.compiler.request import Request, check_fit, misfit, named_in_module
-from zygote_py.compiler.transforms import Form
-from zygote_py.compiler.varargs import expanded, star_of, starred_dispatcher
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import parse_types
+from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
+from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
 from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
 
 if TYPE_CHECKING:
-    from zygote_py.compiler.pipeline import Compiled
+    from zygote_py.compiler import Compiled
 
 
 P = ParamSpec("P")
@@ -419,7 +415,7 @@ class DerivativeFunction(Generic[P, R]):
         with numba_adapter.COMPILER_LOCK:
             now, kernel = of._compile(argument_types)
             if kernel.compiled is None:
-                from zygote_py.compiler.pipeline import compile_gradient
+                from zygote_py.compiler import compile_gradient
 
                 kernel.compiled, _ = compile_gradient(of._request, argument_types, now.hidden)
             return kernel.compiled

@@ -22,15 +22,11 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.kinds import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.base import structures
-from zygote_py.base.python_text import Names, define
-from zygote_py.compiler.pipeline import CompiledPullback
-from zygote_py.compiler.request import Request
-from zygote_py.ir.core import Type
-from zygote_py.ir.text.identifiers import identifier
-from zygote_py.ir.types import components_of, item_texts
+from zygote_py.base import Names, define, structures
+from zygote_py.compiler import CompiledPullback, Request
+from zygote_py.ir import Type, components_of, identifier, item_texts
 from zygote_py.runtime.cotangents import HINT, ArrayLike, Seed, check_seeds, takes_one
 
 

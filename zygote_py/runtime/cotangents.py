@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.base.structures import map_leaves, parts, with_parts
-from zygote_py.compiler.pipeline import CompiledPullback
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of, item_texts
+from zygote_py.base import map_leaves, parts, with_parts
+from zygote_py.compiler import CompiledPullback
+from zygote_py.ir import Type, components_of, item_texts
 
 
 def check_seeds(compiled: CompiledPullback, count: int, names: Collection[str]) -> None:

@@ -21,13 +21,11 @@ from typing import Any, ParamSpec, TypeVar
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis.kinds import carries_adjoint
+from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base.captures import Capture
 from zygote_py.cache import Kernel, Link
-from zygote_py.compiler.pipeline import CompiledPullback, compile_pullback
-from zygote_py.compiler.request import Request, make_request
-from zygote_py.compiler.transforms import Form
-from zygote_py.ir.core import Type
+from zygote_py.compiler import CompiledPullback, Form, Request, compile_pullback, make_request
+from zygote_py.ir import Type
 from zygote_py.runtime.compiled_function import DerivativeFunction, kept_derivative
 from zygote_py.runtime.compiled_pullback import entry_function, known_of
 from zygote_py.runtime.cotangents import Seed, check_seeds, like
@@ -290,7 +288,7 @@ class PullbackForm(Form):
             kind = kept._type
             found = by_kind.get(id(kind))
             if found is None:
-                kernel = _by_number[numba_adapter.function_of(kept)]
+                kernel = _by_number[numba_adapter.owner_of(kept)]
                 found = by_kind[id(kind)] = kind, kernel, kernel.quick_for(kept)  # which keeps the type, and so its id
             _, kernel, back = found
             likes = tuple(map(like, args)) if kernel.compiled.written else ()

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base.structures import leaves, map_leaves, parts
-from zygote_py.ir.core import Loc
+from zygote_py.base import leaves, map_leaves, parts
+from zygote_py.ir import Loc
 
 Vector = np.ndarray[tuple[int], np.dtype[np.float64]]
 

@@ -6,9 +6,10 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from zygote_py.base.captures import Capture, are_unchanged
+from zygote_py.base import are_unchanged
+from zygote_py.base.captures import Capture
 from zygote_py.cache import Kernel, as_captured
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type
 
 
 class Generation:

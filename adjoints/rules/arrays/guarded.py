@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import helper
 
 Array = Any
 Number = Any

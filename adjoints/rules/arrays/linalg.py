@@ -29,8 +29,7 @@ from zygote_py.adjoints.rules.formulas.opaque import (
     opaque_choice,
     opaque_rule,
 )
-from zygote_py.ir.core import Instr
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import Instr, helper
 
 Array = Any
 Number = Any

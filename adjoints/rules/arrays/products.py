@@ -19,8 +19,7 @@ from numba import types
 
 from zygote_py.adjoints.rules.arrays import guarded
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, adjoint, opaque, opaque_choice
-from zygote_py.ir.core import Instr
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import Instr, helper
 
 Array = Any
 

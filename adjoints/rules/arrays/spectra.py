@@ -33,8 +33,7 @@ from zygote_py.adjoints.rules.formulas.opaque import (
 )
 from zygote_py.adjoints.rules.formulas.rule import flat
 from zygote_py.adjoints.rules.scalar.arithmetic import constant_value
-from zygote_py.ir.core import Instr
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import Instr, helper
 
 Array = Any
 Number = Any

@@ -40,9 +40,7 @@ from zygote_py.adjoints.rules.formulas.terms import (
     parse,
     transposed,
 )
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand, Type, Value
-from zygote_py.ir.ops.scipy import Special
+from zygote_py.ir import Const, Instr, Operand, Special, Type, Value, ops
 
 Op = Callable[..., object]
 Emit = Callable[[Op, tuple[Operand, ...], Type], Value]

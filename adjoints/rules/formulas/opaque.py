@@ -29,9 +29,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.rules.formulas.rule import flat
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.core import Instr
-from zygote_py.ir.ops.helpers import helper, is_helper
+from zygote_py.ir import Instr, helper, is_helper, reach
 
 Op = Callable[..., object]
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from zygote_py.adjoints.rules.formulas.terms import names_in, parse
-from zygote_py.ir.core import Instr
+from zygote_py.ir import Instr
 
 Op = Callable[..., object]
 

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from zygote_py.adjoints.rules.helpers import scipy_helpers, special
-from zygote_py.ir import ops
-from zygote_py.ir.ops.scipy import Special, special as function_of_scipy
+from zygote_py.ir import Special, ops, special as function_of_scipy
 
 Op = Callable[..., object]
 

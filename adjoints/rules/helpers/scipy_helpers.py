@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from zygote_py.adjoints.rules.helpers.special import digamma
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import helper
 
 
 @helper

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import helper
 
 
 @helper

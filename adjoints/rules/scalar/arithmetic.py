@@ -15,8 +15,7 @@ import operator
 import numpy as np
 
 from zygote_py.adjoints.rules.formulas.rule import Rule, flat, row, rule, structural
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand
+from zygote_py.ir import Const, Instr, Operand, ops
 
 rule(operator.add, np.add, a="dy", b="dy")
 rule(operator.sub, np.subtract, a="dy", b="-dy")

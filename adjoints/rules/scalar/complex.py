@@ -31,8 +31,7 @@ from numba import types
 from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL, Op, Rule, row
 from zygote_py.adjoints.rules.scalar.arithmetic import QUOTIENT, constant_value, power_by
 from zygote_py.adjoints.rules.scalar.functions import sinc
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Operand
+from zygote_py.ir import Const, Instr, Operand, ops
 
 # Functions with the derivative of the real function of the same name, in the same form.
 _AS_REAL: tuple[Op, ...] = (

@@ -15,7 +15,7 @@ import numpy as np
 from zygote_py.adjoints.rules.formulas.rule import Rule, row, rule, structural
 from zygote_py.adjoints.rules.helpers import special
 from zygote_py.adjoints.rules.scalar.arithmetic import constant_value
-from zygote_py.ir.core import Instr
+from zygote_py.ir import Instr
 
 LN2 = math.log(2.0)
 LOG2_E = math.log2(math.e)

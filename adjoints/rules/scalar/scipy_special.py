@@ -16,7 +16,7 @@ import math
 from zygote_py.adjoints.rules.formulas.rule import UNKNOWN, Rule, row, rule, structural
 from zygote_py.adjoints.rules.helpers import scipy_helpers
 from zygote_py.adjoints.rules.scalar.arithmetic import constant_value
-from zygote_py.ir.core import Instr
+from zygote_py.ir import Instr
 
 SQRT_2 = math.sqrt(2.0)
 SQRT_PI = math.sqrt(math.pi)

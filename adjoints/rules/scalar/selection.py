@@ -15,8 +15,7 @@ import math
 import numpy as np
 
 from zygote_py.adjoints.rules.formulas.rule import Rule, flat, rule, structural
-from zygote_py.ir import ops
-from zygote_py.ir.core import Instr
+from zygote_py.ir import Instr, ops
 
 rule(abs, math.fabs, np.absolute, np.fabs, x="sign(x) * dy")
 rule(math.copysign, np.copysign, a="(sign(a) * copysign(1, b)) * dy", b=None)

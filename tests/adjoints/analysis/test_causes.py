@@ -15,7 +15,7 @@ from numba.extending import intrinsic, overload
 import zygote_py as zg
 from tests.plain import plain
 from zygote_py import DifferentiationError
-from zygote_py.adjoints.analysis.diagnosis import cause
+from zygote_py.adjoints.analysis import cause
 
 F8 = types.float64
 

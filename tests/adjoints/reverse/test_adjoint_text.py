@@ -6,8 +6,8 @@ import pytest
 
 from tests.adjoints.stages import stages
 from zygote_py import gradient
+from zygote_py.ir import parse_types
 from zygote_py.ir.text.printer import text
-from zygote_py.ir.types import parse_types
 
 
 def pow_loop(x, n):

@@ -8,7 +8,7 @@ import pytest
 from tests.adjoints.stages import stages
 from tests.checking.slopes import differences
 from tests.checking.trees import real_parts
-from zygote_py.ir.checks.interpret import Trace, interpret, interpret_adjoint
+from zygote_py.ir import Trace, interpret, interpret_adjoint
 
 X = np.array([0.5, 1.5, -2.5, 0.25])
 A = np.array([[1.0, 2.0, 0.5], [0.25, -1.0, 3.0]])

@@ -20,8 +20,7 @@ from numba import njit, types
 
 from zygote_py.adjoints.rules import Rule, expand, rule_for
 from zygote_py.adjoints.rules.helpers.special import HELPERS
-from zygote_py.ir import ops
-from zygote_py.ir.core import Alpha, Const, Instr, Operand, Param, Type, Value
+from zygote_py.ir import Alpha, Const, Instr, Operand, Param, Type, Value, ops
 
 f64, f32, i64 = types.float64, types.float32, types.int64
 # Floats, an integer, truth values, complex numbers, the result and its adjoint.

@@ -16,8 +16,7 @@ from zygote_py.adjoints.rules.formulas.rule import ROWS, UNKNOWN
 from zygote_py.adjoints.rules.formulas.terms import Call, Number, Term, parse
 from zygote_py.adjoints.rules.helpers import scipy_helpers
 from zygote_py.adjoints.rules.helpers.special import digamma
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Type
+from zygote_py.ir import Const, Instr, Type, ops
 
 
 def instructions(type: Type) -> Iterator[Instr]:

@@ -15,9 +15,8 @@ from numba import types
 from tests.adjoints.rules.evaluator import f32, f64, i64
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.refused import REFUSED
-from zygote_py.frontend.values.registry import implemented
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Param, Type
+from zygote_py.frontend.values import implemented
+from zygote_py.ir import Const, Instr, Param, Type, ops
 
 c128 = types.complex128
 COMPLEX_SIGNATURES = ((c128,), (c128, c128), (c128, f64), (f64, c128))

@@ -22,8 +22,7 @@ from tests.adjoints.rules.evaluator import NAMES, compile_all, expand_rule, f32,
 from tests.modes import one_in
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.scalar.complex import _STRUCTURAL, _TO_COMPLEX, _TO_REAL
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Param, Type
+from zygote_py.ir import Const, Instr, Param, Type, ops
 
 c128, c64 = types.complex128, types.complex64
 Op = ops.Op

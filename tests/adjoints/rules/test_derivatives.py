@@ -19,8 +19,7 @@ from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL
 from zygote_py.adjoints.rules.helpers import scipy_helpers
 from zygote_py.adjoints.rules.helpers.special import digamma, polygamma
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Instr, Param
+from zygote_py.ir import Const, Instr, Param, ops
 
 Op = ops.Op
 rng = np.random.default_rng(20240229)

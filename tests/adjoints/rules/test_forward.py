@@ -21,8 +21,7 @@ from tests.checking.second import slopes
 from tests.plain import plain
 from zygote_py.adjoints.rules import push_forward, rule_for
 from zygote_py.api.directions import hvp, jvp, pushforward
-from zygote_py.ir import ops
-from zygote_py.ir.core import Instr, Param, Value
+from zygote_py.ir import Instr, Param, Value, ops
 
 ROUNDS = 6
 REAL = [(op, case) for case in CASES for op in case.ops if op is not np.clip]  # Numba has none of numbers

@@ -23,10 +23,8 @@ from tests.adjoints.rules.evaluator import expand_instr, f64, instruction
 from zygote_py.adjoints.rules import Rule, rule_for
 from zygote_py.adjoints.rules.helpers.scipy_helpers import HELPERS
 from zygote_py.adjoints.rules.scalar import scipy_special
-from zygote_py.ir import ops
-from zygote_py.ir.core import Alpha, Const, Instr, Operand
+from zygote_py.ir import Alpha, Const, Instr, Operand, Special, ops, special
 from zygote_py.ir.ops import helpers
-from zygote_py.ir.ops.scipy import Special, special
 
 rng = np.random.default_rng(11)
 POSITIVE = [1e-6, 0.3, 1.0, 1.7, 4.2, 25.0, 170.0]

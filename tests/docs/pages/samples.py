@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import types
 
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type
 
 PARAMETERS: dict[str, Type] = {
     "u": types.float64,

@@ -12,8 +12,7 @@ from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL, UNKNOWN, Op
 from zygote_py.adjoints.rules.formulas.terms import HELPERS
 from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.adjoints.rules.scalar import scipy_special
-from zygote_py.ir import ops
-from zygote_py.ir.core import Instr, Param
+from zygote_py.ir import Instr, Param, ops
 
 HEAD = """\
 # The scalar operations that have a derivative

@@ -1,6 +1,5 @@
 from tests.ir.analysis.test_dominators import graph
-from zygote_py.ir.analysis.dataflow import intersection, liveness, reach, solve
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import intersection, liveness, parse, reach, solve
 
 
 def gen_kill(gen, kill):

@@ -3,8 +3,19 @@ import itertools
 from hypothesis import given, settings, strategies as st
 from numba import types
 
-from zygote_py.ir.analysis.dominators import dominator_tree, postdominator_tree, reverse_postorder
-from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Raise, Return, predecessors
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Jump,
+    Raise,
+    Return,
+    dominator_tree,
+    postdominator_tree,
+    predecessors,
+    reverse_postorder,
+)
 
 TRUE = Const(True, types.boolean)
 

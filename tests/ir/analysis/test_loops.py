@@ -3,10 +3,7 @@ import operator
 import pytest
 
 from tests.ir.analysis.test_dominators import graph
-from zygote_py.ir.analysis.loops import counted, invariant, loop_nest, returning_blocks
-from zygote_py.ir.core import Const
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Const, InternalError, counted, invariant, loop_nest, parse, returning_blocks
 
 
 def numbers(function, blocks):

@@ -1,9 +1,6 @@
 import pytest
 
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.core import Block, Const, Function, Instr, Jump
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Block, Const, Function, Instr, InternalError, Jump, Memory, parse
 
 STORES = """function f(%x: f64[:], %z: f64[:], %i: i64) -> f64
 b0:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.types import parse_type
+from zygote_py.ir import parse_type
 
 LENGTHS = (0, 1, 2, 3, 5, 8)
 

@@ -17,13 +17,8 @@ from tests.ir.arrays.expansion_programs import CASES, Case, arguments
 from zygote_py import numba_adapter
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
-from zygote_py.ir import passes
+from zygote_py.ir import Function, Instr, interpret, kind_of, parse_type, passes, verify, verify_canonical
 from zygote_py.ir.arrays import expand_arrays
-from zygote_py.ir.arrays.fusion import kind_of
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify, verify_canonical
-from zygote_py.ir.core import Function, Instr
-from zygote_py.ir.types import parse_type
 from zygote_py.numba_adapter import typeof
 
 pytestmark = pytest.mark.interpreted

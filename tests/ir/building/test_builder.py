@@ -5,10 +5,24 @@ import numpy as np
 import pytest
 from numba import types
 
-from zygote_py.ir import ops
-from zygote_py.ir.building.builder import LARGEST, NONE, Builder, at_exit, inserting, packed_type, result_type
-from zygote_py.ir.core import Block, Const, Function, Jump, Loc, Param, Return
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    LARGEST,
+    NONE,
+    Block,
+    Builder,
+    Const,
+    Function,
+    InternalError,
+    Jump,
+    Loc,
+    Param,
+    Return,
+    at_exit,
+    inserting,
+    ops,
+    packed_type,
+    result_type,
+)
 
 F8, I8 = types.float64, types.int64
 LOC = Loc("f.py", 3)

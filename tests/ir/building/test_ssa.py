@@ -4,10 +4,21 @@ import time
 import pytest
 from numba import types
 
-from zygote_py.ir.building.ssa import SSABuilder
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Param, Phi, Return, Undef
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    InternalError,
+    Jump,
+    Param,
+    Phi,
+    Return,
+    SSABuilder,
+    Undef,
+    verify,
+)
 from zygote_py.ir.text.printer import text
 
 F64, I64 = types.float64, types.int64

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ir.pow_example import pow_adjoint, pow_primal
-from zygote_py.ir.checks.interpret import StepLimitError, Trace, interpret, interpret_adjoint
-from zygote_py.ir.core import Block, CameFrom
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import Block, CameFrom, InternalError, StepLimitError, Trace, interpret, interpret_adjoint, parse
 
 
 def function(source):

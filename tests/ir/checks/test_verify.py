@@ -5,10 +5,23 @@ import pytest
 from numba import types
 
 from tests.ir.pow_example import f64, i64, pow_adjoint, pow_primal
-from zygote_py.ir.checks.verify import verify, verify_canonical
-from zygote_py.ir.core import Alpha, Block, Branch, Const, Function, Instr, Jump, Param, Phi, Return, Value
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.parser import parse
+from zygote_py.ir import (
+    Alpha,
+    Block,
+    Branch,
+    Const,
+    Function,
+    Instr,
+    InternalError,
+    Jump,
+    Param,
+    Phi,
+    Return,
+    Value,
+    parse,
+    verify,
+    verify_canonical,
+)
 
 
 def marked(function: Function, check=verify) -> str:

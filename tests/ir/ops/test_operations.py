@@ -9,8 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from zygote_py.ir import ops
-from zygote_py.ir.core import Foreign
+from zygote_py.ir import Foreign, ops
 from zygote_py.ir.ops import Effect, Family, Role
 
 COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)

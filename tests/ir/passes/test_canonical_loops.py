@@ -5,13 +5,20 @@ from hypothesis import given, settings, strategies as st
 
 from tests.ir.structured import build, outcomes, statements
 from tests.ir.transform import check, read, same
-from zygote_py.ir.analysis.loops import loop_nest
-from zygote_py.ir.building.clone import clone
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify, verify_canonical
-from zygote_py.ir.core import Instr, Return
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.passes import CANONICAL, CLEAN_UP, canonicalise_loops, run
+from zygote_py.ir import (
+    CANONICAL,
+    CLEAN_UP,
+    Instr,
+    InternalError,
+    Return,
+    clone,
+    interpret,
+    loop_nest,
+    run,
+    verify,
+    verify_canonical,
+)
+from zygote_py.ir.passes import canonicalise_loops
 
 PREFIX = (canonicalise_loops, *CLEAN_UP)
 

@@ -1,8 +1,7 @@
 import pytest
 
 from tests.ir.transform import check, read, shown
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import InternalError, verify
 from zygote_py.ir.passes import make_merges_binary, merge_returns, split_critical_edges
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.ir.transform import check, read, shown
-from zygote_py.ir.core import Block, Const, Jump
+from zygote_py.ir import Block, Const, Jump
 from zygote_py.ir.passes import remove_dead_code
 
 

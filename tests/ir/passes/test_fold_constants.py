@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ir.transform import check, read, shown
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.core import Const, Instr
+from zygote_py.ir import Const, Instr, interpret
 from zygote_py.ir.passes import fold_constants
 
 

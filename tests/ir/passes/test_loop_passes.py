@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from tests.ir.transform import check, read, shown
-from zygote_py.ir.checks.interpret import interpret
+from zygote_py.ir import interpret
 from zygote_py.ir.passes import (
     bare_headers,
     keep_counting,

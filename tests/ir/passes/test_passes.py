@@ -1,8 +1,8 @@
 import pytest
 
 from tests.ir.transform import read
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.passes import CLEAN_UP, fold_constants, merge_blocks, run
+from zygote_py.ir import CLEAN_UP, InternalError, run
+from zygote_py.ir.passes import fold_constants, merge_blocks
 
 SOURCE = "b0:\n  jump b1\nb1:\n  %t = mul %x, 1.0 : f64\n  return %t"
 

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from tests.ir.transform import read, shown
-from zygote_py.ir import ops
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import Instr
+from zygote_py.ir import Instr, interpret, ops, verify
 from zygote_py.ir.passes import promote_accumulations
 
 HEADER = "function f(%x: f64[::1], %y: f64[::1], %n: i64, %i: i64) -> f64[::1]"

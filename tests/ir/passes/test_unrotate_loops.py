@@ -1,8 +1,6 @@
 from tests.ir.transform import check, read
-from zygote_py.ir.analysis.loops import counted, loop_nest
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.checks.verify import verify_canonical
-from zygote_py.ir.passes import CANONICAL, CLEAN_UP, run, unrotate_loops
+from zygote_py.ir import CANONICAL, CLEAN_UP, counted, interpret, loop_nest, run, verify_canonical
+from zygote_py.ir.passes import unrotate_loops
 from zygote_py.ir.text.printer import text
 
 

@@ -11,11 +11,21 @@ import numpy as np
 import pytest
 from numba import types
 
-from zygote_py.ir.checks.interpret import interpret
-from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Param, Return, Type, zero
+from zygote_py.ir import (
+    Block,
+    Const,
+    Function,
+    Instr,
+    Operand,
+    Param,
+    Return,
+    Type,
+    fold_constants,
+    interpret,
+    parse,
+    zero,
+)
 from zygote_py.ir.ops import Effect, name_of, named, of
-from zygote_py.ir.passes.cleanup.fold_constants import fold_constants
-from zygote_py.ir.text.parser import parse
 from zygote_py.ir.text.printer import text
 
 c128, c64, f64, f32 = types.complex128, types.complex64, types.float64, types.float32

@@ -6,9 +6,7 @@ import pytest
 from numba import types
 
 from tests.ir.pow_example import f64, i64, pow_adjoint, pow_primal
-from zygote_py.ir import ops
-from zygote_py.ir.checks.verify import verify
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
     Branch,
     CameFrom,
@@ -18,13 +16,16 @@ from zygote_py.ir.core import (
     Jump,
     Loc,
     Param,
+    ParseError,
     Phi,
     Raise,
     Return,
     Undef,
     Value,
+    ops,
+    parse,
+    verify,
 )
-from zygote_py.ir.text.parser import ParseError, parse
 from zygote_py.ir.text.printer import text
 
 

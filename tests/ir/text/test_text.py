@@ -6,10 +6,25 @@ import pytest
 from numba import types
 
 from tests.ir.pow_example import f64, i64, pow_adjoint, pow_primal
-from zygote_py.ir import ops
-from zygote_py.ir.core import Alpha, Block, Const, Function, Instr, Jump, Loc, Param, Raise, Return, Undef, Value
+from zygote_py.ir import (
+    Alpha,
+    Block,
+    Const,
+    Function,
+    Instr,
+    Jump,
+    Loc,
+    Param,
+    Raise,
+    Return,
+    Undef,
+    Value,
+    ops,
+    parse_type,
+    parse_types,
+    type_text,
+)
 from zygote_py.ir.text.printer import names_of, text
-from zygote_py.ir.types import parse_type, parse_types, type_text
 
 
 def straight(*instrs, params=(), returns=(), kind="function"):

@@ -19,15 +19,21 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import lists
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, components, plain
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.iteration import INT, dim, product, shape_of, unravel
-from zygote_py.frontend.values.run_time_checks import check_count, check_filled
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import is_view
-from zygote_py.ir.core import Const, Instr, Operand, Type
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.frontend.values import (
+    INT,
+    Bundle,
+    Emitter,
+    bundles as values,
+    check_count,
+    check_filled,
+    components,
+    dim,
+    plain,
+    product,
+    shape_of,
+    unravel,
+)
+from zygote_py.ir import Const, Instr, Operand, Type, components_of, is_scalar, is_view, ops
 
 
 def is_array(type: Type) -> bool:

@@ -25,12 +25,12 @@ from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints, statements as st
 from zygote_py.frontend.expressions import arrays, lists, objects
 from zygote_py.frontend.expressions.arrays import is_array
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, components, leaves_of, plain
-from zygote_py.frontend.values.emitter import Emitter, Iteration
-from zygote_py.frontend.values.iteration import (
+from zygote_py.frontend.values import (
     INT,
     ZERO,
+    Bundle,
+    Emitter,
+    Iteration,
     OverArray,
     OverCheckpointed,
     OverEnumerate,
@@ -38,18 +38,23 @@ from zygote_py.frontend.values.iteration import (
     OverRange,
     OverTuple,
     OverZip,
+    bundles as values,
+    by_position,
+    check_out,
+    check_positive,
+    components,
     dim,
+    join,
+    leaves_of,
+    lowered,
+    method_of,
     over_elements,
+    plain,
     shape_of,
+    split,
 )
-from zygote_py.frontend.values.registry import by_position, lowered, method_of
-from zygote_py.frontend.values.run_time_checks import check_out, check_positive
-from zygote_py.frontend.values.trees import join, split
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Foreign, Operand, Type
+from zygote_py.ir import Const, Foreign, Operand, Special, Type, components_of, copied_type, is_scalar, ops
 from zygote_py.ir.ops import scipy as special
-from zygote_py.ir.ops.scipy import Special
-from zygote_py.ir.types import components_of, copied_type, is_scalar
 
 ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)
 

@@ -18,8 +18,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.ir import ops
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type, ops
 
 
 def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:

@@ -20,15 +20,26 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import arrays, calls, lists, objects
-from zygote_py.frontend.values import bundles as values, optional
-from zygote_py.frontend.values.bundles import Bundle, component, components, leaves_of, plain
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.iteration import INT, OverFlat, counter_of, dim, pick, product, shape_of
-from zygote_py.frontend.values.registry import lowered
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.frontend.values import (
+    INT,
+    Bundle,
+    Emitter,
+    OverFlat,
+    bundles as values,
+    component,
+    components,
+    counter_of,
+    dim,
+    leaves_of,
+    lowered,
+    optional,
+    pick,
+    plain,
+    product,
+    shape_of,
+)
+from zygote_py.ir import Const, Operand, Type, is_scalar, itemsize, ops
 from zygote_py.ir.ops import Family
-from zygote_py.ir.types import is_scalar, itemsize
 
 _IN_WORDS = {
     "set": ("a set is not supported", "use a tuple or an array", "{"),

@@ -20,17 +20,21 @@ from dataclasses import dataclass
 
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import element_of
+from zygote_py.adjoints.analysis import element_of
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
-from zygote_py.frontend.values.emitter import Emitter, Iteration
-from zygote_py.frontend.values.iteration import INT, OverCheckpointed, OverEnumerate, OverZip
-from zygote_py.frontend.values.run_time_checks import check_count
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import loop_nest
-from zygote_py.ir.analysis.memory import Memory
-from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
-from zygote_py.ir.types import components_of
+from zygote_py.frontend.values import (
+    INT,
+    Bundle,
+    Emitter,
+    Iteration,
+    OverCheckpointed,
+    OverEnumerate,
+    OverZip,
+    check_count,
+    leaves_of,
+    plain,
+)
+from zygote_py.ir import Const, Function, Instr, Jump, Memory, Operand, Type, components_of, loop_nest, ops
 
 
 def build(at: Emitter, items: list[Bundle], type_: Type) -> Bundle:

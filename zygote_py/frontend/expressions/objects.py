@@ -15,12 +15,8 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, cells_of, leaves_of
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.function_unions import empty_array
-from zygote_py.frontend.values.iteration import INT
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.frontend.values import INT, Bundle, Emitter, cells_of, empty_array, leaves_of
+from zygote_py.ir import Const, Operand, Type, ops
 
 _FIRST = Const(0, INT)
 

@@ -15,23 +15,24 @@ from collections.abc import Iterator, Sequence
 
 from numba import types
 
-from zygote_py.adjoints.analysis.kinds import is_array
+from zygote_py.adjoints.analysis import is_array
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.routines.alias_checks import refuse_if_shared
 from zygote_py.adjoints.strategies.custom import Custom
-from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, has_memory
-from zygote_py.ir.analysis.routines import find_effects
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.core import (
+from zygote_py.ir import (
     Block,
+    Builder,
     Foreign,
     Function,
     Instr,
     Loc,
+    Memory,
     Operand,
     Routine,
     Value,
+    find_effects,
+    has_memory,
+    ops,
 )
 
 

@@ -10,13 +10,21 @@ it.
 
 from __future__ import annotations
 
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.dominators import reverse_postorder
-from zygote_py.ir.analysis.loops import loop_nest
-from zygote_py.ir.analysis.memory import effect
-from zygote_py.ir.core import Block, Function, Instr, Operand, Undef, Value
+from zygote_py.ir import (
+    Block,
+    Function,
+    Instr,
+    Operand,
+    Undef,
+    Value,
+    effect,
+    loop_nest,
+    reach,
+    replace_uses,
+    resolved,
+    reverse_postorder,
+)
 from zygote_py.ir.ops import Effect, of
-from zygote_py.ir.walks import replace_uses, resolved
 
 
 def clean_up(function: Function) -> None:

@@ -10,8 +10,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.ir import ops
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type, ops
 
 
 def divisions(function: st.TypedFunction) -> set[object]:

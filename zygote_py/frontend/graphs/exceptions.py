@@ -21,11 +21,8 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import is_list, is_tuple, plain
-from zygote_py.frontend.values.registry import method_of
-from zygote_py.ir import ops
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.types import is_scalar
+from zygote_py.frontend.values import is_list, is_tuple, method_of, plain
+from zygote_py.ir import Loc, Type, is_scalar, ops
 
 
 def divisor(

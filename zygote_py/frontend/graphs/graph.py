@@ -22,9 +22,19 @@ from dataclasses import dataclass, field
 from numba import types
 
 from zygote_py.base import statements as st
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.dominators import dominator_tree, reverse_postorder
-from zygote_py.ir.core import Block, Branch, Const, Function, Jump, Loc, Return, Type
+from zygote_py.ir import (
+    Block,
+    Branch,
+    Const,
+    Function,
+    Jump,
+    Loc,
+    Return,
+    Type,
+    dominator_tree,
+    reach,
+    reverse_postorder,
+)
 
 
 @dataclass(eq=False)

@@ -20,10 +20,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import bundles as values
 from zygote_py.frontend.values.bundles import Bundle, plain
-from zygote_py.ir import ops
-from zygote_py.ir.building.builder import Builder
-from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Undef, Value
-from zygote_py.ir.types import is_scalar
+from zygote_py.ir import Block, Builder, Const, Instr, Loc, Operand, Type, Undef, Value, is_scalar, ops
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,9 +18,7 @@ from zygote_py import numba_adapter
 from zygote_py.frontend.values.bundles import Bundle, components, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type, zero
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.ir import Const, Operand, Type, components_of, is_scalar, ops, zero
 
 
 def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:

@@ -17,9 +17,7 @@ from numba import types
 
 from zygote_py.frontend.values.bundles import Bundle, components, leaves_of
 from zygote_py.frontend.values.emitter import Counter, Emitter, Iteration
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
-from zygote_py.ir.types import components_of
+from zygote_py.ir import Const, Operand, Type, components_of, ops
 
 INT = types.int64
 ZERO = Const(0, INT)

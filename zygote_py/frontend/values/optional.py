@@ -23,8 +23,7 @@ from zygote_py.frontend.values.bundles import Bundle, leaves_of
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.function_unions import nothing
 from zygote_py.frontend.values.run_time_checks import check_present
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir import Const, Operand, Type, ops
 
 
 def is_optional(type: Type) -> bool:

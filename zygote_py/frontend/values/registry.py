@@ -21,8 +21,7 @@ from numba import types
 
 from zygote_py.frontend.values.bundles import Bundle, is_list, plain
 from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Type
+from zygote_py.ir import Const, Type, ops
 
 Lowering = TypeVar("Lowering", bound=Callable[..., Bundle | None])
 

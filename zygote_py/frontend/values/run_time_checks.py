@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from zygote_py.ir import helper
 from zygote_py.ir.ops import Effect, operation
-from zygote_py.ir.ops.helpers import helper
 
 
 def check_count(length: int, count: int) -> None:

@@ -16,8 +16,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import leaf_types
+from zygote_py.ir import Type, leaf_types
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zygote_py.ir.core import Loc
+from zygote_py.ir import Loc
 from zygote_py.numba_adapter.base.internals import (
     FunctionPass,
     build_definitions,

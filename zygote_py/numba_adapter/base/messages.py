@@ -17,8 +17,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.ir.core import Loc
-from zygote_py.ir.text.identifiers import is_identifier, one_line, place_text
+from zygote_py.ir import Loc, is_identifier, one_line, place_text
 from zygote_py.numba_adapter.base.internals import errors
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import cpu_target, to_ctypes, typeof as numba_typeof
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import errors
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"

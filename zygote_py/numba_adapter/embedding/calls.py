@@ -23,7 +23,8 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.ir.core import Loc, Type
+from zygote_py.ir import Loc, Type
+from zygote_py.numba_adapter.base import definition, fresh, held_by, is_constant, loc_of, originals
 from zygote_py.numba_adapter.base.internals import (
     Rewrite,
     ir,
@@ -32,10 +33,9 @@ from zygote_py.numba_adapter.base.internals import (
     signature,
     typeof as numba_typeof,
 )
-from zygote_py.numba_adapter.base.ir_walks import definition, fresh, held_by, is_constant, loc_of, originals
 from zygote_py.numba_adapter.embedding import lambda_lifting as lifting
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_made, made_for
-from zygote_py.numba_adapter.types.callables import CompiledCallableType, StandIn
+from zygote_py.numba_adapter.types import CompiledCallableType, StandIn
 
 Make = Callable[[Any, Mapping[str, Any]], Any]
 
@@ -242,7 +242,7 @@ class Call:
 
     def wrap(self) -> None:
         """Pass Python functions as Numba takes them."""
-        from zygote_py.numba_adapter.types.functions import with_functions
+        from zygote_py.numba_adapter.types import with_functions
 
         call = self.statement.value
         args = list(call.args)
@@ -369,7 +369,7 @@ class ChosenType(CompiledCallableType, types.Opaque):
 
 def _function_of(type_: Type, found: Embedded, loc: Loc) -> Any:
     """The function whose type this is."""
-    from zygote_py.numba_adapter.types.functions import FunctionValueType
+    from zygote_py.numba_adapter.types import FunctionValueType
 
     if isinstance(type_, types.Dispatcher) and is_dispatcher(type_.dispatcher):
         return type_.dispatcher

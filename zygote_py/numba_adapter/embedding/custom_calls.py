@@ -20,17 +20,13 @@ from numba import types
 from numba.extending import overload, typeof_impl
 
 from zygote_py.adjoints.errors import DifferentiationError
-from zygote_py.base.captures import parts_of_function
-from zygote_py.base.custom_rules import Given, Ignored, given_for, python_function
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.base.decorations import Decoration, chosen, is_from_source
+from zygote_py.base import Given, Ignored, given_for, parts_of_function, python_function
+from zygote_py.ir import Type, components_of
+from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type
 from zygote_py.numba_adapter.base.internals import _Intrinsic, cpu_target, errors, ir, signature
-from zygote_py.numba_adapter.base.type_facts import known_type
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, jit_enabled, refresh
 from zygote_py.numba_adapter.target.njit import decorated
-from zygote_py.numba_adapter.types.callables import HandleType, StandIn
-from zygote_py.numba_adapter.types.handles import Session, fold
+from zygote_py.numba_adapter.types import HandleType, Session, StandIn, fold
 
 
 class GivenType(HandleType, types.Opaque):

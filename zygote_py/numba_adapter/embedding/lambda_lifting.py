@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.ir.core import Loc
-from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.base.ir_walks import (
+from zygote_py.ir import Loc
+from zygote_py.numba_adapter.base import (
     assignments,
     captured,
     copies,
@@ -35,6 +34,7 @@ from zygote_py.numba_adapter.base.ir_walks import (
     rewrite,
     statements,
 )
+from zygote_py.numba_adapter.base.internals import ir
 
 
 @dataclass(frozen=True)

@@ -21,26 +21,25 @@ from typing import Any, Protocol
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base import statements as st
-from zygote_py.base.custom_rules import Ignored, calling
-from zygote_py.base.python_text import define
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.identifiers import identifier
-from zygote_py.ir.types import components_of, with_components
-from zygote_py.numba_adapter.base.decorations import is_from_source
+from zygote_py.base import Ignored, calling, define, statements as st
+from zygote_py.ir import InternalError, Loc, Type, components_of, identifier, with_components
+from zygote_py.numba_adapter.base import definition_of, is_from_source, known_type, rewrite
 from zygote_py.numba_adapter.base.internals import ir, typeof as numba_typeof
-from zygote_py.numba_adapter.base.ir_walks import rewrite
-from zygote_py.numba_adapter.base.messages import definition_of
-from zygote_py.numba_adapter.base.type_facts import known_type
 from zygote_py.numba_adapter.embedding.calls import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.embedding.custom_calls import GivenType, given_callee
 from zygote_py.numba_adapter.sources.python_sources import has_source
 from zygote_py.numba_adapter.target.dispatch import is_made, made_for, typeof
-from zygote_py.numba_adapter.types.callables import StandIn, TransformType
-from zygote_py.numba_adapter.types.closures import ClosureType, Maker
-from zygote_py.numba_adapter.types.functions import FunctionValueType, with_functions
-from zygote_py.numba_adapter.types.handles import CalleeType, Session, callee_type
+from zygote_py.numba_adapter.types import (
+    CalleeType,
+    ClosureType,
+    FunctionValueType,
+    Maker,
+    Session,
+    StandIn,
+    TransformType,
+    callee_type,
+    with_functions,
+)
 
 
 class Form(Protocol):

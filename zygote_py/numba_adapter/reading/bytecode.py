@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from zygote_py.numba_adapter.base import IRPass
 from zygote_py.numba_adapter.base.internals import Interpreter, TraceRunner, ir
-from zygote_py.numba_adapter.base.ir_walks import IRPass
-from zygote_py.numba_adapter.types.closures import Undefined
+from zygote_py.numba_adapter.types import Undefined
 
 
 class _Interpreter(Interpreter):

@@ -20,26 +20,37 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base import statements as st
-from zygote_py.base.captures import CONSTANT_MODULES, varies
-from zygote_py.base.checkpoints import checkpoint
-from zygote_py.ir.core import Type
-from zygote_py.ir.text.identifiers import identifier
-from zygote_py.numba_adapter.base.decorations import is_from_source
+from zygote_py.base import CONSTANT_MODULES, checkpoint, statements as st, varies
+from zygote_py.ir import Type, identifier
+from zygote_py.numba_adapter.base import (
+    IRPass,
+    as_pointer,
+    is_from_source,
+    keys,
+    known_type,
+    loc_of,
+    refuse_with,
+    unknown,
+    unsuitable,
+)
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.base.ir_walks import IRPass, keys, loc_of
-from zygote_py.numba_adapter.base.messages import refuse_with
-from zygote_py.numba_adapter.base.type_facts import as_pointer, known_type
-from zygote_py.numba_adapter.base.untypable import unknown, unsuitable
 from zygote_py.numba_adapter.embedding.custom_calls import given_callee, take_given
 from zygote_py.numba_adapter.embedding.transforms import as_callees, derived_callee, take_derivers
 from zygote_py.numba_adapter.sources.stencils import make_absolute
 from zygote_py.numba_adapter.target.dispatch import typeof
-from zygote_py.numba_adapter.types.callables import Same, StandIn, TransformType
-from zygote_py.numba_adapter.types.closures import take_closure
-from zygote_py.numba_adapter.types.dataclasses import stand_in
-from zygote_py.numba_adapter.types.functions import as_captured_python, holds_functions, with_functions
-from zygote_py.numba_adapter.types.handles import Session, callee_for, checkpoint_type
+from zygote_py.numba_adapter.types import (
+    Same,
+    Session,
+    StandIn,
+    TransformType,
+    as_captured_python,
+    callee_for,
+    checkpoint_type,
+    holds_functions,
+    stand_in,
+    take_closure,
+    with_functions,
+)
 
 # The globals of a function that this package wrote have this name: its captured values need not be observed.
 OURS = "__written_by_zygote_py__"

@@ -37,13 +37,10 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.base import statements as st
-from zygote_py.base.custom_rules import Given, name_of, place_of, python_function
-from zygote_py.base.python_text import define
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.types import components_of, with_components
+from zygote_py.base import Given, define, name_of, place_of, python_function, statements as st
+from zygote_py.ir import Loc, Type, components_of, with_components
+from zygote_py.numba_adapter.base import runtime_type
 from zygote_py.numba_adapter.base.internals import errors, models
-from zygote_py.numba_adapter.base.type_facts import runtime_type
 from zygote_py.numba_adapter.embedding.custom_calls import (
     GivenType,
     compiled_by_numba,
@@ -56,9 +53,7 @@ from zygote_py.numba_adapter.embedding.custom_calls import (
     taken_by,
 )
 from zygote_py.numba_adapter.target.dispatch import object_of
-from zygote_py.numba_adapter.types.callables import CallableType, is_closure
-from zygote_py.numba_adapter.types.closures import ClosureType
-from zygote_py.numba_adapter.types.handles import MADE, CalleeType, Session, handle_of
+from zygote_py.numba_adapter.types import MADE, CallableType, CalleeType, ClosureType, Session, handle_of, is_closure
 
 _NOWHERE = Loc("<unknown>", 1)
 

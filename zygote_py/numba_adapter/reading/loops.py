@@ -31,12 +31,10 @@ from typing import Any
 from numba import literal_unroll
 
 from zygote_py.adjoints.errors import refuse
+from zygote_py.numba_adapter.base import IRPass, assigned, definition, loc_of, originals, place_of, rewrite
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.base.ir_walks import IRPass, assigned, definition, loc_of, originals, rewrite
-from zygote_py.numba_adapter.base.messages import place_of
 from zygote_py.numba_adapter.reading import mapped_lists
-from zygote_py.numba_adapter.types.callables import StandIn
-from zygote_py.numba_adapter.types.handles import CalleeType
+from zygote_py.numba_adapter.types import CalleeType, StandIn
 
 _LAZY = (map, filter)
 _CONSUMERS = (sum, list, min, max, sorted)

@@ -14,12 +14,23 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.base import statements as st
-from zygote_py.base.captures import parts_of_function
-from zygote_py.base.custom_rules import is_rule
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.types import components_of, names_of
-from zygote_py.numba_adapter.base.decorations import SEMANTIC_OPTIONS, Decoration, is_ambiguous, options_within
+from zygote_py.base import is_rule, parts_of_function, statements as st
+from zygote_py.ir import Loc, Type, components_of
+from zygote_py.ir.types import names_of
+from zygote_py.numba_adapter.base import (
+    SEMANTIC_OPTIONS,
+    Decoration,
+    IRPass,
+    check_parameters,
+    definition,
+    definition_of,
+    is_ambiguous,
+    is_constant,
+    is_ours,
+    options_within,
+    translate_error,
+    typed_only,
+)
 from zygote_py.numba_adapter.base.internals import (
     DeadBranchPrune,
     InlineClosureLikes,
@@ -36,9 +47,6 @@ from zygote_py.numba_adapter.base.internals import (
     global_compiler_lock,
     ir,
 )
-from zygote_py.numba_adapter.base.ir_walks import IRPass, definition, is_constant
-from zygote_py.numba_adapter.base.messages import check_parameters, definition_of, is_ours, translate_error
-from zygote_py.numba_adapter.base.typing_only import typed_only
 from zygote_py.numba_adapter.embedding.transforms import Form, as_callees, type_of_form
 from zygote_py.numba_adapter.reading.bytecode import TranslateInOrder
 from zygote_py.numba_adapter.reading.captures import OURS, Captures, CapturesToArguments, check_modules
@@ -46,8 +54,15 @@ from zygote_py.numba_adapter.reading.custom_rules import choice
 from zygote_py.numba_adapter.reading.loops import IteratorsToLoops, ReduceToLoop, UnrollTuples, line_to_unroll
 from zygote_py.numba_adapter.reading.translation import Translation
 from zygote_py.numba_adapter.target.dispatch import jit_enabled
-from zygote_py.numba_adapter.types.closures import ClosuresToObjects, check_captured, closure_of
-from zygote_py.numba_adapter.types.handles import MADE, Session, at_work, constant_key
+from zygote_py.numba_adapter.types import (
+    MADE,
+    ClosuresToObjects,
+    Session,
+    at_work,
+    check_captured,
+    closure_of,
+    constant_key,
+)
 
 Options = Mapping[str, object]
 

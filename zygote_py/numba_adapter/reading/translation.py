@@ -16,18 +16,23 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base import statements as st
-from zygote_py.base.exception_edges import LEFT, leads_out, through_trampolines
-from zygote_py.ir.core import Loc, Type
+from zygote_py.base import LEFT, leads_out, statements as st, through_trampolines
+from zygote_py.ir import Loc, Type
+from zygote_py.numba_adapter.base import definition_of, loc_of
 from zygote_py.numba_adapter.base.internals import eh, ir
-from zygote_py.numba_adapter.base.ir_walks import loc_of
-from zygote_py.numba_adapter.base.messages import definition_of
 from zygote_py.numba_adapter.reading.captures import Captures
 from zygote_py.numba_adapter.reading.custom_rules import function_of_given
 from zygote_py.numba_adapter.target.dispatch import typeof
-from zygote_py.numba_adapter.types.callables import function_of
-from zygote_py.numba_adapter.types.dataclasses import accessor_type, called_of, object_member
-from zygote_py.numba_adapter.types.handles import Session, overloaded_type, signature_of, typed_callee
+from zygote_py.numba_adapter.types import (
+    Session,
+    accessor_type,
+    called_of,
+    function_of,
+    object_member,
+    overloaded_type,
+    signature_of,
+    typed_callee,
+)
 
 
 class Translation:

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.base.python_text import define
-from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.base.decorations import Decoration, misfit_text, semantic
+from zygote_py.base import define
+from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import Decoration, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
 from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, fresh, python_source
 

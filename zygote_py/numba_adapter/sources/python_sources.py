@@ -23,15 +23,9 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.base.custom_rules import calling
-from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.base.decorations import (
-    Decoration,
-    is_from_source,
-    is_plainly_decorated,
-    py_func_of,
-    semantic,
-)
+from zygote_py.base import calling
+from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import Decoration, is_from_source, is_plainly_decorated, py_func_of, semantic
 from zygote_py.numba_adapter.base.internals import (
     CFunc,
     DUFunc,

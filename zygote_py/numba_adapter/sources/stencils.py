@@ -23,11 +23,10 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.errors import refuse
-from zygote_py.base.python_text import define
-from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.base.decorations import Decoration
+from zygote_py.base import define
+from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import Decoration, definition, is_constant, loc_of, rewrite
 from zygote_py.numba_adapter.base.internals import errors, ir, ir_utils, numpy_support
-from zygote_py.numba_adapter.base.ir_walks import definition, is_constant, loc_of, rewrite
 from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, fresh, python_source
 
 _RELATIVE = "relative_indices_"  # the attribute of a kernel that names its arrays and its counters

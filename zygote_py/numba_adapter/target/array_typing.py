@@ -11,7 +11,8 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.ir.core import Type
+from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import typed_only
 from zygote_py.numba_adapter.base.internals import (
     cpu_target,
     empty_inferred,
@@ -20,7 +21,6 @@ from zygote_py.numba_adapter.base.internals import (
     global_compiler_lock,
     length_of_iterator,
 )
-from zygote_py.numba_adapter.base.typing_only import typed_only
 from zygote_py.numba_adapter.target.dispatch import jit_enabled
 
 # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.

@@ -19,8 +19,8 @@ from numba.extending import typeof_impl
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base import structures
-from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.base.decorations import is_from_source, is_plainly_decorated, locals_of, signatures_of
+from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import is_from_source, is_plainly_decorated, locals_of, signatures_of, unknown
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,
@@ -29,7 +29,6 @@ from zygote_py.numba_adapter.base.internals import (
     global_compiler_lock,
     typeof as numba_typeof,
 )
-from zygote_py.numba_adapter.base.untypable import unknown
 
 # Held by all that compile, Numba and this package. A second lock might let two threads wait for each other.
 COMPILER_LOCK: Any = global_compiler_lock

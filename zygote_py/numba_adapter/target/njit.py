@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 
-from zygote_py.base.python_text import execute
-from zygote_py.ir.core import Type
+from zygote_py.base import execute
+from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, errors
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_plain
 from zygote_py.numba_adapter.target.stored import Code, Stored
@@ -137,7 +137,7 @@ def refuse_functions(dispatcher: Any) -> None:
 
 def _compiled_for(compile_for: Callable[..., object], *args: Any, **kwargs: Any) -> object:
     if not all(map(is_plain, args)):
-        from zygote_py.numba_adapter.types.functions import holds_functions
+        from zygote_py.numba_adapter.types import holds_functions
 
         if any(map(holds_functions, args)):
             raise TypeError("functions as arguments are to be wrapped")

@@ -25,8 +25,8 @@ from numba import types
 from numba.experimental import structref
 from numba.extending import box, overload, register_model, typeof_impl
 
-from zygote_py.base.python_text import caller, free
-from zygote_py.ir.core import Type
+from zygote_py.base import caller, free
+from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import (
     cgutils,
     impl_ret_borrowed,
@@ -36,7 +36,7 @@ from zygote_py.numba_adapter.base.internals import (
     signature,
 )
 from zygote_py.numba_adapter.target.njit import decorated
-from zygote_py.numba_adapter.types.callables import CompiledCallableType, Same
+from zygote_py.numba_adapter.types import CompiledCallableType, Same
 
 Check = Callable[[tuple[Type, ...], Mapping[str, Type]], None]
 
@@ -202,7 +202,7 @@ def _seal_compiled(value: Any, number: Any) -> Any:
 def sealed_type(kept: Type, number: int) -> Type:
     """The type of what is kept, as one object.
 
-    Each function has a type of its own for what it keeps: `function_of` tells them apart.
+    Each function has a type of its own for what it keeps: `owner_of` tells them apart.
     """
     make: Any = KeptType
     made: Type = make([("kept", kept), (f"function_{number}", types.none)])
@@ -221,7 +221,7 @@ def seal_as(kind: Any) -> Any:
     return decorated(seal, {})
 
 
-def function_of(kept: Any) -> int:
+def owner_of(kept: Any) -> int:
     """The number of the function that has kept this."""
     _, (name, _) = kept._type._fields
     return int(name.removeprefix("function_"))

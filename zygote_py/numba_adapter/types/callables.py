@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 from numba import types
 from numba.extending import register_model, typeof_impl
 
-from zygote_py.ir.core import Type
-from zygote_py.ir.errors import InternalError
+from zygote_py.ir import InternalError, Type
 from zygote_py.numba_adapter.base.internals import errors, lower_constant, models, signature
 
 

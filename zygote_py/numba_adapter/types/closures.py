@@ -24,36 +24,35 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.types import components_of
-from zygote_py.numba_adapter.base.decorations import Decoration
-from zygote_py.numba_adapter.base.internals import (
-    ir,
-    models,
-    signature,
-)
-from zygote_py.numba_adapter.base.ir_walks import (
+from zygote_py.ir import Loc, Type, components_of
+from zygote_py.numba_adapter.base import (
+    Decoration,
     IRPass,
     assigned,
     assignments,
     captured,
     copies,
     defaults,
+    definition_of,
     dropped_after,
     is_constant,
     is_reached,
     keys,
     loc_of,
     rewrite,
+    runtime_type,
     statements,
 )
-from zygote_py.numba_adapter.base.messages import definition_of
-from zygote_py.numba_adapter.base.type_facts import runtime_type
+from zygote_py.numba_adapter.base.internals import (
+    ir,
+    models,
+    signature,
+)
 from zygote_py.numba_adapter.types.callables import CallableType, HandleType, Same, StandIn, function_of
 from zygote_py.numba_adapter.types.handles import MADE, CalleeType, Session, constant_key, default_of, fold
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
-SELF = "closure_"
+CLOSURE = "closure_"
 _OF_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
@@ -164,7 +163,7 @@ class ClosureType(HandleType, types.NamedTuple):
     def signature(self) -> inspect.Signature:
         """The parameters of the inner function, and that for the closure."""
         pysig = self.own_signature()
-        self_ = inspect.Parameter(SELF, inspect.Parameter.KEYWORD_ONLY)
+        self_ = inspect.Parameter(CLOSURE, inspect.Parameter.KEYWORD_ONLY)
         return pysig.replace(parameters=[*pysig.parameters.values(), self_])
 
     def own_signature(self) -> inspect.Signature:
@@ -190,7 +189,7 @@ def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
 
 def takes_itself(func: Any) -> bool:
     """Whether a function was made here, to be passed its closure."""
-    return SELF in getattr(func, "__dict__", {})
+    return CLOSURE in getattr(func, "__dict__", {})
 
 
 # ------------------------------------------------------------------------------------------------------------ the pass
@@ -296,7 +295,7 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         func: Any = python_types.FunctionType(code, namespace, code.co_name, tuple(held) or None, tuple(cells))
         vars(func)[MADE] = True
         if names or itself:
-            vars(func)[SELF] = True
+            vars(func)[CLOSURE] = True
         variables = [name for name in code.co_freevars if name != itself]
         return Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
 
@@ -345,18 +344,18 @@ def take_closure(state: Any) -> None:
     closure: ClosureType = state.closure
     func_ir = state.func_ir
     entry = func_ir.blocks[min(func_ir.blocks)]
-    if SELF not in func_ir.arg_names:
+    if CLOSURE not in func_ir.arg_names:
         index = func_ir.arg_count
-        func_ir.arg_names = (*func_ir.arg_names, SELF)
+        func_ir.arg_names = (*func_ir.arg_names, CLOSURE)
         func_ir.arg_count = state.nargs = index + 1
         state.args = (*state.args, closure)
         loc = entry.body[0].loc
-        entry.body.insert(0, ir.Assign(ir.Arg(SELF, index, loc), ir.Var(entry.scope, SELF, loc), loc))
+        entry.body.insert(0, ir.Assign(ir.Arg(CLOSURE, index, loc), ir.Var(entry.scope, CLOSURE, loc), loc))
     for block in func_ir.blocks.values():
         for statement in block.body:
             match statement:
                 case ir.Assign(value=ir.FreeVar(value=Captured() as captured) as read):
-                    itself = ir.Var(entry.scope, SELF, read.loc)
+                    itself = ir.Var(entry.scope, CLOSURE, read.loc)
                     own = captured.name == closure.maker.own
                     statement.value = itself if own else ir.Expr.getattr(itself, captured.name, read.loc)
 

@@ -18,10 +18,9 @@ from typing import Any
 from numba import types
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
-from zygote_py.base import structures
-from zygote_py.base.captures import member_of_class
-from zygote_py.ir.core import Type
-from zygote_py.numba_adapter.base.decorations import is_from_source
+from zygote_py.base import member_of_class, structures
+from zygote_py.ir import Type
+from zygote_py.numba_adapter.base import is_from_source, known_type, runtime_type
 from zygote_py.numba_adapter.base.internals import (
     AttributeTemplate,
     CPUDispatcher,
@@ -35,7 +34,6 @@ from zygote_py.numba_adapter.base.internals import (
     models,
     signature,
 )
-from zygote_py.numba_adapter.base.type_facts import known_type, runtime_type
 from zygote_py.numba_adapter.types.callables import CallableType, CompiledCallableType, StandIn, bound_arguments
 from zygote_py.numba_adapter.types.handles import Session, callee_type, current_session
 

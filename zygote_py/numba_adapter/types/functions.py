@@ -22,12 +22,9 @@ import numpy as np
 from numba import types
 from numba.extending import NativeValue, typeof_impl, unbox
 
-from zygote_py.base import structures
-from zygote_py.base.custom_rules import Ignored, given_for
-from zygote_py.base.python_text import captured
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import leaf_types
-from zygote_py.numba_adapter.base.decorations import is_as_undecorated, is_from_source
+from zygote_py.base import Ignored, captured, given_for, structures
+from zygote_py.ir import Type, leaf_types
+from zygote_py.numba_adapter.base import is_as_undecorated, is_from_source
 from zygote_py.numba_adapter.base.internals import Dispatcher
 from zygote_py.numba_adapter.sources.python_sources import WITH_SOURCE
 from zygote_py.numba_adapter.types.callables import CallableType

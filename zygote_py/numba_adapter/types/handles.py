@@ -22,16 +22,10 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.base import statements as st
-from zygote_py.base.checkpoints import Checkpointed
-from zygote_py.base.custom_rules import calling
-from zygote_py.ir.core import Loc, Type
-from zygote_py.ir.ops.helpers import is_helper
-from zygote_py.ir.types import leaf_types
-from zygote_py.numba_adapter.base.decorations import Decoration, is_from_source, semantic
+from zygote_py.base import Checkpointed, calling, statements as st
+from zygote_py.ir import Loc, Type, is_helper, leaf_types
+from zygote_py.numba_adapter.base import Decoration, definition_of, is_from_source, known_type, note_calls, semantic
 from zygote_py.numba_adapter.base.internals import cpu_target, errors, signature
-from zygote_py.numba_adapter.base.messages import definition_of, note_calls
-from zygote_py.numba_adapter.base.type_facts import known_type
 from zygote_py.numba_adapter.sources.python_sources import (
     Found,
     has_source,

@@ -20,14 +20,18 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.frontend.expressions.arrays import fill, is_array, lengths
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, components, constant, plain
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.iteration import INT, shape_of
-from zygote_py.frontend.values.registry import lowers
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.frontend.values import (
+    INT,
+    Bundle,
+    Emitter,
+    bundles as values,
+    components,
+    constant,
+    lowers,
+    plain,
+    shape_of,
+)
+from zygote_py.ir import Const, Operand, Type, components_of, is_scalar, ops
 from zygote_py.numpy_functions.support.overloads import (
     Implementation,
     implements,

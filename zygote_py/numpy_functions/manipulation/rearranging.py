@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.ir.types import components_of
+from zygote_py.ir import components_of
 from zygote_py.numpy_functions.support.overloads import (
     Implementation,
     array,

@@ -17,14 +17,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.frontend.expressions.arrays import is_array, lengths
-from zygote_py.frontend.values.bundles import Bundle, constant, plain
-from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.iteration import INT, shape_of
-from zygote_py.frontend.values.registry import lowers
-from zygote_py.frontend.values.run_time_checks import check_last_axis
-from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
-from zygote_py.ir.types import is_scalar, itemsize
+from zygote_py.frontend.values import INT, Bundle, Emitter, check_last_axis, constant, lowers, plain, shape_of
+from zygote_py.ir import Const, Operand, Type, is_scalar, itemsize, ops
 from zygote_py.numpy_functions.creation.new_arrays import new_array
 
 

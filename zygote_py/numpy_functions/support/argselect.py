@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir import helper
 
 
 @helper

@@ -49,9 +49,8 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import python_text
-from zygote_py.frontend.values.registry import overload
-from zygote_py.ir.core import Type
-from zygote_py.ir.types import components_of
+from zygote_py.frontend.values import overload
+from zygote_py.ir import Type, components_of
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

@@ -1,0 +1,140 @@
+"""The names that other folders import, and the modules that define them; each is imported when it is first used."""
+
+from .analysis.dataflow import intersection as intersection, liveness as liveness, reach as reach, solve as solve
+from .analysis.dominators import (
+    DominatorTree as DominatorTree,
+    dominator_tree as dominator_tree,
+    postdominator_tree as postdominator_tree,
+    reverse_postorder as reverse_postorder,
+)
+from .analysis.loops import (
+    CountedLoop as CountedLoop,
+    Loop as Loop,
+    LoopNest as LoopNest,
+    add_counter as add_counter,
+    counted as counted,
+    counted_exit as counted_exit,
+    invariant as invariant,
+    loop_nest as loop_nest,
+    returning_blocks as returning_blocks,
+    step_of as step_of,
+)
+from .analysis.memory import (
+    Memory as Memory,
+    bases as bases,
+    draws as draws,
+    effect as effect,
+    has_memory as has_memory,
+    is_fresh as is_fresh,
+    is_view as is_view,
+    reads as reads,
+    writes as writes,
+)
+from .analysis.routines import (
+    cycles as cycles,
+    find_effects as find_effects,
+    results_of as results_of,
+    routines_of as routines_of,
+)
+from .analysis.subscripts import Access as Access, Accesses as Accesses, Index as Index
+from .arrays.aliasing import same_elements as same_elements
+from .arrays.canonical_form import make_canonical as make_canonical
+from .arrays.fusion import kind_of as kind_of
+from .building.builder import (
+    LARGEST as LARGEST,
+    NONE as NONE,
+    Builder as Builder,
+    at_exit as at_exit,
+    inserting as inserting,
+    items_of as items_of,
+    packed_type as packed_type,
+    result_type as result_type,
+)
+from .building.cfg import drop_unreachable as drop_unreachable, rename_incoming as rename_incoming
+from .building.clone import Clone as Clone, clone as clone
+from .building.placeholders import define as define, nothing as nothing
+from .building.ssa import SSABuilder as SSABuilder
+from .checks.debug import check_after as check_after
+from .checks.interpret import (
+    StepLimitError as StepLimitError,
+    Trace as Trace,
+    interpret as interpret,
+    interpret_adjoint as interpret_adjoint,
+)
+from .checks.verify import verify as verify, verify_canonical as verify_canonical
+from .core import (
+    Alpha as Alpha,
+    Block as Block,
+    Branch as Branch,
+    CameFrom as CameFrom,
+    Const as Const,
+    Foreign as Foreign,
+    Function as Function,
+    Instr as Instr,
+    Jump as Jump,
+    Loc as Loc,
+    Operand as Operand,
+    Param as Param,
+    Phi as Phi,
+    Raise as Raise,
+    Return as Return,
+    Routine as Routine,
+    Terminator as Terminator,
+    Type as Type,
+    Undef as Undef,
+    Value as Value,
+    predecessors as predecessors,
+    zero as zero,
+)
+from .errors import InternalError as InternalError
+from .ops.helpers import helper as helper, is_helper as is_helper
+from .ops.scipy import C_TYPES as C_TYPES, MODULE as MODULE, Special as Special, special as special
+from .passes import CANONICAL as CANONICAL, CLEAN_UP as CLEAN_UP, run as run
+from .passes.accumulation.lower_array_accumulations import (
+    write_out_whole_accumulations as write_out_whole_accumulations,
+)
+from .passes.accumulation.lower_guards import write_out_guards as write_out_guards
+from .passes.canonical.thread_jumps import forward_jumps as forward_jumps
+from .passes.canonical.unrotate_loops import unrotate_loops as unrotate_loops
+from .passes.cleanup.common_subexpressions import merge_common_subexpressions as merge_common_subexpressions
+from .passes.cleanup.fold_constants import fold_constants as fold_constants
+from .passes.cleanup.merge_blocks import merge_blocks as merge_blocks
+from .passes.program.flatten_results import flatten_results as flatten_results
+from .passes.program.inline import inline_calls as inline_calls, shares_what_it_writes as shares_what_it_writes
+from .passes.program.outline import (
+    inputs_of as inputs_of,
+    outlined_body as outlined_body,
+    outlined_loop as outlined_loop,
+    replace_loop as replace_loop,
+)
+from .passes.program.split_stacks import split_stacks as split_stacks
+from .text.identifiers import (
+    identifier as identifier,
+    is_identifier as is_identifier,
+    one_line as one_line,
+    place_text as place_text,
+)
+from .text.parser import ParseError as ParseError, parse as parse
+from .types import (
+    components_of as components_of,
+    copied_type as copied_type,
+    is_scalar as is_scalar,
+    item_texts as item_texts,
+    itemsize as itemsize,
+    leaf_types as leaf_types,
+    parse_type as parse_type,
+    parse_types as parse_types,
+    type_text as type_text,
+    with_components as with_components,
+    writable as writable,
+)
+from .walks import (
+    Use as Use,
+    definitions as definitions,
+    map_operands as map_operands,
+    remove as remove,
+    replace as replace,
+    replace_uses as replace_uses,
+    resolved as resolved,
+    uses as uses,
+)

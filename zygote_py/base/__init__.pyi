@@ -1,0 +1,37 @@
+"""The names that other folders import, and the modules that define them; each is imported when it is first used."""
+
+from .captured_type import is_captured_type as is_captured_type
+from .captures import (
+    CONSTANT_MODULES as CONSTANT_MODULES,
+    PARTS as PARTS,
+    are_unchanged as are_unchanged,
+    default_by_name as default_by_name,
+    member_of_class as member_of_class,
+    parts_of_function as parts_of_function,
+    varies as varies,
+)
+from .checkpoints import Checkpointed as Checkpointed, checkpoint as checkpoint, checkpointed as checkpointed
+from .custom_rules import (
+    Given as Given,
+    Ignored as Ignored,
+    calling as calling,
+    given_for as given_for,
+    is_rule as is_rule,
+    name_of as name_of,
+    place_of as place_of,
+    python_function as python_function,
+    watch as watch,
+)
+from .exception_edges import LEFT as LEFT, leads_out as leads_out, through_trampolines as through_trampolines
+from .python_text import (
+    Names as Names,
+    caller as caller,
+    captured as captured,
+    define as define,
+    execute as execute,
+    free as free,
+    parameters_text as parameters_text,
+    stub as stub,
+)
+from .statements import TypedFunction as TypedFunction
+from .structures import leaves as leaves, map_leaves as map_leaves, parts as parts, with_parts as with_parts

@@ -1,0 +1,42 @@
+"""The names that other folders import, and the modules that define them; each is imported when it is first used."""
+
+from .pipeline import (
+    Compiled as Compiled,
+    CompiledPullback as CompiledPullback,
+    compile_gradient as compile_gradient,
+    compile_pullback as compile_pullback,
+)
+from .request import (
+    Request as Request,
+    Wrt as Wrt,
+    check_fit as check_fit,
+    does_not_take as does_not_take,
+    make_request as make_request,
+    misfit as misfit,
+    named_in_module as named_in_module,
+    refuse_aux as refuse_aux,
+    wrong_arguments as wrong_arguments,
+)
+from .script import (
+    FUNCTION as FUNCTION,
+    MOST_NUMBERS as MOST_NUMBERS,
+    WIDTH as WIDTH,
+    Leaf as Leaf,
+    Script as Script,
+    leaves as leaves,
+    parts as parts,
+)
+from .transforms import (
+    Form as Form,
+    GradientForm as GradientForm,
+    PushForm as PushForm,
+    TraceForm as TraceForm,
+    hashable as hashable,
+    signature_of as signature_of,
+)
+from .varargs import (
+    expanded as expanded,
+    names_of as names_of,
+    star_of as star_of,
+    starred_dispatcher as starred_dispatcher,
+)

@@ -1,0 +1,98 @@
+"""The names that other folders import, and the modules that define them; each is imported when it is first used."""
+
+from .base.decorations import (
+    locals_of as locals_of,
+    py_func_of as py_func_of,
+    semantic as semantic,
+    signatures_of as signatures_of,
+)
+from .base.internals import cross2d as cross2d
+from .base.messages import check_parameters as check_parameters, definition_line as definition_line
+from .base.type_facts import as_pointer as as_pointer
+from .base.untypable import unsuitable as unsuitable
+from .embedding.calls import embed as embed
+from .embedding.custom_calls import (
+    GivenType as GivenType,
+    can_call as can_call,
+    is_python as is_python,
+    make_identities as make_identities,
+    make_ignored_known as make_ignored_known,
+    parameters_of as parameters_of,
+    signature_of_given as signature_of_given,
+    spread as spread,
+)
+from .embedding.transforms import DerivedCall as DerivedCall, derive_with as derive_with
+from .reading.captures import OURS as OURS
+from .reading.custom_rules import is_choice as is_choice, number_in as number_in
+from .reading.pipeline import (
+    typed_derivative as typed_derivative,
+    typed_function as typed_function,
+    typed_implementation as typed_implementation,
+)
+from .sources.python_sources import (
+    called_function as called_function,
+    content_of_source as content_of_source,
+    differentiated_function as differentiated_function,
+    has_source as has_source,
+    options_of_source as options_of_source,
+)
+from .target.array_typing import (
+    EMPTY_INFERRED as EMPTY_INFERRED,
+    LENGTH_OF_ITERATOR as LENGTH_OF_ITERATOR,
+    item_type as item_type,
+    result_type as result_type,
+)
+from .target.dispatch import (
+    COMPILER_LOCK as COMPILER_LOCK,
+    arguments_of_decorator as arguments_of_decorator,
+    is_compile_time as is_compile_time,
+    is_dispatcher as is_dispatcher,
+    is_made as is_made,
+    is_plain as is_plain,
+    is_plain_dispatcher as is_plain_dispatcher,
+    jit_is_disabled as jit_is_disabled,
+    object_of as object_of,
+    options_of as options_of,
+    register_as_dispatcher as register_as_dispatcher,
+    typeof as typeof,
+    warn as warn,
+)
+from .target.njit import (
+    asm_text as asm_text,
+    decorated as decorated,
+    entry_of as entry_of,
+    is_from_cache as is_from_cache,
+    link_along as link_along,
+    llvm_text as llvm_text,
+    load as load,
+    make_dispatcher as make_dispatcher,
+    refuse_functions as refuse_functions,
+)
+from .target.partials import (
+    Partial as Partial,
+    entry_of_seed as entry_of_seed,
+    is_sealed as is_sealed,
+    opened as opened,
+    owner_of as owner_of,
+    put_back as put_back,
+    sealed as sealed,
+    taken_out as taken_out,
+)
+from .target.stored import is_extended as is_extended, settings as settings, user_cache_folder as user_cache_folder
+from .types.callables import is_closure as is_closure, is_transform as is_transform
+from .types.closures import CLOSURE as CLOSURE
+from .types.dataclasses import (
+    DataclassType as DataclassType,
+    constructed_by as constructed_by,
+    constructor_of as constructor_of,
+    fields_of_object as fields_of_object,
+    is_object as is_object,
+    made_by as made_by,
+    receiver_of as receiver_of,
+)
+from .types.functions import (
+    holds_functions as holds_functions,
+    takes_functions as takes_functions,
+    with_functions as with_functions,
+)
+from .types.handles import default_of as default_of

@@ -1,0 +1,48 @@
+"""The names that other folders import, and the modules that define them; each is imported when it is first used."""
+
+from .decorations import (
+    SEMANTIC_OPTIONS as SEMANTIC_OPTIONS,
+    Decoration as Decoration,
+    chosen as chosen,
+    is_ambiguous as is_ambiguous,
+    is_as_undecorated as is_as_undecorated,
+    is_from_source as is_from_source,
+    is_plainly_decorated as is_plainly_decorated,
+    locals_of as locals_of,
+    misfit_text as misfit_text,
+    options_within as options_within,
+    py_func_of as py_func_of,
+    semantic as semantic,
+    signatures_of as signatures_of,
+)
+from .ir_walks import (
+    IRPass as IRPass,
+    assigned as assigned,
+    assignments as assignments,
+    captured as captured,
+    copies as copies,
+    defaults as defaults,
+    definition as definition,
+    dropped_after as dropped_after,
+    fresh as fresh,
+    held_by as held_by,
+    is_constant as is_constant,
+    is_reached as is_reached,
+    keys as keys,
+    loc_of as loc_of,
+    originals as originals,
+    rewrite as rewrite,
+    statements as statements,
+)
+from .messages import (
+    check_parameters as check_parameters,
+    definition_of as definition_of,
+    is_ours as is_ours,
+    note_calls as note_calls,
+    place_of as place_of,
+    refuse_with as refuse_with,
+    translate_error as translate_error,
+)
+from .type_facts import as_pointer as as_pointer, known_type as known_type, runtime_type as runtime_type
+from .typing_only import typed_only as typed_only
+from .untypable import unknown as unknown, unsuitable as unsuitable

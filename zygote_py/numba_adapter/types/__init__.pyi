@@ -1,0 +1,48 @@
+"""The names that other folders import, and the modules that define them; each is imported when it is first used."""
+
+from .callables import (
+    CallableType as CallableType,
+    CompiledCallableType as CompiledCallableType,
+    HandleType as HandleType,
+    Same as Same,
+    StandIn as StandIn,
+    TransformType as TransformType,
+    function_of as function_of,
+    is_closure as is_closure,
+)
+from .closures import (
+    ClosuresToObjects as ClosuresToObjects,
+    ClosureType as ClosureType,
+    Maker as Maker,
+    Undefined as Undefined,
+    check_captured as check_captured,
+    closure_of as closure_of,
+    take_closure as take_closure,
+)
+from .dataclasses import (
+    accessor_type as accessor_type,
+    called_of as called_of,
+    object_member as object_member,
+    stand_in as stand_in,
+)
+from .functions import (
+    FunctionValueType as FunctionValueType,
+    as_captured_python as as_captured_python,
+    holds_functions as holds_functions,
+    with_functions as with_functions,
+)
+from .handles import (
+    MADE as MADE,
+    CalleeType as CalleeType,
+    Session as Session,
+    at_work as at_work,
+    callee_for as callee_for,
+    callee_type as callee_type,
+    checkpoint_type as checkpoint_type,
+    constant_key as constant_key,
+    fold as fold,
+    handle_of as handle_of,
+    overloaded_type as overloaded_type,
+    signature_of as signature_of,
+    typed_callee as typed_callee,
+)
