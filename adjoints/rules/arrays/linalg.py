@@ -45,9 +45,7 @@ def inv_a(y: Array, dy: Array) -> Array:
 @helper
 def guarded_inv_a(y: Array, dy: Array) -> Array:
     """As `inv_a`."""
-    if not matters(dy):
-        return np.zeros_like(y)
-    return inv_a(y, dy)
+    return inv_a(y, dy) if matters(dy) else np.zeros_like(y)
 
 
 @helper
@@ -59,9 +57,7 @@ def solve_b(a: Array, dy: Array) -> Array:
 @helper
 def guarded_solve_b(a: Array, dy: Array) -> Array:
     """As `solve_b`."""
-    if not matters(dy):
-        return np.zeros_like(dy)
-    return np.linalg.solve(np.conj(a.T), dy)
+    return solve_b(a, dy) if matters(dy) else np.zeros_like(dy)
 
 
 @helper
@@ -91,18 +87,14 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
     vectors of repeated singular values have no derivative, the cofactors have: where they are differentiated, they are
     made of products by the method of Faddeev and LeVerrier, to fewer digits for large matrices.
     """
-    result = np.empty(a.shape, a.dtype)
     n = a.shape[0]
     if n > 0 and np.abs(y) > 1e-250:
         inverse = np.linalg.inv(a)
         size = np.max(np.abs(a))
         if size * np.max(np.abs(inverse)) < np.sqrt(size / np.spacing(size)):
-            for i in range(n):
-                for j in range(n):
-                    result[i, j] = np.conj(y * inverse[j, i]) * dy
-            return result
+            return np.conj(y * inverse.T) * dy
     if n == 0:
-        return result
+        return np.empty(a.shape, a.dtype)
     if is_differentiated(y):
         cofactors = np.zeros((n, n), a.dtype)
         for i in range(n):
@@ -112,10 +104,7 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
             shift = np.sum(np.diag(cofactors)) / k
             for i in range(n):
                 cofactors[i, i] -= shift
-        for i in range(n):
-            for j in range(n):
-                result[i, j] = np.conj(cofactors[j, i]) * dy
-        return result
+        return np.conj(cofactors.T) * dy
     u, s, vh = np.linalg.svd(a)
     scaled = np.empty_like(u)
     for k in range(n):
@@ -125,20 +114,13 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
                 cofactor *= s[j]
         for i in range(n):
             scaled[i, k] = u[i, k] * cofactor
-    product = np.dot(scaled, vh)
-    factor = np.conj(np.linalg.det(u) * np.linalg.det(vh)) * dy
-    for i in range(n):
-        for j in range(n):
-            result[i, j] = product[i, j] * factor
-    return result
+    return np.dot(scaled, vh) * (np.conj(np.linalg.det(u) * np.linalg.det(vh)) * dy)
 
 
 @helper
 def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
     """As `det_a`."""
-    if not number_matters(dy):
-        return np.zeros(a.shape, a.dtype)
-    return det_a(a, y, dy)
+    return det_a(a, y, dy) if number_matters(dy) else np.zeros(a.shape, a.dtype)
 
 
 @helper
@@ -156,15 +138,11 @@ def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) ->
 @helper
 def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
     """Return inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
-    result = np.zeros(a.shape, a.dtype)
-    if number_matters(factor):
-        if np.isinf(logarithm):
-            raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
-        inverse = np.linalg.inv(a)
-        for i in range(a.shape[0]):
-            for j in range(a.shape[0]):
-                result[i, j] = np.conj(inverse[j, i]) * factor
-    return result
+    if not number_matters(factor):
+        return np.zeros(a.shape, a.dtype)
+    if np.isinf(logarithm):
+        raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
+    return np.conj(np.linalg.inv(a).T) * factor
 
 
 @helper
@@ -196,6 +174,17 @@ def matrix_power_a(a: Array, n: int, dy: Array) -> Array:
 
 
 @helper
+def lower_part(x: Array) -> Array:
+    """The adjoint of the lower triangle of a Hermitian matrix whose adjoint is x."""
+    result = np.zeros(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        result[i, i] = np.real(x[i, i])
+        for j in range(i):
+            result[i, j] = x[i, j] + np.conj(x[j, i])
+    return result
+
+
+@helper
 def cholesky_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = cholesky(a), a function of the lower triangle and of the diagonal's real part.
 
@@ -210,13 +199,7 @@ def cholesky_a(y: Array, dy: Array) -> Array:
         for j in range(i + 1, n):
             p[i, j] = 0.0
     half = np.linalg.solve(upper, p)
-    s = np.linalg.solve(upper, np.conj(half.T))
-    result = np.zeros(y.shape, y.dtype)
-    for i in range(n):
-        result[i, i] = np.real(s[i, i])
-        for j in range(i):
-            result[i, j] = s[i, j] + np.conj(s[j, i])
-    return result
+    return lower_part(np.linalg.solve(upper, np.conj(half.T)))
 
 
 @helper
@@ -299,11 +282,8 @@ def lstsq_b(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy1: Array) -> A
     if y2 < min(m, n):
         raise np.linalg.LinAlgError("np.linalg.lstsq: no derivative, the matrix has not full rank")
     result = np.dot(np.conj(np.linalg.pinv(a, 0.0).T), dy0)
-    if m > n:
-        residual = np.ascontiguousarray(b) - np.dot(np.ascontiguousarray(a), y0)
-        for i in range(m):
-            for j in range(dy1.shape[0]):
-                result[i, j] += residual[i, j] * (dy1[j] + dy1[j])
+    if m > n and dy1.shape[0] > 0:
+        result += (np.ascontiguousarray(b) - np.dot(np.ascontiguousarray(a), y0)) * (dy1 + dy1)
     return result
 
 
@@ -318,10 +298,7 @@ def lstsq_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Array, db: 
     result = np.zeros(a.shape, a.dtype)
     if matters(dy3):
         u, _, vh = np.linalg.svd(a, False)
-        for k in range(min(m, n)):
-            for i in range(m):
-                for j in range(n):
-                    result[i, j] += u[i, k] * dy3[k] * vh[k, j]
+        result += np.dot(u * dy3, vh)
     if not (matters(db) or matters(dy0)):
         return result
     if y2 < min(m, n):

@@ -69,20 +69,11 @@ def nan_to_num(instr: Instr) -> Rule | None:
     return Rule(names, tuple(map(adjoints.get, names)))
 
 
-@structural(max)
-def maximum(instr: Instr) -> Rule | None:
-    """`max` of several scalars, the first of equals: later ones replace it only if they are greater."""
-    return _extremum(instr, ">")
-
-
-@structural(min)
-def minimum(instr: Instr) -> Rule | None:
-    """`min` of several scalars, the first of equals."""
-    return _extremum(instr, "<")
-
-
 def _extremum(instr: Instr, beats: str) -> Rule | None:
-    """Return the rule of an extremum. A NaN is the result, and gets the adjoint, only if it comes first."""
+    """Return the rule of `max` or `min` of several scalars: later ones replace an equal one only if they beat it.
+
+    A NaN is the result, and gets the adjoint, only if it comes first.
+    """
     names = tuple(f"x{k}" for k in range(len(instr.args)))
     match names:
         case (x,):
@@ -90,9 +81,9 @@ def _extremum(instr: Instr, beats: str) -> Rule | None:
         case (a, b):
             return Rule(names, (f"0.0 if {b} {beats} {a} else dy", f"dy if {b} {beats} {a} else 0.0"))
     first = f"0.0 if y {beats} x0 else dy"
-    rest = (_is_first(k) for k in range(1, len(names)))
-    return Rule(names, (first, *(f"dy if {condition} else 0.0" for condition in rest)))
+    firsts = (" & ".join([f"(y == x{k})", *(f"(y != x{j})" for j in range(k))]) for k in range(1, len(names)))
+    return Rule(names, (first, *(f"dy if {condition} else 0.0" for condition in firsts)))
 
 
-def _is_first(k: int) -> str:
-    return " & ".join([f"(y == x{k})", *(f"(y != x{j})" for j in range(k))])
+structural(max)(lambda instr: _extremum(instr, ">"))
+structural(min)(lambda instr: _extremum(instr, "<"))
