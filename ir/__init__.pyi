@@ -115,6 +115,7 @@ from .text.identifiers import (
     place_text as place_text,
 )
 from .text.parser import ParseError as ParseError, parse as parse
+from .text.printer import Names as Names
 from .types import (
     components_of as components_of,
     copied_type as copied_type,
@@ -122,6 +123,7 @@ from .types import (
     item_texts as item_texts,
     itemsize as itemsize,
     leaf_types as leaf_types,
+    names_of as names_of,
     parse_type as parse_type,
     parse_types as parse_types,
     type_text as type_text,

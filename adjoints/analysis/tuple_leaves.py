@@ -16,8 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from numba import types
 
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import Const, Function, Instr, Param, Routine, Value, components_of, ops, replace
-from zygote_py.ir.types import names_of
+from zygote_py.ir import Const, Function, Instr, Param, Routine, Value, components_of, names_of, ops, replace
 
 
 def expose_leaves(function: Function, wrt: Collection[Param]) -> dict[Value, tuple[Instr, ...]]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from zygote_py.ir import Access, Accesses, Block, Index, Instr, LoopNest, Memory, Operand, Return, Value, is_view
-from zygote_py.ir.analysis.subscripts import Kind
+from zygote_py.ir.analysis import Kind
 
 _PICKED = (Kind.CONSTANT, Kind.FIXED, Kind.FOUND)
 

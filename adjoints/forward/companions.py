@@ -21,7 +21,7 @@ from numba import types
 
 from zygote_py.adjoints.analysis import Activity, carries_adjoint, find_active, has_shadow, is_array, is_list, is_number
 from zygote_py.adjoints.reverse.calls import Case, name_apart
-from zygote_py.adjoints.routines.derivatives import calls_with_cases, primal_of
+from zygote_py.adjoints.routines import calls_with_cases, primal_of
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
 from zygote_py.ir import (
     NONE,

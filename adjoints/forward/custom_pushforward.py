@@ -21,8 +21,7 @@ from numba import types
 from zygote_py.adjoints.analysis import Linearity, is_array, is_number
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.calls import Case, Derivative, Source, name_apart
-from zygote_py.adjoints.routines.derivatives import Derivatives
-from zygote_py.adjoints.routines.reachable import routines_behind
+from zygote_py.adjoints.routines import Derivatives, routines_behind
 from zygote_py.adjoints.rules.formulas.expand import CASTS
 from zygote_py.adjoints.strategies.checkpoint import replay
 from zygote_py.adjoints.strategies.custom import Custom, Maker, check_pure, refuse_if_misshaped

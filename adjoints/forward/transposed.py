@@ -20,8 +20,7 @@ from numba import types
 
 from zygote_py.adjoints.analysis import is_array, is_number
 from zygote_py.adjoints.reverse.calls import Case, Derivative, name_apart
-from zygote_py.adjoints.routines.derivatives import Derivatives
-from zygote_py.adjoints.routines.reachable import routines_behind
+from zygote_py.adjoints.routines import Derivatives, routines_behind
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule
 from zygote_py.adjoints.strategies.checkpoint import replay
 from zygote_py.ir import (

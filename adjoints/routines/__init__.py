@@ -1,1 +1,5 @@
 """The derivatives of routines: how they are found, framed, limited in depth, and made repeatable."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -23,7 +23,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, Source
-from zygote_py.adjoints.routines.frames import LoopState, case_of_body, set_function
+from zygote_py.adjoints.routines import LoopState, case_of_body, set_function
 from zygote_py.adjoints.strategies.checkpoint import Reverse, check_repeatable, copies_of_written, make_forward, replay
 from zygote_py.ir import (
     Block,

@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, Source, plain_case
-from zygote_py.adjoints.routines.frames import ForwardFrame, ReverseFrame
+from zygote_py.adjoints.routines import ForwardFrame, ReverseFrame
 from zygote_py.ir import (
     Block,
     Builder,

@@ -20,8 +20,7 @@ from numba import types
 from zygote_py.adjoints.analysis import is_array
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.reverse.calls import Case, Derivation, Derivative, Deriver, Source
-from zygote_py.adjoints.routines.alias_checks import refuse_if_shared
-from zygote_py.adjoints.routines.frames import ForwardFrame, set_function
+from zygote_py.adjoints.routines import ForwardFrame, refuse_if_shared, set_function
 from zygote_py.adjoints.rules.formulas.expand import CASTS
 from zygote_py.ir import (
     NONE,

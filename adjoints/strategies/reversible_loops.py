@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping, Sequence
 from numba import types
 
 from zygote_py.adjoints.reverse.calls import name_apart
-from zygote_py.adjoints.routines.inverses import inverse_of
+from zygote_py.adjoints.routines import inverse_of
 from zygote_py.adjoints.strategies.outlined_loops import call_in_place, is_harmless, return_copies
 from zygote_py.adjoints.strategies.reversible_sweep import Reversible
 from zygote_py.ir import (

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from numba import types
 
 from zygote_py.adjoints.reverse.calls import Derivation, Derivative, Deriver, Source
-from zygote_py.adjoints.routines.frames import ForwardFrame, LoopState, ReverseFrame, case_of_body
+from zygote_py.adjoints.routines import ForwardFrame, LoopState, ReverseFrame, case_of_body
 from zygote_py.adjoints.strategies.checkpoint import replay
 from zygote_py.ir import Block, Branch, Builder, Const, Jump, Param, Routine
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import is_view
+from zygote_py.ir.analysis import is_view
 from zygote_py.ir.arrays.classify import ndim
 from zygote_py.ir.arrays.shapes import full_index, is_whole
 from zygote_py.ir.core import Const, Instr, Operand, Value

@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, Order
+from zygote_py.ir.analysis import Memory, Order
 from zygote_py.ir.arrays.classify import element, in_layout, is_numeric, ndim
 from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
 from zygote_py.ir.arrays.writer import Writer

@@ -6,8 +6,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import loop_nest
-from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.analysis import Memory, loop_nest
 from zygote_py.ir.arrays.aliasing import are_apart, same_elements
 from zygote_py.ir.arrays.boolean_indexing import find_positions, replace_masks
 from zygote_py.ir.arrays.classify import Kind, element, is_numeric, is_of_numbers_in_arrays, ndim

@@ -22,7 +22,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, Order
+from zygote_py.ir.analysis import Memory, Order
 from zygote_py.ir.arrays.aliasing import are_apart, same_elements
 from zygote_py.ir.arrays.classify import (
     Kind,

@@ -18,7 +18,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import is_view
+from zygote_py.ir.analysis import is_view
 from zygote_py.ir.arrays.classify import is_elementwise, ndim, reduced_axes
 from zygote_py.ir.core import Const, Instr, Operand, Value
 from zygote_py.ir.types import itemsize

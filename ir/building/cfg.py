@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from zygote_py.ir.analysis.dominators import reverse_postorder
-from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis import loop_nest, reverse_postorder
 from zygote_py.ir.core import Block, Function, Jump, Operand, Phi, Type, predecessors, retarget
 from zygote_py.ir.types import common_type
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
+from zygote_py.ir.analysis import reach
 from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of

@@ -43,7 +43,7 @@ from zygote_py.ir.core import (
     Value,
 )
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.printer import names_of, text
+from zygote_py.ir.text.printer import Names, text
 
 LIMIT = 1_000_000
 
@@ -188,12 +188,12 @@ class _Machine:
             case _ if operand in self.values:
                 return self.values[operand]
             case _:
-                raise self.fault(f"{names_of(self.function).operand(operand)} has no value yet")
+                raise self.fault(f"{Names(self.function).operand(operand)} has no value yet")
 
     def read(self, operand: Operand) -> object:
         value = self.passed(operand)
         if value is _UNDEFINED:
-            raise self.fault(f"{names_of(self.function).operand(operand)} is read and undefined")
+            raise self.fault(f"{Names(self.function).operand(operand)} is read and undefined")
         return value
 
     def compute(self, instr: Instr) -> object:

@@ -51,8 +51,7 @@ from functools import cache, cached_property
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
-from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis import DominatorTree, dominator_tree, loop_nest
 from zygote_py.ir.core import (
     Alpha,
     Block,
@@ -72,7 +71,7 @@ from zygote_py.ir.core import (
     predecessors,
 )
 from zygote_py.ir.errors import InternalError
-from zygote_py.ir.text.printer import Names, lines, names_of
+from zygote_py.ir.text.printer import Names, lines
 from zygote_py.ir.types import common_type, is_a, type_text
 
 Subject = Function | Block | Value | Terminator
@@ -99,7 +98,7 @@ class _Faults:
     @cached_property
     def names(self) -> Names:
         """Return the names in the text, which only messages need."""
-        return names_of(self.function)
+        return Names(self.function)
 
     def add(self, subject: Subject, message: str) -> None:
         if message not in self.of[subject]:

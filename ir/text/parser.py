@@ -42,7 +42,7 @@ from zygote_py.ir.core import (
     Value,
 )
 from zygote_py.ir.ops import Op, named
-from zygote_py.ir.text.printer import NO_ORIGIN, names_of
+from zygote_py.ir.text.printer import NO_ORIGIN, Names
 from zygote_py.ir.types import parse_type, split, top_level
 
 _HEADER = re.compile(r"(function|primal|adjoint|joint) ([^(]+)\((.*)\) -> (.+)")
@@ -281,7 +281,7 @@ class _Reader:
         for value, name in wanted.items():
             value.hint = name.rstrip("0123456789") or name
         while wrong := {
-            value.hint for value, name in names_of(self.function).values.items() if wanted.get(value, name) != name
+            value.hint for value, name in Names(self.function).values.items() if wanted.get(value, name) != name
         }:
             # Distinct names, as these are, print unchanged.
             for value, name in wanted.items():

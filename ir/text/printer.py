@@ -121,17 +121,12 @@ class Names:
         return " = ".join(filter(None, (self.value(value) if value in self.values else "", self.operation(value))))
 
 
-def names_of(function: Function) -> Names:
-    """Return the names used in the text of `function`."""
-    return Names(function)
-
-
 def text(function: Function, active: Collection[Value] | None = None) -> str:
     """Return the text of a function, without a trailing newline.
 
     In a primal, the instructions of `active` values are marked with their source location.
     """
-    return "\n".join(line.text for line in lines(function, names_of(function), active))
+    return "\n".join(line.text for line in lines(function, Names(function), active))
 
 
 def lines(function: Function, names: Names, active: Collection[Value] | None = None) -> Iterator[Line]:

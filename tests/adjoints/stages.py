@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 from numba import typeof
 
+from zygote_py.adjoints import Prepared, add_shadows, join, keep_contents, make_adjoint
 from zygote_py.adjoints.analysis import Activity, Summaries, expose_leaves, find_active, find_left_out
-from zygote_py.adjoints.reverse.adjoint import Prepared, make_adjoint
-from zygote_py.adjoints.reverse.joint import join
-from zygote_py.adjoints.reverse.shadows import add_shadows
-from zygote_py.adjoints.reverse.snapshots import keep_contents
 from zygote_py.frontend import lower
 from zygote_py.ir import Function, Instr, ops, passes, verify
 

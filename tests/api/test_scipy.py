@@ -24,7 +24,7 @@ from numba import njit
 
 import zygote_py as zg
 from tests.checking.reference import central
-from zygote_py.runtime.ravel import Layout
+from zygote_py.runtime import Layout
 
 pytestmark = pytest.mark.interpreted
 

@@ -14,7 +14,7 @@ import zygote_py as zg
 from tests.checking.slopes import differences
 from tests.plain import plain
 from zygote_py import gradient, value_and_gradient
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.api.directions import derivative, hessian, hvp, jvp
 
 pytestmark = pytest.mark.interpreted

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array, eye_array
 import zygote_py as zg
 from tests.checking.slopes import differences
 from zygote_py import adjoint
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.api.sparse import SparseHessian, SparseJacobian
 
 pytestmark = pytest.mark.interpreted

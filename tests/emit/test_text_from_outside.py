@@ -13,7 +13,7 @@ import pytest
 
 from tests.plain import plain
 from zygote_py import gradient, pullback
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.ir import Loc, identifier, is_identifier, one_line, parse
 from zygote_py.ir.text.printer import text
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.frontend import lower
 from zygote_py.ir import Loc
 

@@ -14,7 +14,7 @@ import pytest
 from numba import njit, types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.frontend import lower
 from zygote_py.ir import Branch, Instr, Return, counted, loop_nest, verify
 from zygote_py.ir.text.printer import text

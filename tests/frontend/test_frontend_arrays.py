@@ -19,7 +19,7 @@ from numba import njit
 from tests.frontend.frontend_new_arrays import CASES
 from tests.modes import is_interpreted
 from zygote_py import gradient, numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.ir import Function, interpret, passes, verify

@@ -14,7 +14,7 @@ import pytest
 from tests.checking.derivatives import ARRAYS, check_derivatives
 from tests.plain import plain
 from zygote_py import gradient, value_and_gradient
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 
 pytestmark = pytest.mark.interpreted
 

@@ -9,7 +9,7 @@ import pytest
 from numba import types
 
 import zygote_py as zg
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.frontend import lower
 from zygote_py.frontend.values import implementation_of, implemented
 from zygote_py.numba_adapter.reading import pipeline as inference

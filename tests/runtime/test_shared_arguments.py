@@ -9,7 +9,7 @@ import pytest
 
 from tests.plain import plain
 from zygote_py import gradient
-from zygote_py.adjoints.routines.alias_checks import is_folded, memory_of, share_memory
+from zygote_py.adjoints.routines import is_folded, memory_of, share_memory
 
 
 def writing(count: int, written: int):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from zygote_py.adjoints.forward.index_sets import as_array, joined, joined_all, no_sets
-from zygote_py.runtime.colouring import Pattern, colour_columns, colour_symmetric, dense_rows, pattern_of, rows_of
+from zygote_py.adjoints import as_array, joined, joined_all, no_sets
+from zygote_py.runtime import Pattern, colour_columns, colour_symmetric, dense_rows, pattern_of, rows_of
 
 
 def pattern(dense) -> Pattern:

@@ -24,7 +24,7 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.api import inverses
 from zygote_py.base import custom_rules as given
 from zygote_py.ir import Loc, one_line

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.compiler import Wrt, hashable
 from zygote_py.drivers.directional import Derivative, Hvp, Pushforward
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
-from zygote_py.runtime.compiled_function import DerivativeFunction, kept_derivative
+from zygote_py.runtime import DerivativeFunction, kept_derivative
 
 if TYPE_CHECKING:
     from zygote_py.api.sparse import SparseHessian, SparseJacobian

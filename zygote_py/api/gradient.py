@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.compiler import GradientForm, Wrt, hashable
-from zygote_py.runtime.compiled_function import DerivativeFunction as GradientFunction, kept_derivative
+from zygote_py.runtime import DerivativeFunction as GradientFunction, kept_derivative
 
 __all__ = ["GradientFunction", "gradient", "value_and_gradient"]
 

@@ -19,14 +19,13 @@ import numba
 import numpy as np
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.api.differences import copied, leaves_of, one_sided, random_seed, slope, with_leaf
 from zygote_py.api.gradient import value_and_gradient
 from zygote_py.base import structures
 from zygote_py.compiler import Wrt, check_fit, make_request
 from zygote_py.ir import Loc
-from zygote_py.runtime.pullbacks import pullback
-from zygote_py.runtime.tracebacks import shortening
+from zygote_py.runtime import pullback, shortening
 
 _SHOWN = 10
 

@@ -18,8 +18,7 @@ import numpy as np
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.adjoints.strategies.custom import Custom
+from zygote_py.adjoints import Custom, DifferentiationError, refuse
 from zygote_py.api.differences import copied, leaves_of, random_seed, slope, with_leaf
 from zygote_py.base import Given, caller, name_of, parts, place_of, python_function
 from zygote_py.emit import NJIT, emit
@@ -31,7 +30,7 @@ from zygote_py.ir.arrays import expand_arrays
 
 def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
     """Compare the gradients of a custom rule with differences. Raises DifferentiationError."""
-    from zygote_py.runtime.pullbacks import pullback
+    from zygote_py.runtime import pullback
 
     args = _with_defaults(given, args)
     call = _call_of(given, len(args))

@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.api.directions import hessian, hvp, jacobian
 from zygote_py.api.gradient import value_and_gradient
 from zygote_py.compiler import Wrt, expanded, hashable, star_of
 from zygote_py.drivers.vectors import Flat, OfVector, Weighted
 from zygote_py.ir import Loc
-from zygote_py.runtime.compiled_function import DerivativeFunction
-from zygote_py.runtime.ravel import Layout, Vector
+from zygote_py.runtime import DerivativeFunction, Layout, Vector
 
 __all__ = [
     "ScipyEquations",

@@ -24,17 +24,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.compiler import check_fit
 from zygote_py.drivers.sparse import Dependence, Products, Weighed
 from zygote_py.ir import Loc
-from zygote_py.runtime.compiled_function import DerivativeFunction
-from zygote_py.runtime.tracebacks import shortening
+from zygote_py.runtime import DerivativeFunction, shortening
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from zygote_py.runtime.colouring import Ints, Mask, Pattern
+    from zygote_py.runtime import Ints, Mask, Pattern
 
 _PRICE = 4  # of a row by itself, which takes a gradient, in directions
 _GAIN = 16  # so many directions less are worth compiling the gradient
@@ -156,7 +155,7 @@ class _Sparse:
 
     def _plan(self, args: tuple[Any, ...], x: Any) -> _Plan:
         """Return the plan for these arguments."""
-        from zygote_py.runtime.colouring import rows_of
+        from zygote_py.runtime import rows_of
 
         last = self._last
         same: Any = False
@@ -270,7 +269,7 @@ class SparseJacobian(_Sparse):
         self._weighed: DerivativeFunction[..., Any] = DerivativeFunction(f, Weighed(wrt))
 
     def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
-        from zygote_py.runtime.colouring import colour_columns, dense_rows
+        from zygote_py.runtime import colour_columns, dense_rows
 
         rows = pattern.rows
         dense = dense_rows(pattern, _PRICE, _GAIN)
@@ -322,7 +321,7 @@ class SparseHessian(_Sparse):
     _order = 2
 
     def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
-        from zygote_py.runtime.colouring import colour_symmetric
+        from zygote_py.runtime import colour_symmetric
 
         if pattern.shape[0] != pattern.shape[1]:
             raise ValueError(f"`sparsity` is of shape {pattern.shape}, and a Hessian is square")
@@ -346,7 +345,7 @@ def _given(sparsity: Any) -> Pattern | None:
         return None
     from scipy.sparse import coo_array, issparse
 
-    from zygote_py.runtime.colouring import pattern_of
+    from zygote_py.runtime import pattern_of
 
     if not issparse(sparsity):
         sparsity = np.asarray(sparsity)

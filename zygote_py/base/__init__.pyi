@@ -1,9 +1,10 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
-from .captured_type import is_captured_type as is_captured_type
+from .captured_types import captured_type as captured_type, is_captured_type as is_captured_type
 from .captures import (
     CONSTANT_MODULES as CONSTANT_MODULES,
     PARTS as PARTS,
+    Capture as Capture,
     are_unchanged as are_unchanged,
     default_by_name as default_by_name,
     member_of_class as member_of_class,

@@ -34,10 +34,11 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import (
     CONSTANT_MODULES,
     PARTS,
+    Capture,
     Checkpointed,
     Ignored,
     default_by_name,
@@ -45,7 +46,6 @@ from zygote_py.base import (
     structures,
     varies,
 )
-from zygote_py.base.captures import Capture
 from zygote_py.compiler import Request
 from zygote_py.ir import Type, components_of
 from zygote_py.ir.ops import scipy as special

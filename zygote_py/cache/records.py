@@ -22,8 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zygote_py import numba_adapter
-from zygote_py.base import caller
-from zygote_py.base.captures import Capture
+from zygote_py.base import Capture, caller
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
 from zygote_py.cache.folder import Folder, folder_in_use

@@ -97,11 +97,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _show(options: argparse.Namespace) -> int:
     # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
-    from zygote_py.adjoints.errors import DifferentiationError
+    from zygote_py.adjoints import DifferentiationError
     from zygote_py.api.gradient import gradient
     from zygote_py.compiler import GradientForm
     from zygote_py.ir import parse_types
-    from zygote_py.runtime.compiled_function import DerivativeFunction
+    from zygote_py.runtime import DerivativeFunction
 
     function = _load(options.function)
     if options.types is None and (required := _required(function)):
@@ -135,7 +135,7 @@ def _show(options: argparse.Namespace) -> int:
 
 def _check_number(derivative: Any, types: Sequence[Any]) -> None:
     """Raise a DifferentiationError unless there is one type per parameter."""
-    from zygote_py.adjoints.errors import refuse
+    from zygote_py.adjoints import refuse
 
     try:
         derivative._bind(tuple(types), {})

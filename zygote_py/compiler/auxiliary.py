@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.compiler.request import Request, refuse_aux
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import Builder, Function, Operand, Type, at_exit, components_of

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.adjoints.analysis import carries_adjoint
-from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import (
     Const,

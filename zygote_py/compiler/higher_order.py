@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from zygote_py.adjoints.routines.reachable import routines_behind
+from zygote_py.adjoints.routines import routines_behind
 from zygote_py.compiler.lowered_helpers import take_as_routines
 from zygote_py.compiler.request import Request
 from zygote_py.frontend import Derived, LoweredFunction, typed_as_derived

@@ -15,12 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints import Pushforwards, Transposed, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_array, is_number, reachable
-from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.forward.pushforward import Pushforwards
-from zygote_py.adjoints.forward.transposed import Transposed
-from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
-from zygote_py.adjoints.routines.reachable import routines_behind
+from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
 from zygote_py.compiler.higher_order import take_as_primal, typed_as_called, within
 from zygote_py.compiler.lowered_helpers import lowered_helper
 from zygote_py.compiler.prepare import lowered_primal

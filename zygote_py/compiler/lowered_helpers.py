@@ -11,10 +11,8 @@ from collections.abc import Callable
 from numba import types
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
+from zygote_py.adjoints import is_differentiated, matters, number_matters, opaque_for, rule_for, unless_zero
 from zygote_py.adjoints.analysis import carries_adjoint
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.arrays.guarded import unless_zero
-from zygote_py.adjoints.rules.formulas.opaque import is_differentiated, matters, number_matters, opaque_for
 from zygote_py.frontend import lower
 from zygote_py.ir import (
     Const,

@@ -17,12 +17,10 @@ from numba import types
 
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
+from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
-from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.reverse.joint import join, join_halves
-from zygote_py.adjoints.routines.derivatives import Derivatives
-from zygote_py.adjoints.routines.repeatable import make_repeatable
-from zygote_py.base.captured_type import captured_type
+from zygote_py.adjoints.routines import Derivatives, make_repeatable
+from zygote_py.base import captured_type
 from zygote_py.compiler.auxiliary import copied, split_auxiliary, with_auxiliary
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.higher_order import result_of, tidy, typed_as_called, within
@@ -53,6 +51,7 @@ from zygote_py.ir import (
     items_of,
     leaf_types,
     make_canonical,
+    names_of,
     ops,
     passes,
     replace_uses,
@@ -60,7 +59,6 @@ from zygote_py.ir import (
     write_out_guards,
 )
 from zygote_py.ir.text.printer import text
-from zygote_py.ir.types import names_of
 
 if TYPE_CHECKING:
     from zygote_py.base import TypedFunction

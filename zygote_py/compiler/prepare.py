@@ -15,13 +15,16 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints import (
+    check_returned,
+    divide_loops,
+    has_reversible_steps,
+    outline_reversible_loops,
+    refuse,
+    written_after_return,
+)
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_float
-from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.routines.alias_checks import refuse_shared_arguments
-from zygote_py.adjoints.routines.inverses import check_steps
-from zygote_py.adjoints.strategies.long_loops import check_returned, divide_loops
-from zygote_py.adjoints.strategies.outlined_loops import written_after_return
-from zygote_py.adjoints.strategies.reversible_loops import has_reversible_steps, outline_reversible_loops
+from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.higher_order import take_as_primal
 from zygote_py.compiler.request import Request

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import define, parameters_text
 from zygote_py.ir import Loc, components_of, identifier, is_identifier
 

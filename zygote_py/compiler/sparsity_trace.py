@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from numba import types
 
-from zygote_py.adjoints.forward.dependence import Dependences
+from zygote_py.adjoints import Dependences
 from zygote_py.compiler.higher_order import typed_as_called
 from zygote_py.compiler.jvp import lowered_on_copies, refuse_draws, take_together
 from zygote_py.compiler.transforms import TraceForm

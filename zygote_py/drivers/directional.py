@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array, is_number
-from zygote_py.adjoints.errors import refuse
 from zygote_py.compiler import (
     FUNCTION,
     GradientForm,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver

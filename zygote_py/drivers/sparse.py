@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numba import types
 
+from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array
-from zygote_py.adjoints.errors import refuse
 from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.compiler import FUNCTION, Script, leaves, parts
 from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp

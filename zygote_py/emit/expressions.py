@@ -25,8 +25,7 @@ from numba import types
 from zygote_py.base import structures
 from zygote_py.emit.names import Module
 from zygote_py.emit.out_of_ssa import Variable
-from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, ops
-from zygote_py.ir.types import names_of
+from zygote_py.ir import Const, Instr, InternalError, Operand, Type, Undef, Value, names_of, ops
 
 # Operators whose operands Python casts to floats as a compiled `float` does.
 _CASTS_ITSELF = (ops.Family.ARITHMETIC, ops.Family.TRUE_DIVISION)

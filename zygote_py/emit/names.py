@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.base import Names, is_captured_type, structures
-from zygote_py.base.captured_type import captured_type
+from zygote_py.base import Names, captured_type, is_captured_type, structures
 from zygote_py.emit.standalone import optional_imports, without_dataclasses
 from zygote_py.ir import C_TYPES, MODULE, Foreign, Function, Instr, Routine, Special
 from zygote_py.ir.ops import OWN, Op, helpers, module_of

@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.base import TypedFunction, calling, given_for
-from zygote_py.base.statements import Capture
+from zygote_py.base import Capture, TypedFunction, calling, given_for
 from zygote_py.frontend import custom_calls as given, derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
 from zygote_py.frontend.expressions.shared_copies import separate

@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints import Custom, DifferentiationError, Gradient, Input, refuse
 from zygote_py.adjoints.analysis import carries_adjoint
-from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.adjoints.routines.inverses import Inverse
-from zygote_py.adjoints.strategies.custom import Custom, Gradient, Input
+from zygote_py.adjoints.routines import Inverse
 from zygote_py.base import Given, place_of, python_function, statements as st
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.values import (

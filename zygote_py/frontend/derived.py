@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.reverse.calls import name_apart
+from zygote_py.adjoints import name_apart
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import Bundle, flatten, is_tuple, join, parameters_of, split
 from zygote_py.ir import (

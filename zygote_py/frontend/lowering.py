@@ -17,7 +17,7 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
 from zygote_py.frontend.expressions import calls, evaluation as expressions, lists, shared_copies as aliases

@@ -19,8 +19,7 @@ from dataclasses import replace
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import DifferentiationError, refuse
-from zygote_py.adjoints.strategies.checkpoint import Checkpoint
+from zygote_py.adjoints import Checkpoint, DifferentiationError, refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
 from zygote_py.frontend.graphs.divisions import divisions

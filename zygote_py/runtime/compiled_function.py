@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
-from zygote_py.base import PARTS, Names, are_unchanged, stub, watch
-from zygote_py.base.captures import Capture
+from zygote_py.adjoints import refuse
+from zygote_py.base import PARTS, Capture, Names, are_unchanged, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types

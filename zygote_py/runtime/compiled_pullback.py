@@ -22,8 +22,8 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.adjoints.analysis import carries_adjoint
-from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.base import Names, define, structures
 from zygote_py.compiler import CompiledPullback, Request
 from zygote_py.ir import Type, components_of, identifier, item_texts

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.adjoints.analysis import carries_adjoint
-from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.base import map_leaves, parts, with_parts
 from zygote_py.compiler import CompiledPullback
 from zygote_py.ir import Type, components_of, item_texts

@@ -22,7 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import carries_adjoint
-from zygote_py.base.captures import Capture
+from zygote_py.base import Capture
 from zygote_py.cache import Kernel, Link
 from zygote_py.compiler import CompiledPullback, Form, Request, compile_pullback, make_request
 from zygote_py.ir import Type

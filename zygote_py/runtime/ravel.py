@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import leaves, map_leaves, parts
 from zygote_py.ir import Loc
 

@@ -6,8 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from zygote_py.base import are_unchanged
-from zygote_py.base.captures import Capture
+from zygote_py.base import Capture, are_unchanged
 from zygote_py.cache import Kernel, as_captured
 from zygote_py.ir import Type
 

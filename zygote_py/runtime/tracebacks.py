@@ -19,7 +19,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import ParamSpec, TypeVar
 
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 
 _DEF = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 P = ParamSpec("P")

@@ -24,9 +24,17 @@ import operator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import DominatorTree
-from zygote_py.ir.analysis.loops import CountedLoop, Loop, counted_exit, invariant, loop_nest
-from zygote_py.ir.analysis.memory import Memory, reads, writes
+from zygote_py.ir.analysis import (
+    CountedLoop,
+    DominatorTree,
+    Loop,
+    Memory,
+    counted_exit,
+    invariant,
+    loop_nest,
+    reads,
+    writes,
+)
 from zygote_py.ir.building.cfg import order_blocks, split_edge
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Phi, Value, zero
 

@@ -16,7 +16,7 @@ from collections import Counter
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.memory import Memory, Order
+from zygote_py.ir.analysis import Memory, Order
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
+from zygote_py.ir.analysis import DominatorTree, dominator_tree
 from zygote_py.ir.building.cfg import merge_edges, order_blocks
 from zygote_py.ir.core import Block, Function, predecessors
 

@@ -14,7 +14,7 @@ import operator
 
 from numba import types
 
-from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
+from zygote_py.ir.analysis import DominatorTree, dominator_tree
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.walks import replace_uses
 

@@ -10,7 +10,7 @@ b3:  jump b1                                    b3:  jump b4
 
 from __future__ import annotations
 
-from zygote_py.ir.analysis.loops import loop_nest
+from zygote_py.ir.analysis import loop_nest
 from zygote_py.ir.building.cfg import merge_edges, order_blocks, split_edge
 from zygote_py.ir.core import Block, Function, Jump
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 from numba import types
 
-from zygote_py.ir.analysis.loops import Loop, loop_nest
+from zygote_py.ir.analysis import Loop, loop_nest
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Operand, Phi
 from zygote_py.ir.walks import uses
 

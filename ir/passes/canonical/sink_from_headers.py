@@ -19,8 +19,7 @@ from __future__ import annotations
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import Loop, loop_nest
-from zygote_py.ir.analysis.memory import effect
+from zygote_py.ir.analysis import Loop, effect, loop_nest
 from zygote_py.ir.core import Block, Branch, Function, Instr, Operand
 from zygote_py.ir.walks import map_operands, uses
 

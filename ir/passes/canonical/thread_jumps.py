@@ -10,7 +10,7 @@ canonical form.
 
 from __future__ import annotations
 
-from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.analysis import reverse_postorder
 from zygote_py.ir.building.cfg import drop_unreachable, remove_incoming
 from zygote_py.ir.core import Block, Branch, Function, Jump, predecessors, retarget
 

@@ -35,9 +35,7 @@ from dataclasses import dataclass, field
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import DominatorTree, dominator_tree
-from zygote_py.ir.analysis.loops import Edge, Loop, loop_nest, returning_blocks
-from zygote_py.ir.analysis.memory import effect
+from zygote_py.ir.analysis import DominatorTree, Edge, Loop, dominator_tree, effect, loop_nest, returning_blocks
 from zygote_py.ir.building.cfg import joined, order_blocks, rename_incoming
 from zygote_py.ir.building.ssa import SSABuilder
 from zygote_py.ir.core import (

@@ -20,9 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zygote_py.ir.analysis.dominators import DominatorTree
-from zygote_py.ir.analysis.loops import Loop, LoopNest, loop_nest
-from zygote_py.ir.analysis.memory import effect
+from zygote_py.ir.analysis import DominatorTree, Loop, LoopNest, effect, loop_nest
 from zygote_py.ir.core import (
     Block,
     Branch,

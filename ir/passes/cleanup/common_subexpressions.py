@@ -19,8 +19,7 @@ from collections.abc import Hashable, Mapping
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import dominator_tree
-from zygote_py.ir.analysis.memory import Memory, effect, reads, writes
+from zygote_py.ir.analysis import Memory, dominator_tree, effect, reads, writes
 from zygote_py.ir.core import Block, Const, Function, Instr, Operand, Phi, Value
 from zygote_py.ir.ops import Effect
 from zygote_py.ir.walks import replace

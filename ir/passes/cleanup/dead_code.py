@@ -22,8 +22,7 @@ from collections.abc import Collection, Iterable, Iterator
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.memory import Memory, effect, reads
+from zygote_py.ir.analysis import Memory, effect, reach, reads
 from zygote_py.ir.building.cfg import drop_unreachable
 from zygote_py.ir.core import Const, Function, Instr, Operand, Value
 from zygote_py.ir.ops import Effect, Role

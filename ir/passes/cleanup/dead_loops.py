@@ -16,8 +16,7 @@ then cannot infer the types of lists that only the loop appends to.)
 from __future__ import annotations
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.loops import Loop, counted, loop_nest
-from zygote_py.ir.analysis.memory import effect
+from zygote_py.ir.analysis import Loop, counted, effect, loop_nest
 from zygote_py.ir.building.cfg import drop_unreachable
 from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Phi
 from zygote_py.ir.passes.cleanup.dead_code import can_raise

@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dominators import reverse_postorder
+from zygote_py.ir.analysis import reverse_postorder
 from zygote_py.ir.building.cfg import drop_unreachable, remove_incoming
 from zygote_py.ir.core import Branch, Const, Function, Instr, Jump, Operand, Type, Value, zero
 from zygote_py.ir.walks import replace

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from zygote_py.ir.analysis.memory import Memory
+from zygote_py.ir.analysis import Memory
 from zygote_py.ir.building.cfg import drop_unreachable, joined, rename_incoming
 from zygote_py.ir.building.clone import clone
 from zygote_py.ir.checks.debug import check_after

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from numba import types
 
 from zygote_py.ir import ops
-from zygote_py.ir.analysis.dataflow import reach
-from zygote_py.ir.analysis.loops import Loop
+from zygote_py.ir.analysis import Loop, reach
 from zygote_py.ir.building.cfg import drop_unreachable, order_blocks, rename_incoming
 from zygote_py.ir.building.clone import Clone, clone
 from zygote_py.ir.checks.debug import check_after

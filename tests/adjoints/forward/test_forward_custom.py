@@ -10,7 +10,7 @@ import zygote_py as zg
 from tests.api.custom_adjoints import X, in_loop_and_branch, mul, recursive, without_rule
 from tests.checking.derivatives import check_derivatives
 from tests.checking.second import push
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.api.directions import hvp, jvp
 
 pytestmark = pytest.mark.interpreted

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from zygote_py.adjoints.rules import Rule, expand, rule_for
+from zygote_py.adjoints import rule_for
+from zygote_py.adjoints.rules import Rule, expand
 from zygote_py.adjoints.rules.helpers.special import HELPERS
 from zygote_py.ir import Alpha, Const, Instr, Operand, Param, Type, Value, ops
 

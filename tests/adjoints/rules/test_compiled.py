@@ -11,11 +11,10 @@ import pytest
 from numba import types
 
 from tests.adjoints.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
-from zygote_py.adjoints.rules import rule_for, uses
-from zygote_py.adjoints.rules.formulas.rule import ROWS, UNKNOWN
-from zygote_py.adjoints.rules.formulas.terms import Call, Number, Term, parse
+from zygote_py.adjoints import ROWS, UNKNOWN, Term, digamma, parse, rule_for
+from zygote_py.adjoints.rules import uses
+from zygote_py.adjoints.rules.formulas.terms import Call, Number
 from zygote_py.adjoints.rules.helpers import scipy_helpers
-from zygote_py.adjoints.rules.helpers.special import digamma
 from zygote_py.ir import Const, Instr, Type, ops
 
 

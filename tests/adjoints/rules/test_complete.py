@@ -13,8 +13,7 @@ import pytest
 from numba import types
 
 from tests.adjoints.rules.evaluator import f32, f64, i64
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.refused import REFUSED
+from zygote_py.adjoints import REFUSED, rule_for
 from zygote_py.frontend.values import implemented
 from zygote_py.ir import Const, Instr, Param, Type, ops
 

@@ -20,7 +20,7 @@ from numba import types
 
 from tests.adjoints.rules.evaluator import NAMES, compile_all, expand_rule, f32, f64, i64
 from tests.modes import one_in
-from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints import rule_for
 from zygote_py.adjoints.rules.scalar.complex import _STRUCTURAL, _TO_COMPLEX, _TO_REAL
 from zygote_py.ir import Const, Instr, Param, Type, ops
 

@@ -15,10 +15,9 @@ from mpmath import mp, mpf
 from numba import types
 
 from tests.adjoints.rules.evaluator import expand_rule, f32, f64, i64
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL
+from zygote_py.adjoints import ROWS, STRUCTURAL, digamma, rule_for
 from zygote_py.adjoints.rules.helpers import scipy_helpers
-from zygote_py.adjoints.rules.helpers.special import digamma, polygamma
+from zygote_py.adjoints.rules.helpers.special import polygamma
 from zygote_py.ir import Const, Instr, Param, ops
 
 Op = ops.Op

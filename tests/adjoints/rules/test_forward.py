@@ -19,7 +19,8 @@ from tests.adjoints.rules.test_complex_rules import CASES as COMPLEX_CASES
 from tests.adjoints.rules.test_derivatives import CASES
 from tests.checking.second import slopes
 from tests.plain import plain
-from zygote_py.adjoints.rules import push_forward, rule_for
+from zygote_py.adjoints import rule_for
+from zygote_py.adjoints.rules import push_forward
 from zygote_py.api.directions import hvp, jvp, pushforward
 from zygote_py.ir import Instr, Param, Value, ops
 

@@ -14,7 +14,7 @@ import pytest
 from numba import types
 
 from tests.adjoints.rules.evaluator import NAMES, Adjoint, compile_all, expand_instr, f32, f64, i64, instruction
-from zygote_py.adjoints.rules import rule_for
+from zygote_py.adjoints import rule_for
 from zygote_py.ir import Const, Type
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "kinks.md"

@@ -17,7 +17,7 @@ from numba.core.errors import NumbaPerformanceWarning
 
 from tests.adjoints.rules.opaque_cases import CASES, Case, draw
 from tests.modes import one_in
-from zygote_py.adjoints.rules.formulas.opaque import opaque_for
+from zygote_py.adjoints import opaque_for
 from zygote_py.ir import Const, Instr
 from zygote_py.ir.ops import helpers
 from zygote_py.numba_adapter import typed_function

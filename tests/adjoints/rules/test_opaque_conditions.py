@@ -23,7 +23,7 @@ from tests.adjoints.rules.test_opaque import (
     results_of,
     rule_of,
 )
-from zygote_py.adjoints.rules.formulas.opaque import SAMPLES
+from zygote_py.adjoints import SAMPLES
 from zygote_py.ir import ops
 
 Q = np.linalg.qr(np.random.default_rng(7).standard_normal((4, 4)))[0]

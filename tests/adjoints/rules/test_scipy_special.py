@@ -20,7 +20,8 @@ from mpmath import mp, mpf
 from numba import njit
 
 from tests.adjoints.rules.evaluator import expand_instr, f64, instruction
-from zygote_py.adjoints.rules import Rule, rule_for
+from zygote_py.adjoints import rule_for
+from zygote_py.adjoints.rules import Rule
 from zygote_py.adjoints.rules.helpers.scipy_helpers import HELPERS
 from zygote_py.adjoints.rules.scalar import scipy_special
 from zygote_py.ir import Alpha, Const, Instr, Operand, Special, ops, special

@@ -2,8 +2,8 @@
 
 import pytest
 
+from zygote_py.adjoints import is_singular, vanishes
 from zygote_py.adjoints.rules.formulas import rule
-from zygote_py.adjoints.rules.formulas.terms import is_singular, vanishes
 from zygote_py.adjoints.rules.scalar import scipy_special
 
 

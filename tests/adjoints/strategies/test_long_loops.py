@@ -15,7 +15,7 @@ from tests.checking.reference import central, distance
 from tests.modes import one_in
 from tests.plain import plain
 from zygote_py import DifferentiationError
-from zygote_py.adjoints.strategies.binomial import iterations_before
+from zygote_py.adjoints import iterations_before
 
 pytestmark = pytest.mark.interpreted
 

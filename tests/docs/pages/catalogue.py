@@ -22,10 +22,9 @@ import numpy as np
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from tests.docs.pages.samples import PARAMETERS, SAMPLES
 from tests.docs.pages.supported import array_members, supported_callables
+from zygote_py.adjoints import REFUSED, DifferentiationError
 from zygote_py.adjoints.analysis import find_active
-from zygote_py.adjoints.errors import DifferentiationError
 from zygote_py.adjoints.rules.formulas import opaque
-from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.base import python_text
 from zygote_py.frontend import lower
 from zygote_py.frontend.values import implemented, is_differentiable

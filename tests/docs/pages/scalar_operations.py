@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules import rule_for
-from zygote_py.adjoints.rules.formulas.rule import ROWS, STRUCTURAL, UNKNOWN, Op, Rule
+from zygote_py.adjoints import REFUSED, ROWS, STRUCTURAL, UNKNOWN, Rule, rule_for
+from zygote_py.adjoints.rules.formulas.rule import Op
 from zygote_py.adjoints.rules.formulas.terms import HELPERS
-from zygote_py.adjoints.rules.refused import REFUSED
 from zygote_py.adjoints.rules.scalar import scipy_special
 from zygote_py.ir import Instr, Param, ops
 

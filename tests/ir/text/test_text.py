@@ -14,6 +14,7 @@ from zygote_py.ir import (
     Instr,
     Jump,
     Loc,
+    Names,
     Param,
     Raise,
     Return,
@@ -24,7 +25,7 @@ from zygote_py.ir import (
     parse_types,
     type_text,
 )
-from zygote_py.ir.text.printer import names_of, text
+from zygote_py.ir.text.printer import text
 
 
 def straight(*instrs, params=(), returns=(), kind="function"):
@@ -78,13 +79,13 @@ def test_names(kind, params, hints, names):
     values = [Param(f64, hint) for hint in params]
     instrs = [Instr(operator.neg, (Const(1.0, f64),), f64, hint) for hint in hints]
     function = straight(*instrs, params=values, kind=kind)
-    assert [names_of(function).values[value] for value in [*values, *instrs]] == names
+    assert [Names(function).values[value] for value in [*values, *instrs]] == names
 
 
 def test_no_two_values_have_one_name():
     hints = ["x", "x1", "x", "x11", "x1", "x", "t", "", "x", "x1", "x11"]
     function = straight(*(Instr(operator.neg, (Const(1.0, f64),), f64, hint) for hint in hints))
-    names = list(names_of(function).values.values())
+    names = list(Names(function).values.values())
     assert len(set(names)) == len(names) == len(hints)
 
 
@@ -199,7 +200,7 @@ def test_names_of_reverse_blocks_in_a_joint_function():
     for block, following in pairwise(blocks):
         block.terminator = Jump(following)
     blocks[-1].terminator = Return(())
-    names = names_of(Function("f", [], blocks, "joint"))
+    names = Names(Function("f", [], blocks, "joint"))
     assert [names.block(block) for block in blocks] == ["b0", "b1", "b1'", "b0'", "b0''"]
 
 

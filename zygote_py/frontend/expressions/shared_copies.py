@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from numba import types
 
+from zygote_py.adjoints import Custom, refuse
 from zygote_py.adjoints.analysis import is_array
-from zygote_py.adjoints.errors import refuse
-from zygote_py.adjoints.routines.alias_checks import refuse_if_shared
-from zygote_py.adjoints.strategies.custom import Custom
+from zygote_py.adjoints.routines import refuse_if_shared
 from zygote_py.ir import (
     Block,
     Builder,

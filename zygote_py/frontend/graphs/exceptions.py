@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import is_list, is_tuple, method_of, plain
 from zygote_py.ir import Loc, Type, is_scalar, ops

@@ -17,8 +17,8 @@ import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
+from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import element_of
-from zygote_py.adjoints.errors import refuse
 from zygote_py.ir import Const, Loc, Operand, Type, Undef, components_of, is_scalar, with_components
 
 _list_of: Callable[[Type], Type] = types.List

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import bundles as values
 from zygote_py.frontend.values.bundles import Bundle, plain

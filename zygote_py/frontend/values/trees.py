@@ -14,8 +14,20 @@ from collections.abc import Callable, Iterable
 from numba import types
 
 from zygote_py.frontend.values.bundles import Bundle, components, is_tuple, leaves_of, plain
-from zygote_py.ir import NONE, Builder, Const, Instr, Loc, Operand, Param, Type, components_of, ops, result_type
-from zygote_py.ir.types import names_of
+from zygote_py.ir import (
+    NONE,
+    Builder,
+    Const,
+    Instr,
+    Loc,
+    Operand,
+    Param,
+    Type,
+    components_of,
+    names_of,
+    ops,
+    result_type,
+)
 
 
 def split(b: Builder, value: Operand, kind: Type) -> Bundle:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any
 
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.ir import Loc, is_identifier, one_line, place_text
 from zygote_py.numba_adapter.base.internals import errors
 

@@ -19,7 +19,7 @@ from typing import Any
 from numba import types
 from numba.extending import overload, typeof_impl
 
-from zygote_py.adjoints.errors import DifferentiationError
+from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import Given, Ignored, given_for, parts_of_function, python_function
 from zygote_py.ir import Type, components_of
 from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import Ignored, calling, define, statements as st
 from zygote_py.ir import InternalError, Loc, Type, components_of, identifier, with_components
 from zygote_py.numba_adapter.base import definition_of, is_from_source, known_type, rewrite

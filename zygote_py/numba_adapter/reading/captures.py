@@ -19,7 +19,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import CONSTANT_MODULES, checkpoint, statements as st, varies
 from zygote_py.ir import Type, identifier
 from zygote_py.numba_adapter.base import (

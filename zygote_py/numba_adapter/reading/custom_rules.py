@@ -36,7 +36,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import Given, define, name_of, place_of, python_function, statements as st
 from zygote_py.ir import Loc, Type, components_of, with_components
 from zygote_py.numba_adapter.base import runtime_type

@@ -13,10 +13,9 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import DifferentiationError, refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import is_rule, parts_of_function, statements as st
-from zygote_py.ir import Loc, Type, components_of
-from zygote_py.ir.types import names_of
+from zygote_py.ir import Loc, Type, components_of, names_of
 from zygote_py.numba_adapter.base import (
     SEMANTIC_OPTIONS,
     Decoration,

@@ -15,7 +15,7 @@ from typing import Any
 
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import LEFT, leads_out, statements as st, through_trampolines
 from zygote_py.ir import Loc, Type
 from zygote_py.numba_adapter.base import definition_of, loc_of

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numba.extending import typeof_impl
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import structures
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import is_from_source, is_plainly_decorated, locals_of, signatures_of, unknown

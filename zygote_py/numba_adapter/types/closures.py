@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.errors import refuse
+from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.ir import Loc, Type, components_of
 from zygote_py.numba_adapter.base import (
