@@ -133,6 +133,8 @@ from .types import (
 from .walks import (
     Use as Use,
     definitions as definitions,
+    grouped as grouped,
+    item_reads as item_reads,
     map_operands as map_operands,
     remove as remove,
     replace as replace,

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Terminator, Value
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Use(NamedTuple):
@@ -21,6 +25,19 @@ class Use(NamedTuple):
     user: Phi | Instr | Terminator
     block: Block
     at: Block
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the second items of pairs by their first items, in order."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def item_reads(function: Function) -> dict[Operand, list[Instr]]:
+    """Return the instructions that read an item of each tuple, `getitem %tuple, 0`, and of each array."""
+    return grouped((instr.args[0], instr) for instr in function.instrs() if instr.op is ops.getitem)
 
 
 def uses(function: Function) -> defaultdict[Value, list[Use]]:

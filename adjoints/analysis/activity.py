@@ -42,6 +42,7 @@ from zygote_py.ir import (
     Terminator,
     Value,
     effect,
+    grouped,
     is_view,
     liveness,
     ops,
@@ -85,12 +86,8 @@ def find_active(
     memory = Memory(function)
     flows = Flows(memory)
     asked = frozenset(wrt).union(*(parts[whole] for whole in parts))
-    forward: dict[Value, list[Value]] = {}
-    backward: dict[Value, list[Value]] = {}
-    for value in function.values():
-        for source, target in flows.edges(value):
-            forward.setdefault(source, []).append(target)
-            backward.setdefault(target, []).append(source)
+    edges = [edge for value in function.values() for edge in flows.edges(value)]
+    forward, backward = grouped(edges), grouped((target, source) for source, target in edges)
     varied = _reached(filter(None, map(flows.node, asked)), forward)
     ends = [value for _, end in function.returns() for value in end.args[:1]]  # aux outputs are only passed on
     useful = _reached(filter(None, map(flows.node, (*ends, *reachable(results, parts)))), backward)

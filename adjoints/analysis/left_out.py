@@ -52,6 +52,7 @@ from zygote_py.ir import (
     Return,
     Routine,
     Value,
+    grouped,
     has_memory,
     is_view,
     loop_nest,
@@ -371,13 +372,13 @@ class _Problem:
 
     def _edges(self) -> dict[Block, list[tuple[int, int]]]:
         """Return the phis that have an operand from a block, with that operand."""
-        found: dict[Block, list[tuple[int, int]]] = {}
-        for block in self._order:
-            for phi in block.phis:
-                for pred, operand in phi.incoming.items() if phi in self.bits else ():
-                    if isinstance(operand, Value) and operand in self.bits:
-                        found.setdefault(pred, []).append((self.bits[phi], self.bits[operand]))
-        return found
+        phis = (phi for block in self._order for phi in block.phis if phi in self.bits)
+        return grouped(
+            (pred, (self.bits[phi], self.bits[operand]))
+            for phi in phis
+            for pred, operand in phi.incoming.items()
+            if isinstance(operand, Value) and operand in self.bits
+        )
 
     def _at_end(self, block: Block, kept_at: Mapping[Block, int], lost_at: Mapping[Block, int]) -> tuple[int, int]:
         """Return the kept and the lost definitions at the end of a block."""

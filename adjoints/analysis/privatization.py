@@ -30,6 +30,7 @@ from zygote_py.ir import (
     counted_exit,
     definitions,
     effect,
+    grouped,
     ops,
     reach,
     uses,
@@ -44,12 +45,10 @@ class Private:
     def __init__(self, function: Function, nest: LoopNest, memory: Memory) -> None:
         self._nest = nest
         self._memory = memory
-        self._members: dict[Value, list[Value]] = {}
         self._uses = uses(function)
         self._home = definitions(function)
-        for value in function.values():
-            if (root := memory.root(value)) is not None:
-                self._members.setdefault(root, []).append(value)
+        roots = ((memory.root(value), value) for value in function.values())
+        self._members = grouped((root, value) for root, value in roots if root is not None)
 
     def is_private(self, root: Value, loop: Loop) -> bool:
         """Return whether no iteration reads writes of other iterations to a root, and nothing after the loop does."""

@@ -46,6 +46,7 @@ from zygote_py.ir import (
     find_effects,
     inserting,
     is_view,
+    item_reads,
     items_of,
     ops,
     remove,
@@ -224,11 +225,7 @@ class Walk:
         self._domain = made.domain
         self._cases = dict(calls_with_cases(function, activity, Memory(function)))
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
-        self._items: dict[Value, list[Instr]] = {}  # of tuples, the instructions that read their items
-        for instr in function.instrs():
-            match instr:
-                case Instr(op=ops.getitem, args=(Instr() as whole, Const())):
-                    self._items.setdefault(whole, []).append(instr)
+        self._items = item_reads(function)
 
     def take_parameters(self, given: Mapping[Param, Companion], parts: Mapping[Value, tuple[Instr, ...]]) -> None:
         """Set the companions of parameters, and of the parts of tuple parameters."""

@@ -52,6 +52,7 @@ from zygote_py.ir import (
     definitions,
     dominator_tree,
     effect,
+    grouped,
     has_memory,
     loop_nest,
     map_operands,
@@ -410,10 +411,7 @@ class _Join:
 
     def _put_back(self, olds: list[tuple[Write, Instr]]) -> None:
         """Restore overwritten values, last writes first, and finally the contents that the caller must see."""
-        by_block: dict[Block, list[tuple[Write, Instr]]] = {}
-        for write, old in olds:
-            by_block.setdefault(write.reverse, []).append((write, old))
-        for block, group in by_block.items():
+        for block, group in grouped((write.reverse, (write, old)) for write, old in olds).items():
             self._put_back_in(block, group)
         if not self.together:
             return  # the reverse half works on copies of the caller's arrays

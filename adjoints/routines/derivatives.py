@@ -56,6 +56,7 @@ from zygote_py.ir import (
     find_effects,
     has_memory,
     inserting,
+    item_reads,
     items_of,
     ops,
     packed_type,
@@ -307,16 +308,12 @@ def calls_with_cases(
 ) -> Iterator[tuple[Instr, Case]]:
     """Yield the calls of routines that have something to pull back, with their cases."""
     calls = primal.calls()
-    items: dict[Value, list[Instr]] = {call: [] for call, _ in calls}
-    for instr in primal.instrs():
-        match instr:
-            case Instr(op=ops.getitem, args=(Instr() as whole, *_)) if whole in items:
-                items[whole].append(instr)
+    items = item_reads(primal)
     for instr, routine in calls:
         active = frozenset(
             n for n in through(instr) if instr.args[n] in activity and can_have_adjoint(instr.args[n].type)
         )
-        results = items[instr] if isinstance(instr.type, types.BaseTuple) else [instr]
+        results = items.get(instr, []) if isinstance(instr.type, types.BaseTuple) else [instr]
         matters = any(result in activity for result in results)
         if active and (matters or active & routine.writes):
             unstable = (

@@ -37,6 +37,7 @@ from zygote_py.ir.arrays.classify import (
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.types import is_scalar
+from zygote_py.ir.walks import grouped
 
 _FAR = 12  # how many groups ahead to search for one to join with
 
@@ -154,12 +155,13 @@ def _kind_of_store(instr: Instr) -> Kind | None:
 
 def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
     """Group the array instructions of all blocks."""
-    uses: dict[Value, list[Instr | None]] = {}
-    for block in function.blocks:
-        for node in (*block.phis, *block.instrs, block.terminator):
-            for operand in node.args:
-                if isinstance(operand, Value):
-                    uses.setdefault(operand, []).append(node if isinstance(node, Instr) else None)
+    nodes = (node for block in function.blocks for node in (*block.phis, *block.instrs, block.terminator))
+    uses = grouped(
+        (operand, node if isinstance(node, Instr) else None)
+        for node in nodes
+        for operand in node.args
+        if isinstance(operand, Value)
+    )
     plan = Plan({}, {})
     for block in function.blocks:
         with memory.order_of(block) as order:

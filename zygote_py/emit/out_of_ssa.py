@@ -33,6 +33,7 @@ from zygote_py.ir import (
     Terminator,
     Undef,
     Value,
+    grouped,
     liveness,
     reach,
 )
@@ -152,10 +153,8 @@ def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[
             # If a phi turns out not to be a slot of its value, the slots of its users change.
             for user in _reset(phi, users, carried, several) if phi in several else users.get(phi, []):
                 work.append(user)
-    slots: dict[Value | Const, list[Phi]] = {}
-    for phi, root in carried.items():
-        if root is not None and phi not in several and root not in counters:
-            slots.setdefault(root, []).append(phi)
+    pairs = ((root, phi) for phi, root in carried.items() if phi not in several and root not in counters)
+    slots = grouped((root, phi) for root, phi in pairs if root is not None)
     return {root: members for root, members in slots.items() if any(map(_has_undef, members))}
 
 
@@ -181,11 +180,7 @@ def _may_be_unset(phis: Sequence[Phi]) -> set[Operand]:
 
 def _users(phis: Iterable[Phi]) -> dict[Operand, list[Phi]]:
     """Return those of the phis that read each operand."""
-    users: dict[Operand, list[Phi]] = {}
-    for phi in phis:
-        for operand in phi.incoming.values():
-            users.setdefault(operand, []).append(phi)
-    return users
+    return grouped((operand, phi) for phi in phis for operand in phi.incoming.values())
 
 
 class _Webs:

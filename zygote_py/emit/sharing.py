@@ -14,7 +14,7 @@ from typing import NamedTuple
 from zygote_py.emit.inlining import Statements
 from zygote_py.emit.out_of_ssa import Variable, Variables
 from zygote_py.emit.structure import Range
-from zygote_py.ir import Block, Function, Instr, Operand, Param, Phi, Type, Value, solve
+from zygote_py.ir import Block, Function, Instr, Operand, Param, Phi, Value, grouped, solve
 
 
 def share_by_hint(
@@ -22,9 +22,7 @@ def share_by_hint(
 ) -> None:
     """Merge variables in `variables`, in place."""
     live = _Liveness(function, variables, statements, ranges)
-    groups: dict[tuple[str, Type], list[Variable]] = {}
-    for variable in live.order:
-        groups.setdefault((hint_of(variable), variable.members[0].type), []).append(variable)
+    groups = grouped(((hint_of(variable), variable.members[0].type), variable) for variable in live.order)
     replaced: dict[Variable, Variable] = {}
     for group in groups.values():
         kept: list[

@@ -28,9 +28,9 @@ from zygote_py.ir import (
     Memory,
     Operand,
     Routine,
-    Value,
     find_effects,
     has_memory,
+    item_reads,
     ops,
 )
 
@@ -110,11 +110,7 @@ def _copy_results(routine: Routine) -> None:
 
 def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iterator[tuple[Instr, Operand, Instr, str]]:
     """Yield each instruction that makes a copy, the original, the copy, and the name of the user's function."""
-    items: dict[Value, list[Instr]] = {}
-    for instr in function.instrs():
-        match instr:
-            case Instr(op=ops.getitem, args=(Instr(op=Routine()) as whole, *_)) if is_array(instr.type):
-                items.setdefault(whole, []).append(instr)
+    items = item_reads(function)
     for instr in function.instrs():
         match instr:
             case Instr(op=ops.stop, args=(source,)) if is_array(instr.type):
@@ -124,7 +120,8 @@ def _copies(function: Function, original: dict[Routine, frozenset[int]]) -> Iter
             case Instr(op=Routine() as routine) if routine in original:
                 for number in sorted(original[routine]):
                     for result in [instr] if isinstance(instr.type, types.Array) else items.get(instr, ()):
-                        yield instr, instr.args[number], result, routine.__name__
+                        if is_array(result.type):
+                            yield instr, instr.args[number], result, routine.__name__
 
 
 def _check(function: Function, memory: Memory, instr: Instr, source: Operand, result: Instr, name: str) -> None:
