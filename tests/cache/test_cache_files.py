@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 from numba import types
 
-from zygote_py import cache, gradient
+from zygote_py import cache, compiler, gradient
 from zygote_py.cache import Folder, environment, folder, folder_named
 from zygote_py.cli import commands as cli
-from zygote_py.compiler import pipeline as compile
 from zygote_py.numba_adapter.target import stored
 
 FACTOR = 3
@@ -59,13 +58,13 @@ def here(tmp_path, monkeypatch):
     for name in ("ZYGOTE_PY_VERIFY", "ZYGOTE_PY_DUMP", "ZYGOTE_PY_CACHE", "ZYGOTE_PY_CACHE_SIZE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ZYGOTE_PY_CACHE_DIR", str(found.path))
-    stages = compile.compile_gradient
+    stages = compiler.compile_gradient
 
     def counted(*args):
         found.compilations += 1
         return stages(*args)
 
-    monkeypatch.setattr(compile, "compile_gradient", counted)
+    monkeypatch.setattr(compiler, "compile_gradient", counted)
     return found
 
 
@@ -268,7 +267,7 @@ def test_a_folder_that_is_exchanged_while_it_is_written_to(tmp_path, monkeypatch
 
 
 def test_what_changes_while_it_is_compiled_is_not_kept(here, monkeypatch):
-    stages = compile.compile_gradient
+    stages = compiler.compile_gradient
 
     def changing(*args):
         made = stages(*args)
@@ -276,7 +275,7 @@ def test_what_changes_while_it_is_compiled_is_not_kept(here, monkeypatch):
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(compile, "compile_gradient", changing)
+        patch.setattr(compiler, "compile_gradient", changing)
         assert gradient(scaled)(2.0) == 20.0
     assert here.run() == READ
     monkeypatch.setitem(globals(), "FACTOR", 3)
