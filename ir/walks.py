@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Function, Instr, Operand, Phi, Terminator, Value
 
 K = TypeVar("K")
@@ -33,11 +32,6 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
-
-
-def item_reads(function: Function) -> dict[Operand, list[Instr]]:
-    """Return the instructions that read an item of each tuple, `getitem %tuple, 0`, and of each array."""
-    return grouped((instr.args[0], instr) for instr in function.instrs() if instr.op is ops.getitem)
 
 
 def uses(function: Function) -> defaultdict[Value, list[Use]]:

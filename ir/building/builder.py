@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.core import Block, Const, Function, Instr, Loc, Operand, Return, Type, Value
 from zygote_py.ir.types import components_of, copied_type, with_components, writable
-from zygote_py.ir.walks import replace_uses
+from zygote_py.ir.walks import grouped, replace_uses
 
 # The maximum number of items in one tuple. Python builds a longer literal (more than thirty items) from a list first,
 # which Numba compiles incorrectly.
@@ -131,6 +131,11 @@ class Builder:
     def return_packed(self, values: Sequence[Operand]) -> None:
         """Return values as one: the result of `pack_all`, or None if there are none."""
         self.block.terminator = Return((self.pack_all(values) if values else NONE,))
+
+
+def item_reads(function: Function) -> dict[Operand, list[Instr]]:
+    """Return the instructions that read an item of each tuple, `getitem %tuple, 0`, and of each array."""
+    return grouped((instr.args[0], instr) for instr in function.instrs() if instr.op is ops.getitem)
 
 
 def items_of(value: Operand) -> tuple[Operand, ...]:

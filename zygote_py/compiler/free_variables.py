@@ -13,10 +13,10 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.adjoints.analysis import carries_adjoint
+from zygote_py.base import Capture
 from zygote_py.frontend import LoweredFunction
 from zygote_py.ir import (
     Const,
@@ -32,9 +32,6 @@ from zygote_py.ir import (
     replace,
     replace_uses,
 )
-
-if TYPE_CHECKING:
-    from zygote_py.frontend import Capture
 
 
 def numbers_asked_for(

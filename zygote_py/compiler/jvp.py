@@ -3,27 +3,34 @@
     value, (dy_1, dy_2) = pushforward(f)((x, n), ((dx_1, None), (dx_2, None)))
 
 Its form is `PushForm`; without `with_value` it returns the tangents alone. All derivatives in forward mode are made of
-it (`zygote_py.drivers`). A tangent is like its argument; None stands for one that
-does not change. Arrays among the arguments, and their tangents, are left as they are.
+it (`zygote_py.drivers`). A tangent is like its argument; None stands for one that does not change. Arrays among the
+arguments, and their tangents, are left as they are.
+
+    _, (sets, unions, same) = dependence(f)((x, n), ((indices, None),))
+
+determines which elements of an argument the result depends on. Its form is `TraceForm`; it is called where the
+pushforward is. `indices` is like the one argument that is asked for, an array, and holds the numbers of the sets that
+its elements begin with. `sets` is like the result, an array, `same` is whether the function goes the same way for all
+numbers. `zygote_py.adjoints.forward.dependence` explains the numbers of sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints import Pushforwards, Transposed, refuse
+from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_array, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
-from zygote_py.compiler.higher_order import take_as_primal, typed_as_called, within
-from zygote_py.compiler.lowered_helpers import lowered_helper
+from zygote_py.base import TypedFunction
+from zygote_py.compiler.higher_order import lowered_helper, take_as_primal, typed_as_called, within
 from zygote_py.compiler.prepare import lowered_primal
 from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
-from zygote_py.compiler.transforms import Form, PushForm
+from zygote_py.compiler.transforms import Form, PushForm, TraceForm
 from zygote_py.frontend import LoweredFunction, lower_typed
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import (
@@ -45,10 +52,7 @@ from zygote_py.ir import (
     routines_of,
     zero,
 )
-
-if TYPE_CHECKING:
-    from zygote_py.base import TypedFunction
-    from zygote_py.numba_adapter import DerivedCall
+from zygote_py.numba_adapter import DerivedCall
 
 
 def typed_pushforward(form: PushForm, call: DerivedCall) -> TypedFunction:
@@ -190,3 +194,16 @@ def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
     if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
         return b.call(cast_op(item.type, kind), item, type=kind)
     return item
+
+
+def typed_trace(form: TraceForm, call: DerivedCall) -> TypedFunction:
+    """Return the function that detects sparsity, for these types, as a typed function."""
+    given, directions = call.argument_types
+    indices = components_of(components_of(directions)[0])
+    wrt = tuple(number for number, kind in enumerate(indices) if not isinstance(kind, types.NoneType))
+    name, (number,), lowered = lowered_on_copies(form, call, components_of(given), wrt)
+    function = lowered.function
+    refuse_draws(function)
+    traced = Dependences(function, lowered.routines).trace(function, function.params[number])
+    take_together(function, given, directions, (number,), (traced.indices,))
+    return typed_as_called(call, function, name, lowered)

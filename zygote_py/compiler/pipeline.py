@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba import types
 
@@ -20,14 +20,13 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
-from zygote_py.base import captured_type
+from zygote_py.base import TypedFunction, captured_type
 from zygote_py.compiler.auxiliary import copied, split_auxiliary, with_auxiliary
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.higher_order import result_of, tidy, typed_as_called, within
-from zygote_py.compiler.jvp import typed_pushforward
+from zygote_py.compiler.jvp import typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import Lower, check_result, checked_arguments, lowered_primal
 from zygote_py.compiler.request import Request
-from zygote_py.compiler.sparsity_trace import typed_trace
 from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm
 from zygote_py.compiler.varargs import star_of
 from zygote_py.emit import NJIT, Emitted, emit
@@ -59,10 +58,7 @@ from zygote_py.ir import (
     write_out_guards,
 )
 from zygote_py.ir.text.printer import text
-
-if TYPE_CHECKING:
-    from zygote_py.base import TypedFunction
-    from zygote_py.numba_adapter import DerivedCall
+from zygote_py.numba_adapter import DerivedCall
 
 
 @dataclass(frozen=True, eq=False)

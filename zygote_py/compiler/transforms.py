@@ -144,7 +144,7 @@ class PushForm(Form):
 
 @dataclass(frozen=True, slots=True)
 class TraceForm(Form):
-    """The form of the function that detects sparsity (see `zygote_py.compiler.sparsity_trace`)."""
+    """The form of the function that detects sparsity (see `zygote_py.compiler.jvp`)."""
 
     def __str__(self) -> str:
         return "dependence"

@@ -13,15 +13,12 @@ columns share one call; each array has a loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
+from zygote_py.drivers.forms import Asked
 from zygote_py.ir import Type
-
-if TYPE_CHECKING:
-    from zygote_py.drivers.forms import Asked
 
 
 class Side:

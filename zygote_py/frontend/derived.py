@@ -8,7 +8,6 @@ The IR of a derivative is a function of whole arguments; a routine takes the num
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import name_apart
@@ -29,9 +28,7 @@ from zygote_py.ir import (
     replace_uses,
 )
 from zygote_py.ir.passes.cleanup.copy_propagation import copied
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
+from zygote_py.numba_adapter import DerivedCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
