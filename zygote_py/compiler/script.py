@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,13 +118,12 @@ class Script:
         """Add lines."""
         self.lines += ["    " * self._depth + line for line in lines]
 
-    def start(self, line: str) -> None:
-        """Add a line that begins an indented block."""
+    @contextmanager
+    def block(self, line: str) -> Iterator[None]:
+        """Add a line that begins an indented block, with what is added inside."""
         self.add(line)
         self._depth += 1
-
-    def end(self) -> None:
-        """End an indented block."""
+        yield
         self._depth -= 1
 
     def named(self, value: Any, name: str) -> str:

@@ -108,16 +108,15 @@ class Filling:
         for lane in lanes:
             script.add(f"e_{lane} = np.zeros({leaf.text}.shape, {dtype})")
             script.add(f"u_{lane} = e_{lane}" if leaf.is_vector else f"u_{lane} = e_{lane}.reshape(-1)")
-        script.start(f"for k_0 in range(0, {leaf.size}, {WIDTH}):")
-        # at the end, the last one in several lanes
-        script.add(*(f"k_{lane} = min(k_0 + {lane}, {leaf.size} - 1)" for lane in lanes[1:]))
-        script.add(*(f"u_{lane}[k_{lane}] = 1.0" for lane in lanes))
-        changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
-        found = [list(leaves(change, self.result)) for change in changes]
-        for number in self._rows(place, rows):
-            self._put([each[number] for each in found], rows.starts[number], first)
-        script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
-        script.end()
+        with script.block(f"for k_0 in range(0, {leaf.size}, {WIDTH}):"):
+            # at the end, the last one in several lanes
+            script.add(*(f"k_{lane} = min(k_0 + {lane}, {leaf.size} - 1)" for lane in lanes[1:]))
+            script.add(*(f"u_{lane}[k_{lane}] = 1.0" for lane in lanes))
+            changes = self._push([self._direction({place: f"e_{lane}"}) for lane in lanes])
+            found = [list(leaves(change, self.result)) for change in changes]
+            for number in self._rows(place, rows):
+                self._put([each[number] for each in found], rows.starts[number], first)
+            script.add(*(f"u_{lane}[k_{lane}] = 0.0" for lane in lanes))
 
     def _push(self, directions: Sequence[str], *, with_value: bool = False) -> list[str]:
         """Write the call of the pushforward."""
@@ -160,10 +159,9 @@ class Filling:
             self.script.add(*(f"{self._cells(row, column)} = {leaf.text}" for column, leaf in pairs))
             return
         self.script.add(*(f"r_{lane} = {leaf.flat}" for lane, leaf in enumerate(found)))
-        self.script.start(f"for i in range({self._first_row(row, first)}, r_0.size):")
-        row = plus(row, "i")
-        self.script.add(*(f"{self._cells(row, column)} = r_{lane}[i]" for lane, column in enumerate(columns)))
-        self.script.end()
+        self.script.add(f"for i in range({self._first_row(row, first)}, r_0.size):")
+        cells = (self._cells(plus(row, "i"), column) for column in columns)
+        self.script.add(*(f"    {cell} = r_{lane}[i]" for lane, cell in enumerate(cells)))
 
 
 class SymmetricFilling(Filling):

@@ -137,9 +137,7 @@ def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, gi
         if not isinstance(given, types.Array) or given.ndim != kind.ndim or _is_complex(given) > _is_complex(kind):
             raise _misfit(name, kind, given, loc)
         message = f"the tangent of `{name}` must have the shape of `{name}`"
-        script.start(f"if {change}.shape != {text}.shape:")
-        script.add(f"raise ValueError({message!r})")
-        script.end()
+        script.add(f"if {change}.shape != {text}.shape:", f"    raise ValueError({message!r})")
         return change if given.dtype == kind.dtype else f"{change}.astype({script.named(_dtype(kind), 'dtype')})"
     scalar = isinstance(given, types.Number | types.Boolean)
     if is_number(kind):
@@ -147,9 +145,8 @@ def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, gi
             raise _misfit(name, kind, given, loc)
         return change
     if scalar:
-        script.start(f"if {change} != 0:")
-        script.add(f"raise ValueError({f'`{name}` has no tangent but 0 or None'!r})")
-        script.end()
+        message = f"`{name}` has no tangent but 0 or None"
+        script.add(f"if {change} != 0:", f"    raise ValueError({message!r})")
     return "None"
 
 

@@ -13,6 +13,7 @@ end it is divided into blocks, in the structure of the result and, within that, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -157,23 +158,23 @@ class Jacobian(Driver):
     ) -> None:
         """Write code that fills the columns of arrays: in forward mode, or in reverse for fewer rows than columns."""
         arrays = filling.arrays()
-        if not arrays:
-            return
         forward_only = self.mode == "forward" or any(leaf.is_complex for leaf in rows.leaves)
         reverse_only = not forward_only and not any(leaf.is_array for leaf in rows.leaves)
         count = plus(*(filling.columns.leaves[place].size for place in arrays))
-        if not forward_only and not reverse_only:  # a row costs some three times what a direction costs
-            script.start(f"if 3 * {rows.count} < {count}:")
-        if not forward_only:
+        if forward_only or not arrays:
+            self._fill_columns(filling, rows)
+        elif reverse_only:
             self._fill_rows(script, names, asked, rows, filling.columns, arrays, copies)
-        if not forward_only and not reverse_only:
-            script.end()
-            script.start("else:")
-        if not reverse_only:
-            for place in arrays:
-                filling.fill_array(place, rows)
-        if not forward_only and not reverse_only:
-            script.end()
+        else:
+            with script.block(f"if 3 * {rows.count} < {count}:"):  # a row costs some three times what a direction costs
+                self._fill_rows(script, names, asked, rows, filling.columns, arrays, copies)
+            with script.block("else:"):
+                self._fill_columns(filling, rows)
+
+    def _fill_columns(self, filling: Filling, rows: Side) -> None:
+        """Write code that fills the columns of arrays in forward mode."""
+        for place in filling.arrays():
+            filling.fill_array(place, rows)
 
     def _fill_rows(
         self,
@@ -198,19 +199,15 @@ class Jacobian(Driver):
         for number, leaf in enumerate(rows.leaves):
             item = leaf.text.removeprefix("y")
             which = "row" if leaf.is_array else "0"
-            script.start(f"def component_{number}(row, {parameters}):")
             flat = ".ravel()" if leaf.is_array and not leaf.is_vector else ""
-            script.add(f"return {FUNCTION}({parameters}){item}{flat}{'[row]' if leaf.is_array else ''}")
-            script.end()
-            if leaf.is_array:
-                script.start(f"for row in range({leaf.size}):")
-            script.add(f"g = {script.derived(GradientForm(wrt), f'component_{number}')}({which}, {copies})")
-            for position, (each, own) in enumerate(wanted):
-                for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
-                    row = plus(rows.starts[number], "row") if leaf.is_array else rows.starts[number]
-                    script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
-            if leaf.is_array:
-                script.end()
+            script.add(f"def component_{number}(row, {parameters}):")
+            script.add(f"    return {FUNCTION}({parameters}){item}{flat}{'[row]' if leaf.is_array else ''}")
+            with script.block(f"for row in range({leaf.size}):") if leaf.is_array else nullcontext():
+                script.add(f"g = {script.derived(GradientForm(wrt), f'component_{number}')}({which}, {copies})")
+                row = plus(rows.starts[number], "row") if leaf.is_array else rows.starts[number]
+                for position, (each, own) in enumerate(wanted):
+                    for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
+                        script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
 
 
 def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any]:
@@ -230,9 +227,7 @@ def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any
     copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
     wrt = asked[0].number if bare else tuple(each.number for each in asked)
     matrix = script.derived(replace(driver, wrt=wrt, held=0, has_aux=False), "component_0")
-    script.start(f"def component_0({', '.join(names)}):")
-    script.add(f"return {FUNCTION}({', '.join(names)})[0]")
-    script.end()
+    script.add(f"def component_0({', '.join(names)}):", f"    return {FUNCTION}({', '.join(names)})[0]")
     script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
     return script.function()
 

@@ -104,10 +104,9 @@ class Products(_Sparse):
         carry("0")  # by itself: it says how many elements there are
         script.add(f"found = np.empty((count, dy_0.size), {dtype})")
         put("0")
-        script.start(f"for start in range({WIDTH}, count, {WIDTH}):")
-        carry("start")
-        put("start")
-        script.end()
+        with script.block(f"for start in range({WIDTH}, count, {WIDTH}):"):
+            carry("start")
+            put("start")
         script.add("return found")
         return script.function()
 
@@ -126,12 +125,10 @@ class Weighed(_Sparse):
         inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
         weighed = script.named(inner.function(), "weighed")
         script.add(f"count = {rows}.shape[0]", f"found = np.zeros((count, {asked.text}.size), {dtype})")
-        script.start("for k in range(count):")
         taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, call.argument_types, strict=False))
-        script.add(f"dx = {script.derived(GradientForm(asked.number), weighed)}({taken}, {rows}[k], {FUNCTION})")
-        script.add("found[k] = dx.ravel()")
-        script.end()
-        script.add("return found")
+        gradient = script.derived(GradientForm(asked.number), weighed)
+        script.add("for k in range(count):", f"    dx = {gradient}({taken}, {rows}[k], {FUNCTION})")
+        script.add("    found[k] = dx.ravel()", "return found")
         return script.function()
 
 

@@ -129,9 +129,8 @@ class Weighted(Hvp):
         script = self.script(call, names)
         *names, weights = script.parameters
         script.add(f"y = {FUNCTION}({', '.join(names)})")
-        script.start(f"if y.size != {weights}.size:")
-        script.add("raise ValueError('there must be one weight for each component')")
-        script.end()
+        script.add(f"if y.size != {weights}.size:")
+        script.add("    raise ValueError('there must be one weight for each component')")
         script.add("s = 0.0", "for i in range(y.size):", f"    s += {weights}[i] * y[i]", "return s")
         return script.function()
 
