@@ -44,8 +44,8 @@ from zygote_py.numba_adapter.target.njit import (
 from zygote_py.numba_adapter.target.stored import is_extended, settings, user_cache_folder
 
 if TYPE_CHECKING:
-    from zygote_py.numba_adapter.base.internals import cross2d
-    from zygote_py.numba_adapter.base.messages import check_parameters, definition_line
+    from zygote_py.numba_adapter.base.internals import cross2d, empty_inferred, length_of_iterator
+    from zygote_py.numba_adapter.base.messages import check_parameters, definition_of
     from zygote_py.numba_adapter.base.type_facts import as_pointer
     from zygote_py.numba_adapter.base.untypable import unsuitable
     from zygote_py.numba_adapter.embedding.custom_calls import (
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         options_of_source,
     )
     from zygote_py.numba_adapter.sources.supported import array_members, supported_callables
-    from zygote_py.numba_adapter.target.array_typing import EMPTY_INFERRED, LENGTH_OF_ITERATOR, item_type, result_type
+    from zygote_py.numba_adapter.target.array_typing import item_type, result_type
     from zygote_py.numba_adapter.target.partials import (
         Partial,
         entry_of_seed,
@@ -98,8 +98,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CLOSURE",
     "COMPILER_LOCK",
-    "EMPTY_INFERRED",
-    "LENGTH_OF_ITERATOR",
     "OURS",
     "DataclassType",
     "DerivedCall",
@@ -119,10 +117,11 @@ __all__ = [
     "cross2d",
     "decorated",
     "default_of",
-    "definition_line",
+    "definition_of",
     "derive_with",
     "differentiated_function",
     "embed",
+    "empty_inferred",
     "entry_of",
     "entry_of_seed",
     "fields_of_object",
@@ -144,6 +143,7 @@ __all__ = [
     "is_transform",
     "item_type",
     "jit_is_disabled",
+    "length_of_iterator",
     "link_along",
     "llvm_text",
     "load",
@@ -195,10 +195,10 @@ _LATER = {
     "DerivedCall": "zygote_py.numba_adapter.embedding.transforms.DerivedCall",
     "Form": "zygote_py.numba_adapter.embedding.transforms.Form",
     "derive_with": "zygote_py.numba_adapter.embedding.transforms.derive_with",
-    "EMPTY_INFERRED": "zygote_py.numba_adapter.target.array_typing.EMPTY_INFERRED",
+    "empty_inferred": "zygote_py.numba_adapter.base.internals.empty_inferred",
     "GivenType": "zygote_py.numba_adapter.embedding.custom_calls.GivenType",
     "OURS": "zygote_py.numba_adapter.reading.captures.OURS",
-    "LENGTH_OF_ITERATOR": "zygote_py.numba_adapter.target.array_typing.LENGTH_OF_ITERATOR",
+    "length_of_iterator": "zygote_py.numba_adapter.base.internals.length_of_iterator",
     "Partial": "zygote_py.numba_adapter.target.partials.Partial",
     "array_members": "zygote_py.numba_adapter.sources.supported.array_members",
     "can_call": "zygote_py.numba_adapter.embedding.custom_calls.can_call",
@@ -208,7 +208,7 @@ _LATER = {
     "default_of": "zygote_py.numba_adapter.types.handles.default_of",
     "as_pointer": "zygote_py.numba_adapter.base.type_facts.as_pointer",
     "check_parameters": "zygote_py.numba_adapter.base.messages.check_parameters",
-    "definition_line": "zygote_py.numba_adapter.base.messages.definition_line",
+    "definition_of": "zygote_py.numba_adapter.base.messages.definition_of",
     "entry_of_seed": "zygote_py.numba_adapter.target.partials.entry_of_seed",
     "fields_of_object": "zygote_py.numba_adapter.types.dataclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.target.partials.function_of",

@@ -106,7 +106,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
             return _range(at, args, type_)
         case numba.literal_unroll:
             return args[0]
-        case numba_adapter.LENGTH_OF_ITERATOR:
+        case numba_adapter.length_of_iterator:
             over = iteration(at, expression.args[0], uses_up=False)
             if isinstance(over, OverRange):
                 return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))

@@ -28,10 +28,10 @@ from zygote_py.numba_adapter.base.internals import (
     Rewrite,
     ir,
     lower_builtin,
+    numba_typeof,
     register_rewrite,
     signature,
 )
-from zygote_py.numba_adapter.base.internals import typeof as numba_typeof
 from zygote_py.numba_adapter.base.ir_walks import definition, fresh, held_by, is_constant, loc_of, originals
 from zygote_py.numba_adapter.embedding import lambda_lifting as lifting
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_made, made_for

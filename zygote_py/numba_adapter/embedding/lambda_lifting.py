@@ -32,6 +32,7 @@ from zygote_py.numba_adapter.base.ir_walks import (
     held_by,
     is_constant,
     is_reached,
+    parameters,
     rewrite,
     statements,
 )
@@ -102,7 +103,7 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
     while name in {*code.co_varnames, *code.co_freevars, *code.co_cellvars}:
         name += "_"
     parts.take(name, made, asked)
-    own = _parameters(code)
+    own = parameters(code)
     assert not set(parts.variables) & set(own)
     header = ", ".join([*parts.variables, *([parts.headers[name]] if parts.headers[name] else [])])
     star = "*" if code.co_flags & inspect.CO_VARARGS else ""
@@ -136,12 +137,6 @@ def _real(placeholder: Any, codes: dict[str, Any]) -> Any:
     return code
 
 
-def _parameters(code: Any) -> list[str]:
-    """The names of the parameters, the one that takes all further arguments at the end."""
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
-    return list(code.co_varnames[:count])
-
-
 def _header(func_ir: Any, made: Any, loc: Loc) -> str:
     """The parameters of an inner function as they are written, with their defaults."""
     code = made.code
@@ -164,7 +159,7 @@ def _header(func_ir: Any, made: Any, loc: Loc) -> str:
         text = f'float("{held}")' if isinstance(held, float) else repr(held)
         written[place] = f"{name}={text}"
     if code.co_flags & inspect.CO_VARARGS:
-        written.append(f"*{_parameters(code)[-1]}")
+        written.append(f"*{parameters(code)[-1]}")
     return ", ".join(written)
 
 

@@ -29,8 +29,7 @@ from zygote_py.ir.errors import InternalError
 from zygote_py.ir.text.identifiers import identifier
 from zygote_py.ir.types import components_of, with_components
 from zygote_py.numba_adapter.base.decorations import is_from_source
-from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.base.internals import typeof as numba_typeof
+from zygote_py.numba_adapter.base.internals import ir, numba_typeof
 from zygote_py.numba_adapter.base.ir_walks import rewrite
 from zygote_py.numba_adapter.base.messages import definition_of
 from zygote_py.numba_adapter.base.type_facts import known_type

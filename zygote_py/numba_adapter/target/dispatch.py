@@ -21,8 +21,14 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.base import structures
 from zygote_py.ir.core import Type
 from zygote_py.numba_adapter.base.decorations import is_from_source, is_plainly_decorated, locals_of, signatures_of
-from zygote_py.numba_adapter.base.internals import CPUDispatcher, Dispatcher, cpu_target, errors, global_compiler_lock
-from zygote_py.numba_adapter.base.internals import typeof as numba_typeof
+from zygote_py.numba_adapter.base.internals import (
+    CPUDispatcher,
+    Dispatcher,
+    cpu_target,
+    errors,
+    global_compiler_lock,
+    numba_typeof,
+)
 from zygote_py.numba_adapter.base.untypable import unknown
 
 # Held by all that compile, Numba and this package. A second lock might let two threads wait for each other.

@@ -30,11 +30,11 @@ from zygote_py.numba_adapter.base.internals import (
     Environment,
     FunctionIdentity,
     _Cache,
+    imputils,
     lookup_environment,
     rtsys,
+    templates,
 )
-from zygote_py.numba_adapter.base.internals import lowering_registry as implementations
-from zygote_py.numba_adapter.base.internals import typing_registry as templates
 
 
 class Code(Protocol):
@@ -266,13 +266,14 @@ def settings() -> str:
 
 def is_extended() -> bool:
     """Return whether another package has extended Numba, by `@overload` for one."""
-    given = [entry[1] if isinstance(entry, tuple) else entry for entry in templates.globals]
-    for template in (*templates.functions, *templates.attributes, *given):
-        if not _is_ours(_module_of(template)):
-            return True
-    entries = (implementations.functions, implementations.getattrs, implementations.setattrs)
-    others = (implementations.casts, implementations.constants)
-    return not all(_is_ours(_home(entry[0])) for entry in itertools.chain(*entries, *others))
+    known, lowered = templates.builtin_registry, imputils.builtin_registry
+    given = [entry[1] if isinstance(entry, tuple) else entry for entry in known.globals]
+    entries = (lowered.functions, lowered.getattrs, lowered.setattrs, lowered.casts, lowered.constants)
+    homes = (
+        *map(_module_of, (*known.functions, *known.attributes, *given)),
+        *(_home(entry[0]) for entry in itertools.chain(*entries)),
+    )
+    return not all(map(_is_ours, homes))
 
 
 def _module_of(template: Any) -> str:
@@ -295,5 +296,4 @@ def _is_ours(module: str) -> bool:
 
 def user_cache_folder() -> str:
     """Where this platform wants caches to be."""
-    folder: str = AppDirs(appname="zygote_py", appauthor=False).user_cache_dir
-    return folder
+    return str(AppDirs(appname="zygote_py", appauthor=False).user_cache_dir)
