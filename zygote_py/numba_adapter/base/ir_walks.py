@@ -88,6 +88,23 @@ def fresh(func_ir: Any, scope: Any, value: Any, loc: Any) -> Any:
     return made
 
 
+def add_argument(state: Any, name: str, type: Any) -> int:
+    """Add an argument to a function. Return its number."""
+    func_ir = state.func_ir
+    number: int = func_ir.arg_count
+    func_ir.arg_names = (*func_ir.arg_names, name)
+    func_ir.arg_count = state.nargs = number + 1
+    state.args = (*state.args, type)
+    return number
+
+
+def add_variable(func_ir: Any, name: str) -> None:
+    """Let a variable hold the last argument, which has its name, from the start."""
+    entry = func_ir.blocks[min(func_ir.blocks)]
+    loc = entry.body[0].loc
+    entry.body.insert(0, ir.Assign(ir.Arg(name, func_ir.arg_count - 1, loc), ir.Var(entry.scope, name, loc), loc))
+
+
 def loc_of(loc: Any) -> Loc:
     """Return a location of Numba's as a `Loc`."""
     return Loc(loc.filename, loc.line)

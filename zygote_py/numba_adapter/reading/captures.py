@@ -27,7 +27,7 @@ from zygote_py.ir.core import Type
 from zygote_py.ir.text.identifiers import identifier
 from zygote_py.numba_adapter.base.decorations import is_from_source
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.base.ir_walks import IRPass, keys, loc_of
+from zygote_py.numba_adapter.base.ir_walks import IRPass, add_argument, add_variable, keys, loc_of, statements
 from zygote_py.numba_adapter.base.messages import refuse_with
 from zygote_py.numba_adapter.base.type_facts import as_pointer, known_type
 from zygote_py.numba_adapter.base.untypable import unknown, unsuitable
@@ -65,13 +65,12 @@ class CapturesToArguments(IRPass):
         take_derivers(state)
         if state.closure is not None:
             take_closure(state)
-        for block in state.func_ir.blocks.values():
-            for statement in block.body:
-                _refuse_statement(statement)
-                if isinstance(statement, ir.Assign):
-                    capture = _captured(state.func_id.func, statement, modules)
-                    if capture is not None:
-                        _take(state, statement, capture, statement.target.name in left)
+        for _, statement in list(statements(state.func_ir)):
+            _refuse_statement(statement)
+            if isinstance(statement, ir.Assign):
+                capture = _captured(state.func_id.func, statement, modules)
+                if capture is not None:
+                    _take(state, statement, capture, statement.target.name in left)
         return True
 
 
@@ -166,20 +165,14 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         name = capture.name
         while name in state.func_ir.arg_names:
             name += "_"
-        index = state.func_ir.arg_count
-        read = capture.read
-        if holds_functions(capture.value):
-            read = _wrapping(read)
-        type_ = _read_only(typeof(with_functions((capture.value,))[0]))
+        type_ = typeof(with_functions((capture.value,))[0])
+        if isinstance(type_, types.Array):  # captured arrays are read-only, as Numba has it
+            type_ = type_.copy(readonly=True)
+        read = _wrapping(capture.read) if holds_functions(capture.value) else capture.read
         made = dataclasses.replace(capture, name=name, read=read, type=type_)
-        captures.hidden[capture.key] = index, made
-        state.func_ir.arg_names = (*state.func_ir.arg_names, name)
-        state.func_ir.arg_count = state.nargs = index + 1
-        state.args = (*state.args, as_callees(type_, state.session))
+        captures.hidden[capture.key] = add_argument(state, name, as_callees(type_, state.session)), made
         if isinstance(type_, types.BaseTuple):  # Numba unrolls loops over variables that hold an argument only
-            entry = state.func_ir.blocks[min(state.func_ir.blocks)]
-            loc = entry.body[0].loc
-            entry.body.insert(0, ir.Assign(ir.Arg(name, index, loc), ir.Var(entry.scope, name, loc), loc))
+            add_variable(state.func_ir, name)
     index, held = captures.hidden[capture.key]
     name, loc = state.func_ir.arg_names[index], assign.value.loc
     whole = isinstance(held.type, types.BaseTuple)
@@ -212,13 +205,6 @@ def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -
 
 def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
     return lambda: with_functions((read(),))[0]
-
-
-def _read_only(type_: Type) -> Type:
-    """Return the type of a captured value, which Numba keeps read-only."""
-    if isinstance(type_, types.Array):
-        return type_.copy(readonly=True)
-    return type_
 
 
 def _refuse_statement(statement: Any) -> None:
