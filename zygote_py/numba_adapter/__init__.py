@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     )
     from zygote_py.numba_adapter.embedding.transforms import DerivedCall, Form, derive_with
     from zygote_py.numba_adapter.reading.captures import OURS
-    from zygote_py.numba_adapter.reading.custom_rules import is_choice, number_in
+    from zygote_py.numba_adapter.reading.custom_rules import ChoiceType
     from zygote_py.numba_adapter.reading.pipeline import typed_derivative, typed_function, typed_implementation
     from zygote_py.numba_adapter.sources.python_sources import (
         called_function,
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         sealed,
         taken_out,
     )
-    from zygote_py.numba_adapter.types.callables import is_closure, is_transform
+    from zygote_py.numba_adapter.types.callables import TransformType, is_closure
     from zygote_py.numba_adapter.types.closures import SELF as CLOSURE
     from zygote_py.numba_adapter.types.dataclasses import (
         DataclassType,
@@ -99,11 +99,13 @@ __all__ = [
     "CLOSURE",
     "COMPILER_LOCK",
     "OURS",
+    "ChoiceType",
     "DataclassType",
     "DerivedCall",
     "Form",
     "GivenType",
     "Partial",
+    "TransformType",
     "arguments_of_decorator",
     "array_members",
     "as_pointer",
@@ -128,7 +130,6 @@ __all__ = [
     "function_of",
     "has_source",
     "holds_functions",
-    "is_choice",
     "is_closure",
     "is_compile_time",
     "is_dispatcher",
@@ -140,7 +141,6 @@ __all__ = [
     "is_plain_dispatcher",
     "is_python",
     "is_sealed",
-    "is_transform",
     "item_type",
     "jit_is_disabled",
     "length_of_iterator",
@@ -152,7 +152,6 @@ __all__ = [
     "make_dispatcher",
     "make_identities",
     "make_ignored_known",
-    "number_in",
     "object_of",
     "opened",
     "options_of",
@@ -213,8 +212,8 @@ _LATER = {
     "fields_of_object": "zygote_py.numba_adapter.types.dataclasses.fields_of_object",
     "function_of": "zygote_py.numba_adapter.target.partials.function_of",
     "holds_functions": "zygote_py.numba_adapter.types.functions.holds_functions",
-    "is_transform": "zygote_py.numba_adapter.types.callables.is_transform",
-    "is_choice": "zygote_py.numba_adapter.reading.custom_rules.is_choice",
+    "TransformType": "zygote_py.numba_adapter.types.callables.TransformType",
+    "ChoiceType": "zygote_py.numba_adapter.reading.custom_rules.ChoiceType",
     "is_closure": "zygote_py.numba_adapter.types.callables.is_closure",
     "is_object": "zygote_py.numba_adapter.types.dataclasses.is_object",
     "is_python": "zygote_py.numba_adapter.embedding.custom_calls.is_python",
@@ -222,7 +221,6 @@ _LATER = {
     "made_by": "zygote_py.numba_adapter.types.dataclasses.made_by",
     "make_identities": "zygote_py.numba_adapter.embedding.custom_calls.make_identities",
     "make_ignored_known": "zygote_py.numba_adapter.embedding.custom_calls.make_ignored_known",
-    "number_in": "zygote_py.numba_adapter.reading.custom_rules.number_in",
     "opened": "zygote_py.numba_adapter.target.partials.opened",
     "parameters_of": "zygote_py.numba_adapter.embedding.custom_calls.parameters_of",
     "put_back": "zygote_py.numba_adapter.target.partials.put_back",

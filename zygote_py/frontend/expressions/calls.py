@@ -87,7 +87,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
-    if numba_adapter.is_transform(callee_type):
+    if isinstance(callee_type, numba_adapter.TransformType):
         return Bundle(type_, (args or list(keywords.values()))[0].leaves)
     if makes:
         return _construct(at, args, keywords, expression.types, type_)

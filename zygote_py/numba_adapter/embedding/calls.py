@@ -139,10 +139,9 @@ class _Calls(Rewrite):
             return False
         func_ir = self.func_ir
         made = definition(func_ir, value.func)
-        is_of_made = embedded_call(func_ir, made) or _is_made(func_ir, made)
-        return (any(map(is_made, held_by(func_ir, value.func))) or is_of_made) and bool(
-            _functions_among(func_ir, value.args or _leading(func_ir, value.vararg))
-        )
+        is_known = any(map(is_made, held_by(func_ir, value.func)))
+        is_known = is_known or bool(embedded_call(func_ir, made)) or _is_made(func_ir, made)
+        return is_known and bool(_functions_among(func_ir, value.args or _leading(func_ir, value.vararg)))
 
 
 def _is_made(func_ir: Any, value: Any) -> bool:

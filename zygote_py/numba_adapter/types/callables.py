@@ -111,11 +111,6 @@ class TransformType(CallableType, types.Opaque):
         return signature(self.apply(function), function).replace(pysig=self.parameters)
 
 
-def is_transform(type: Type) -> bool:
-    """Return whether this is the type of a function that makes a function of a function."""
-    return isinstance(type, TransformType)
-
-
 def bound_arguments(
     parameters: Signature, name: str, args: Sequence[Any], kws: Mapping[str, Type], note: str = ""
 ) -> Mapping[str, Any]:
