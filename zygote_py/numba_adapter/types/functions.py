@@ -89,13 +89,12 @@ def _wrapped(value: Any) -> Any:
     parts = structures.parts(value)
     if parts is None:
         return value
-    if not isinstance(value, tuple):  # a dataclass knows functions; what else there is it takes wrapped
-        made = tuple(_wrapped(each) if not inspect.isfunction(each) else each for each in parts)
-    else:
+    if isinstance(value, tuple):
         made = with_functions(parts)
-    return (
-        value if all(new is old for new, old in zip(made, parts, strict=True)) else structures.with_parts(value, made)
-    )
+    else:  # a dataclass knows functions; what else there is it takes wrapped
+        made = tuple(each if inspect.isfunction(each) else _wrapped(each) for each in parts)
+    is_same = all(new is old for new, old in zip(made, parts, strict=True))
+    return value if is_same else structures.with_parts(value, made)
 
 
 _known: OrderedDict[object, Any] = OrderedDict()  # functions by what they are made of, the last used at the end
@@ -109,9 +108,8 @@ def _representative(value: Any) -> Any:
     if key is None or given_for(value) is not None:
         return value
     found = _known.get(key)
-    if (
-        found is None or _key(found[0]) != key or given_for(found[0]) is not None
-    ):  # its captured variables may have changed since
+    # its captured variables may have changed since
+    if found is None or _key(found[0]) != key or given_for(found[0]) is not None:
         found = _known[key] = value, as_python(value)
         if len(_known) > _MOST_KEPT:
             _known.popitem(last=False)
