@@ -160,10 +160,12 @@ FACTS = [
         TYPING,
         lambda: takes(internals.cpu_target.typing_context.resolve_overload, "allow_ambiguous"),
     ),
-    *attributes("typing registry", lambda: internals.typing_registry, TYPING, "globals", "functions", "attributes"),
+    *attributes(
+        "typing registry", lambda: internals.templates.builtin_registry, TYPING, "globals", "functions", "attributes"
+    ),
     *attributes(
         "lowering registry",
-        lambda: internals.lowering_registry,
+        lambda: internals.imputils.builtin_registry,
         TYPING,
         *("functions", "getattrs", "setattrs", "casts", "constants"),
     ),

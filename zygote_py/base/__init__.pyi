@@ -26,6 +26,7 @@ from .custom_rules import (
 from .exception_edges import LEFT as LEFT, leads_out as leads_out, through_trampolines as through_trampolines
 from .python_text import (
     Names as Names,
+    arguments_text as arguments_text,
     caller as caller,
     captured as captured,
     define as define,

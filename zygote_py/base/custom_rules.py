@@ -81,7 +81,6 @@ class Ignored:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.given = Given("ignore", function)
-        self.compiled: Any = None  # for compiled code
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""

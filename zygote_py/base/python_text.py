@@ -134,8 +134,8 @@ def caller(
     return define(text, name, namespace, module=module, at=at)
 
 
-def stub(name: str, parameters: Sequence[str], defaults: tuple[Any, ...] = ()) -> Any:
-    """Return a function of these parameters, of which the last have defaults, that does nothing."""
-    made = define(f"def {name}({', '.join(parameters)}): pass\n", name, {})
+def stub(name: str, parameters: Sequence[str], defaults: tuple[Any, ...] = (), *, at: Any = None) -> Any:
+    """Return a function of these parameters, of which the last have defaults, that does nothing; see `define`."""
+    made = define(f"def {name}({', '.join(parameters)}): pass\n", name, {}, at=at)
     made.__defaults__ = defaults or None
     return made

@@ -36,7 +36,7 @@ def expanded(primal: Any, count: int) -> Callable[..., Any]:
     called = free("original", (*names, name))
     lines = [f"def {name}({listed}): return {called}({listed})"]
     made = captured(lines, {called: numba_adapter.called_function(primal)}, module=func.__module__)
-    place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_line(func)}
+    place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_of(code).line}
     made.__code__ = made.__code__.replace(**place)
     made.__module__ = func.__module__
     if numba_adapter.is_dispatcher(primal):

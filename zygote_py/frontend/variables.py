@@ -158,7 +158,7 @@ class Variables(Emitter):
             return optional.held(self, bundle, type)
         if optional.is_optional(bundle.type):
             return self.cast_bundle(optional.present(self, bundle), type)
-        if numba_adapter.is_choice(type):
+        if isinstance(type, numba_adapter.ChoiceType):
             return choices.chosen(self, bundle, type)
         if values.is_tuple(type) and values.is_tuple(bundle.type):
             parts = zip(values.components(bundle), components_of(type), strict=True)

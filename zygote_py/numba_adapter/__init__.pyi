@@ -6,8 +6,12 @@ from .base.decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
-from .base.internals import cross2d as cross2d
-from .base.messages import check_parameters as check_parameters, definition_line as definition_line
+from .base.internals import (
+    cross2d as cross2d,
+    empty_inferred as empty_inferred,
+    length_of_iterator as length_of_iterator,
+)
+from .base.messages import check_parameters as check_parameters, definition_of as definition_of
 from .base.type_facts import as_pointer as as_pointer
 from .base.untypable import unsuitable as unsuitable
 from .embedding.calls import embed as embed
@@ -23,7 +27,7 @@ from .embedding.custom_calls import (
 )
 from .embedding.transforms import DerivedCall as DerivedCall, derive_with as derive_with
 from .reading.captures import OURS as OURS
-from .reading.custom_rules import is_choice as is_choice, number_in as number_in
+from .reading.custom_rules import ChoiceType as ChoiceType
 from .reading.pipeline import (
     typed_derivative as typed_derivative,
     typed_function as typed_function,
@@ -36,12 +40,7 @@ from .sources.python_sources import (
     has_source as has_source,
     options_of_source as options_of_source,
 )
-from .target.array_typing import (
-    EMPTY_INFERRED as EMPTY_INFERRED,
-    LENGTH_OF_ITERATOR as LENGTH_OF_ITERATOR,
-    item_type as item_type,
-    result_type as result_type,
-)
+from .target.array_typing import item_type as item_type, result_type as result_type
 from .target.dispatch import (
     COMPILER_LOCK as COMPILER_LOCK,
     arguments_of_decorator as arguments_of_decorator,
@@ -79,7 +78,7 @@ from .target.partials import (
     taken_out as taken_out,
 )
 from .target.stored import is_extended as is_extended, settings as settings, user_cache_folder as user_cache_folder
-from .types.callables import is_closure as is_closure, is_transform as is_transform
+from .types.callables import TransformType as TransformType, is_closure as is_closure
 from .types.closures import CLOSURE as CLOSURE
 from .types.dataclasses import (
     DataclassType as DataclassType,

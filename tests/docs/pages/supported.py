@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import builtins
 import cmath
+import inspect
 import math
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from zygote_py.numba_adapter.base import refreshed_context
 from zygote_py.numba_adapter.base.internals import cpu_target
 
 MODULES: dict[str, ModuleType] = {
@@ -31,21 +34,21 @@ MODULES: dict[str, ModuleType] = {
 
 def supported_callables() -> dict[str, dict[str, object]]:
     """By module, the public callables that Numba knows, by their names; several may name one object."""
-    context = cpu_target.typing_context
     cpu_target.target_context.refresh()
-    context.refresh()
-    found: dict[str, dict[str, object]] = {}
-    for module, namespace in MODULES.items():
-        names = (name for name in sorted(dir(namespace)) if not name.startswith("_"))
-        objects = {name: getattr(namespace, name) for name in names}
-        known = {name: op for name, op in objects.items() if callable(op) and _is_known(context, op)}
-        found[module] = known
-    return found
+    context = refreshed_context()
+    return {
+        module: {
+            name: op
+            for name, op in inspect.getmembers(namespace, callable)
+            if not name.startswith("_") and _is_known(context, op)
+        }
+        for module, namespace in MODULES.items()
+    }
 
 
-def _is_known(context: object, op: object) -> bool:
+def _is_known(context: Any, op: object) -> bool:
     try:
-        return context._lookup_global(op) is not None  # type: ignore[attr-defined]
+        return context._lookup_global(op) is not None
     except TypeError:  # it cannot be looked up, as it has no hash
         return False
 
@@ -57,15 +60,13 @@ def _is_of_numba(made: object) -> bool:
 
 def array_members() -> tuple[str, ...]:
     """The names of the attributes and methods of arrays that Numba knows."""
-    context = cpu_target.typing_context
-    context.refresh()
-    names: set[str] = set()
-    for key, templates in context._attributes.items():
-        if not (isinstance(key, type) and issubclass(types.Array, key)):
-            continue
-        for template in templates:
-            if not _is_of_numba(getattr(template, "_overload_func", template)):
-                continue
-            names |= {name.removeprefix("resolve_") for name in dir(template) if name.startswith("resolve_")}
-            names |= {name for name in (getattr(template, "_attr", None),) if name}
-    return tuple(sorted(name for name in names if not name.startswith("_")))
+    known = [
+        template
+        for key, templates in refreshed_context()._attributes.items()
+        if isinstance(key, type) and issubclass(types.Array, key)
+        for template in templates
+        if _is_of_numba(getattr(template, "_overload_func", template))
+    ]
+    names = {name.removeprefix("resolve_") for each in known for name in dir(each) if name.startswith("resolve_")}
+    names |= {getattr(each, "_attr", "") for each in known}
+    return tuple(sorted(name for name in names if name and not name.startswith("_")))

@@ -91,7 +91,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
-    if numba_adapter.is_transform(callee_type):
+    if isinstance(callee_type, numba_adapter.TransformType):
         return Bundle(type_, (args or list(keywords.values()))[0].leaves)
     if makes:
         return _construct(at, args, keywords, expression.types, type_)
@@ -110,7 +110,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
             return _range(at, args, type_)
         case numba.literal_unroll:
             return args[0]
-        case numba_adapter.LENGTH_OF_ITERATOR:
+        case numba_adapter.length_of_iterator:
             over = iteration(at, expression.args[0], uses_up=False)
             if isinstance(over, OverRange):
                 return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))

@@ -79,7 +79,7 @@ def _check_call(
     made = types_[target]
     if isinstance(made, types.ExceptionInstance) or numba_adapter.constructed_by(own) is not None:
         return
-    if numba_adapter.is_closure(made) or function is numba_adapter.LENGTH_OF_ITERATOR or function is divmod:
+    if numba_adapter.is_closure(made) or function is numba_adapter.length_of_iterator or function is divmod:
         return
     if callee in methods:
         method = methods[callee]

@@ -24,14 +24,14 @@ from zygote_py.ir import Const, Operand, Type, components_of, is_scalar, ops, ze
 def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """Return a function as one of several, among which it is; or one of several as one of more."""
     _, *functions = components_of(type_)
-    if not numba_adapter.is_choice(value.type):
-        which: Operand = Const(numba_adapter.number_in(type_, value.type), INT)
+    if not isinstance(value.type, numba_adapter.ChoiceType):
+        which: Operand = Const(functions.index(value.type), INT)
         held = {value.type: value.leaves}
     else:
         number, *parts = components(value)
         held = {part.type: part.leaves for part in parts}
         which = old = number.leaves[0]
-        numbers = [numba_adapter.number_in(type_, part.type) for part in parts]
+        numbers = [functions.index(part.type) for part in parts]
         if numbers != list(range(len(parts))):  # they are in another order
             which = Const(numbers[-1], INT)
             for place, new in enumerate(numbers[:-1]):

@@ -17,6 +17,8 @@ from .decorations import (
 )
 from .ir_walks import (
     IRPass as IRPass,
+    add_argument as add_argument,
+    add_variable as add_variable,
     assigned as assigned,
     assignments as assignments,
     captured as captured,
@@ -31,6 +33,7 @@ from .ir_walks import (
     keys as keys,
     loc_of as loc_of,
     originals as originals,
+    parameters as parameters,
     rewrite as rewrite,
     statements as statements,
 )
@@ -43,6 +46,11 @@ from .messages import (
     refuse_with as refuse_with,
     translate_error as translate_error,
 )
-from .type_facts import as_pointer as as_pointer, known_type as known_type, runtime_type as runtime_type
+from .type_facts import (
+    as_pointer as as_pointer,
+    known_type as known_type,
+    refreshed_context as refreshed_context,
+    runtime_type as runtime_type,
+)
 from .typing_only import typed_only as typed_only
 from .untypable import unknown as unknown, unsuitable as unsuitable

@@ -21,7 +21,7 @@ from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,
     cpu_target,
-    dispatcher as numba_dispatcher,
+    dispatcher,
     errors,
     make_concrete_template,
 )
@@ -30,7 +30,7 @@ from zygote_py.numba_adapter.base.internals import (
 SEMANTIC_OPTIONS = ("fastmath", "error_model", "boundscheck")
 _OFF = {"fastmath": False, "error_model": "python", "boundscheck": False}
 _DEFAULTS = (None, False, "python")
-_PLAIN_COMPILER: object = vars(numba_dispatcher)["_FunctionCompiler"]
+_PLAIN_COMPILER: object = vars(dispatcher)["_FunctionCompiler"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,19 @@ class Decoration:
 
 def semantic(options: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
     """The options that steer what is computed, as far as they are not what Numba does anyway."""
-    found = []
-    for name in SEMANTIC_OPTIONS:
-        option = options.get(name)
-        if isinstance(option, dict):
-            option = {flag for flag, is_set in option.items() if is_set}
-        if isinstance(option, set):
-            option = frozenset(option)
-        if option not in _DEFAULTS:
-            found.append((name, option))
-    return tuple(found)
+    found = {name: _hashable(options.get(name)) for name in SEMANTIC_OPTIONS}
+    return tuple((name, option) for name, option in found.items() if option not in _DEFAULTS)
+
+
+def _hashable(option: object) -> object:
+    """Return an option whose flags, if it has any, are a frozen set."""
+    match option:
+        case dict():
+            return frozenset(flag for flag, is_set in option.items() if is_set)
+        case set():
+            return frozenset(option)
+        case _:
+            return option
 
 
 def options_within(options: Mapping[str, object], how: Decoration) -> dict[str, object]:
@@ -77,8 +80,7 @@ def is_from_source(value: Any) -> bool:
     if not isinstance(value, CPUDispatcher):
         return False
     known: Any = value
-    compiler = known._compiler
-    plain = type(compiler) is _PLAIN_COMPILER and "_get_implementation" not in vars(compiler)
+    plain = type(known._compiler) is _PLAIN_COMPILER and "_get_implementation" not in vars(known._compiler)
     return plain and inspect.isfunction(known.py_func) and bool(known._can_compile or known.nopython_signatures)
 
 
@@ -109,9 +111,7 @@ def is_as_undecorated(value: Any) -> bool:
 
 def decoration_of(value: Any) -> Decoration | None:
     """How a decorated function is compiled, whatever its arguments; None for what is compiled as its caller is."""
-    if _is_always_inlined(value):
-        return None
-    return Decoration(semantic(value.targetoptions), locals_of(value))
+    return None if _is_always_inlined(value) else Decoration(semantic(value.targetoptions), locals_of(value))
 
 
 def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decoration | None]:
@@ -130,8 +130,7 @@ def chosen(value: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decor
         raise errors.TypingError(misfit_text(name, [each.args for each in signatures], given))
     # functions have types of this package in a session
     is_function = any(isinstance(leaf, types.Callable | types.FunctionType) for leaf in leaf_types(found.return_type))
-    result = None if is_function else found.return_type
-    return tuple(found.args), replace(decoration, result=result)
+    return tuple(found.args), replace(decoration, result=None if is_function else found.return_type)
 
 
 def misfit_text(name: str, known: Sequence[Sequence[Type]], given: Sequence[Type]) -> str:
@@ -144,11 +143,10 @@ def misfit_text(name: str, known: Sequence[Sequence[Type]], given: Sequence[Type
 def is_ambiguous(value: Any, given: tuple[Type, ...]) -> bool:
     """Whether several signatures fit arguments equally well: called from Python, Numba raises an error then."""
     signatures = signatures_of(value) if is_from_source(value) else None
-    if not signatures:
-        return False
     try:
-        context: Any = cpu_target.typing_context
-        context.resolve_overload(value.py_func.__name__, signatures, given, {}, allow_ambiguous=False)
+        if signatures:
+            name = value.py_func.__name__
+            cpu_target.typing_context.resolve_overload(name, signatures, given, {}, allow_ambiguous=False)
     except TypeError:
         return True
     return False

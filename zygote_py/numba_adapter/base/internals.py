@@ -22,7 +22,6 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.environment import Environment, lookup_environment
 from numba.core.extending import _Intrinsic
 from numba.core.imputils import (
-    builtin_registry as lowering_registry,
     impl_ret_borrowed,
     impl_ret_new_ref,
     lower_builtin,
@@ -37,7 +36,7 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.target_extension import get_local_target
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NopythonTypeInference
-from numba.core.typing import npydecl
+from numba.core.typing import npydecl, templates
 from numba.core.typing.templates import (
     AbstractTemplate,
     AttributeTemplate,
@@ -45,12 +44,11 @@ from numba.core.typing.templates import (
     _IntrinsicTemplate,
     _OverloadAttributeTemplate,
     _OverloadFunctionTemplate,
-    builtin_registry as typing_registry,
     infer_global,
     make_concrete_template,
     signature,
 )
-from numba.core.typing.typeof import typeof
+from numba.core.typing.typeof import typeof as numba_typeof
 from numba.core.unsafe import eh
 from numba.core.untyped_passes import (
     DeadBranchPrune,
@@ -72,8 +70,10 @@ _LATER = {
     "CFunc": "numba.core.ccallback",
     "cross2d": "numba.np.extensions",
     "to_ctypes": "numba.core.typing.ctypes_utils",
+    # What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
     "empty_inferred": "numba.np.unsafe.ndarray",
     "get_array_index_type": "numba.core.typing.arraydecl",
+    # What Numba calls for the length of that array, if the comprehension goes over something else than a range.
     "length_of_iterator": "numba.core.inline_closurecall",
 }
 
@@ -82,8 +82,7 @@ def __getattr__(name: str) -> Any:
     """Return a name from a module that Numba itself loads when it needs it."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(_LATER[name])
-    return getattr(module, name)
+    return getattr(importlib.import_module(_LATER[name]), name)
 
 
 __all__ = [
@@ -140,10 +139,10 @@ __all__ = [
     "lower_builtin",
     "lower_constant",
     "lower_getattr_generic",
-    "lowering_registry",
     "make_concrete_template",
     "models",
     "npydecl",
+    "numba_typeof",
     "numpy_support",
     "order_by_target_specificity",
     "parse_signature",
@@ -151,6 +150,5 @@ __all__ = [
     "register_rewrite",
     "rtsys",
     "signature",
-    "typeof",
-    "typing_registry",
+    "templates",
 ]

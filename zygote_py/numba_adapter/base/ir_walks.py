@@ -88,6 +88,23 @@ def fresh(func_ir: Any, scope: Any, value: Any, loc: Any) -> Any:
     return made
 
 
+def add_argument(state: Any, name: str, type: Any) -> int:
+    """Add an argument to a function. Return its number."""
+    func_ir = state.func_ir
+    number: int = func_ir.arg_count
+    func_ir.arg_names = (*func_ir.arg_names, name)
+    func_ir.arg_count = state.nargs = number + 1
+    state.args = (*state.args, type)
+    return number
+
+
+def add_variable(func_ir: Any, name: str) -> None:
+    """Let a variable hold the last argument, which has its name, from the start."""
+    entry = func_ir.blocks[min(func_ir.blocks)]
+    loc = entry.body[0].loc
+    entry.body.insert(0, ir.Assign(ir.Arg(name, func_ir.arg_count - 1, loc), ir.Var(entry.scope, name, loc), loc))
+
+
 def loc_of(loc: Any) -> Loc:
     """Return a location of Numba's as a `Loc`."""
     return Loc(loc.filename, loc.line)
@@ -128,8 +145,10 @@ def items(func_ir: Any, operand: Any) -> tuple[Any, ...]:
 
 def captured(func_ir: Any, made: Any) -> list[tuple[str, Any, Any]]:
     """Return the captured variables of an inner function: names, variables, and their definitions."""
-    variables = items(func_ir, made.closure)
-    return [(name, var, definition(func_ir, var)) for name, var in zip(made.code.co_freevars, variables, strict=True)]
+    return [
+        (name, var, definition(func_ir, var))
+        for name, var in zip(made.code.co_freevars, items(func_ir, made.closure), strict=True)
+    ]
 
 
 def defaults(func_ir: Any, made: Any) -> list[tuple[str, Any, Any]]:
@@ -180,8 +199,13 @@ def assignments(func_ir: Any, names: Collection[str]) -> list[Place]:
 
 def keys(func_ir: Any) -> frozenset[str]:
     """Return the variables that are passed as `key` of a sorting function, which Numba wants as its own function."""
-    calls = [call for block in func_ir.blocks.values() for call in block.find_exprs(op="call")]
-    found = {arg.name for call in calls for word, arg in call.kws if word == "key"}
+    found = {
+        arg.name
+        for block in func_ir.blocks.values()
+        for call in block.find_exprs(op="call")
+        for word, arg in call.kws
+        if word == "key"
+    }
     return frozenset(found).union(*(originals(func_ir, name) for name in found))
 
 
@@ -236,5 +260,10 @@ def dropped_after(owner: Any, inner: Any, name: str, known: int) -> bool:
     stores = [each.offset for each in instructions if each.opname == "STORE_DEREF" and each.argval == name]
     if not in_loop and not any(offset > made for offset in stores):
         return False
-    count = owner.co_argcount + owner.co_kwonlyargcount + bool(owner.co_flags & inspect.CO_VARARGS)
-    return known < len(stores) + (name in owner.co_varnames[:count])
+    return known < len(stores) + (name in parameters(owner))
+
+
+def parameters(code: Any) -> list[str]:
+    """Return the names of the parameters, the one that takes all further arguments at the end."""
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    return list(code.co_varnames[:count])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+import traceback
 from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any
@@ -39,25 +40,35 @@ _STATEMENTS = {
     "GET_AWAITABLE": ("`await`", "write an ordinary function", "await"),
 }
 _SUPPORTED = "write it with what Numba supports"
-# What Numba says of exceptions: what it is about, what to do instead, where it is, and the word to point to.
-_OF_EXCEPTIONS = {
+# What to do instead of writing to an array that is read-only; captured ones are, as Numba has it.
+PASS_IT = "pass it as an argument, or write to a copy"
+# What Numba says, wherever it says it: the message, what to do instead, where it is if not where Numba says, and the
+# word to point to.
+_SAID = {
     "Exception object cannot be stored into variable": (
-        "`except ... as e`",
+        "`except ... as e` is not supported",
         "leave out `as e`: what an exception says cannot be read",
         r"\s*except\b.* as\b",
         "as",
     ),
     "re-raising of an exception is not yet supported": (
-        "`raise` without an exception",
+        "`raise` without an exception is not supported",
         'raise one: `raise ValueError("...")`',
         r"\s*raise\s*(#.*)?$",
         "raise",
     ),
     "'Tuple' object has no attribute 'exc_class'": (
-        "`except` of several kinds of exceptions",
+        "`except` of several kinds of exceptions is not supported",
         "write `except Exception:`",
         r"\s*except\s*\(",
         "except",
+    ),
+    "yield in a closure": ("a generator expression is not supported", "write it as a loop", None, "for"),
+    "Cannot modify readonly array": (
+        "this array cannot be written to: it is captured, or read-only",
+        PASS_IT,
+        None,
+        "[",
     ),
 }
 # What to do instead of a call that Numba does not have for lists, by the beginning of the call.
@@ -71,11 +82,36 @@ _OF_LISTS = {
     r"(sum|max|min)\((list\(|ListType\[)(array|UniTuple|Tuple)": "write a loop over the list",
     r"\w+\((list\(|ListType\[)[a-z]+\d+[\])]": "make an array of the list first: `np.array(s)`",
 }
-# Reasons that this package gave to Numba, and what to do: a sentence, in which the first name is what to point to.
-_OF_THIS_PACKAGE = {
-    r"`(\w+)` cannot be made in a compiled function because .*": "make the object outside and pass it as an argument",
-    r"wrong arguments for `(\w+)`: .*": "give a value for each parameter that has no default",
-    r"`(\w+)` was compiled for .* only, .*": "convert the arguments, or compile it for these types too",
+_CALL_IT = "write a loop that calls it for the elements"
+# Reasons by their patterns: the message, what to do, and the word to point to, with `{1}` for the first group. Those
+# that this package gave to Numba are sentences already.
+_REASONS = {
+    "Nesting of literal_unroll": (
+        "a loop over a tuple of several types in another one is not supported",
+        "give all components one type, or put the inner loop into a function",
+        "in",
+    ),
+    r"`(\w+)` cannot be made in a compiled function because .*": (
+        "{0}",
+        "make the object outside and pass it as an argument",
+        "{1}",
+    ),
+    r"wrong arguments for `(\w+)`: .*": ("{0}", "give a value for each parameter that has no default", "{1}"),
+    r"`(\w+)` was compiled for .* only, .*": (
+        "{0}",
+        "convert the arguments, or compile it for these types too",
+        "{1}",
+    ),
+    r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'": (
+        "Numba does not know `{2}.{1}`",
+        _SUPPORTED,
+        "{1}",
+    ),
+    r"Unknown attribute '(reduce|accumulate|reduceat|outer|at)' of type function (\w+)": (
+        "the method `{1}` of the ufunc `{2}` is not supported",
+        _CALL_IT,
+        "{1}",
+    ),
 }
 # What to do instead of calling a method of a ufunc of NumPy.
 _INSTEAD_OF_METHODS = {
@@ -89,27 +125,20 @@ _INSTEAD_OF_METHODS = {
     "multiply.accumulate": "use `np.cumprod`",
     "multiply.outer": "use `np.outer`",
 }
-# What to do instead of writing to an array that is read-only; captured ones are, as Numba has it.
-PASS_IT = "pass it as an argument, or write to a copy"
 
 
 def translate_error(error: Exception, func: Any, definition: Loc) -> DifferentiationError:
     """The error to raise for one that Numba raised while it read or typed `func`."""
     text = _COLOUR.sub("", str(error))
-    place = _place(error, text, func.__code__) or definition
+    place = place_of(error, func.__code__) or definition
     if found := re.search(r"Use of unsupported opcode \((\w+)\)", text):
         what, hint, token = _STATEMENTS.get(found[1], (f"this (bytecode {found[1]})", _SUPPORTED, ""))
         return refuse(f"{what} is not supported", place, hint, token)
     if "with (context manager)" in text or "with-context" in text or "context manager" in text:
-        place = find_line(func.__code__, r"\s*with\b") or place
-        return refuse_with(place)
-    for said, (what, hint, line, token) in _OF_EXCEPTIONS.items():
+        return refuse_with(find_line(func.__code__, r"\s*with\b") or place)
+    for said, (message, hint, line, token) in _SAID.items():
         if said in text:
-            return refuse(f"{what} is not supported", find_line(func.__code__, line) or place, hint, token)
-    if "yield in a closure" in text:
-        return refuse("a generator expression is not supported", place, "write it as a loop", "for")
-    if "Cannot modify readonly array" in text:
-        return refuse("this array cannot be written to: it is captured, or read-only", place, PASS_IT, "[")
+            return refuse(message, (find_line(func.__code__, line) if line else None) or place, hint, token)
     if found := re.search(r"No implementation of function Function\(.*\) found for signature:\s*>>> (.+)", text):
         call = _readable(found[1])
         if call.startswith("exception_match("):
@@ -122,24 +151,20 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
             return refuse(what, place, "write `a, b = x[0], x[1:]`", "*")
         hint = next((hint for pattern, hint in _OF_LISTS.items() if re.match(pattern, call)), _SUPPORTED)
         return refuse(f"Numba has no `{call}`", place, hint, "del" if name == "delitem" else name)
-    if "Nesting of literal_unroll" in text:
-        message = "a loop over a tuple of several types in another one is not supported"
-        return refuse(message, place, "give all components one type, or put the inner loop into a function", "in")
-    for sentence, hint in _OF_THIS_PACKAGE.items():
-        if found := re.search(sentence, text):
-            return refuse(found[0].strip(), place, hint, found[1])
-    if found := re.search(r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'", text):
-        return refuse(f"Numba does not know `{found[2]}.{found[1]}`", place, _SUPPORTED, found[1])
-    if found := re.search(r"Unknown attribute '(reduce|accumulate|reduceat|outer|at)' of type function (\w+)", text):
-        what = f"the method `{found[1]}` of the ufunc `{found[2]}` is not supported"
-        return refuse(what, place, "write a loop that calls it for the elements", found[1])
+    for pattern, (message, hint, token) in _REASONS.items():
+        if found := re.search(pattern, text):
+            groups = found[0].strip(), *found.groups()
+            return refuse(message.format(*groups), place, hint, token.format(*groups))
     if found := re.search(r"Unknown attribute '(\w+)' of type Function\(<ufunc '(\w+)'>\)", text):
-        hint = _INSTEAD_OF_METHODS.get(f"{found[2]}.{found[1]}", "write a loop that calls it for the elements")
+        hint = _INSTEAD_OF_METHODS.get(f"{found[2]}.{found[1]}", _CALL_IT)
         return refuse(f"Numba does not know `np.{found[2]}.{found[1]}`", place, hint, found[1])
     if "BoundFunction(array.view" in text or _raised_in(error, "resolve_view"):
-        place = find_line(func.__code__, r".*\.\s*view\s*\(") or place
-        hint = "give it a type of NumPy by position: `x.view(np.int64)`"
-        return refuse("Numba does not know this form of `view`", place, hint, "view")
+        return refuse(
+            "Numba does not know this form of `view`",
+            find_line(func.__code__, r".*\.\s*view\s*\(") or place,
+            "give it a type of NumPy by position: `x.view(np.int64)`",
+            "view",
+        )
     if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
         return refuse(
             f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
@@ -171,16 +196,19 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         return refuse(what, place, "write the constant where it is used", "literally")
     if isinstance(error, AttributeError) and "'NoneType' object has no attribute 'args'" in text:
         # What Numba raises for an operator in place whose result it cannot store.
-        place = find_line(func.__code__, r".*[-+*/%&|^<>]=") or place
         return refuse(
             "an operator in place writes to a read-only array, or gives elements of a type that the array cannot hold",
-            place,
+            find_line(func.__code__, r".*[-+*/%&|^<>]=") or place,
             "write to a copy, of the type of the result",
             "=",
         )
     if isinstance(error, AttributeError) and error.name:
-        place = find_line(func.__code__, rf".*\.\s*{error.name}\b") or place
-        return refuse(f"{error}", place, "call a function that there is", error.name)
+        return refuse(
+            f"{error}",
+            find_line(func.__code__, rf".*\.\s*{error.name}\b") or place,
+            "call a function that there is",
+            error.name,
+        )
     return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
 
 
@@ -197,12 +225,10 @@ def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
     """Let an error in a called function say which calls lead to it: `f (a.py:3) calls g (a.py:9), which calls ...`."""
     if len(functions) < 2 or getattr(error, "has_calls", False):
         return
-    named = []
-    for function in functions:
-        place = definition_of(function.__code__)
-        name = function.__qualname__.rpartition("<locals>.")[2]
-        named.append(f"{one_line(name)} ({place_text(place)})")
-    first, second, *others = named
+    first, second, *others = [
+        f"{one_line(each.__qualname__.rpartition('<locals>.')[2])} ({place_text(definition_of(each.__code__))})"
+        for each in functions
+    ]
     chain = "".join([f"{first} calls {second}", *(f", which calls {each}" for each in others)])
     error.hint = f"{error.hint}\n{chain}" if error.hint else chain
     error.args = (*error.args[:-1], error.hint)
@@ -217,10 +243,8 @@ def _raised_in(error: BaseException, name: str) -> bool:
 
 def _last_frame(error: BaseException) -> FrameType | None:
     """The frame that raised an error."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return None if trace is None else trace.tb_frame
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames[-1] if frames else None
 
 
 def is_ours(error: Exception) -> bool:
@@ -231,16 +255,11 @@ def is_ours(error: Exception) -> bool:
 
 def place_of(error: Exception, code: CodeType) -> Loc | None:
     """The line of the function that an error of Numba is about, as far as it says."""
-    return _place(error, _COLOUR.sub("", str(error)), code)
-
-
-def _place(error: Exception, text: str, code: CodeType) -> Loc | None:
-    """The line of the function that the error is about, as far as Numba says."""
     loc = getattr(error, "loc", None)
     if loc is not None and loc.filename == code.co_filename:
         return Loc(loc.filename, loc.line)
     for pattern in (r"Raised from (.+) \((\d+)\)", r"File \"(.+)\", line (\d+)", r"at (\S+) \((\d+)\)"):
-        for file, line in re.findall(pattern, text):
+        for file, line in re.findall(pattern, _COLOUR.sub("", str(error))):
             if code.co_filename.endswith(file):
                 return Loc(code.co_filename, int(line))
     return None
@@ -248,11 +267,9 @@ def _place(error: Exception, text: str, code: CodeType) -> Loc | None:
 
 def _first_line(text: str) -> str:
     """The first line that says something about the function."""
-    for line in text.splitlines():
-        line = line.strip()
-        if line and not line.startswith("Failed in "):
-            return _readable(line if len(line) <= 200 else f"{line[:197]}...")
-    return ""
+    lines = (line.strip() for line in text.splitlines())
+    first = next((line for line in lines if line and not line.startswith("Failed in ")), "")
+    return _readable(first if len(first) <= 200 else f"{first[:197]}...")
 
 
 def _readable(text: str) -> str:
@@ -281,11 +298,6 @@ def check_parameters(code: CodeType) -> None:
     for name in code.co_varnames[: count + sum(bool(code.co_flags & flag) for flag in flags)]:
         if not is_identifier(name):
             raise refuse(f"a parameter is called {name!r}, which is not a name", definition_of(code), "give it a name")
-
-
-def definition_line(func: Any) -> int:
-    """The number of the line with `def`."""
-    return definition_of(func.__code__).line
 
 
 def find_line(code: CodeType, pattern: str) -> Loc | None:

@@ -8,22 +8,26 @@ from typing import Any
 from numba import types
 
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base.internals import cpu_target, to_ctypes, typeof as numba_typeof
+from zygote_py.numba_adapter.base.internals import cpu_target, numba_typeof, to_ctypes
+
+
+def refreshed_context() -> Any:
+    """Return what Numba types calls with; it has looked at what it was told a moment ago."""
+    cpu_target.typing_context.refresh()
+    return cpu_target.typing_context
 
 
 def known_type(value: object) -> Any:
     """Return the type that Numba has for a value, functions with registered overloads included; None for others."""
     try:
-        cpu_target.typing_context.refresh()  # for what it was told a moment ago
-        return cpu_target.typing_context.resolve_value_type(value)
+        return refreshed_context().resolve_value_type(value)
     except Exception:  # Numba raises errors of several kinds for what it does not know
         return None
 
 
 def runtime_type(type: Type) -> Type:
     """Return the type of an argument in the running program: of a default that was not given, and of a constant."""
-    found: Type = numba_typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)
-    return found
+    return numba_typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)  # type: ignore[no-any-return]
 
 
 def as_pointer(value: Any) -> Any:

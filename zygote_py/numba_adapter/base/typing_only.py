@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,8 +50,7 @@ _flags: dict[_TypesOnly, _TypesOnly] = {}
 @contextmanager
 def typed_only(flags: compiler.Flags | None = None) -> Iterator[None]:
     """Within this, dispatchers that Numba asks for their signature do not compile themselves; they inherit `flags`."""
-    made: Any = _TypesOnly
-    inherited = made(flags)
+    inherited: Any = _TypesOnly(flags)  # type: ignore[no-untyped-call]
     inherited.nrt = True  # else Numba would refuse to make arrays
     with ConfigStack().enter(_flags.setdefault(inherited, inherited)):
         yield
@@ -64,63 +63,48 @@ def _is_typed_only() -> bool:
 _signatures: weakref.WeakKeyDictionary[Any, dict[tuple[Any, ...], Signature]] = weakref.WeakKeyDictionary()
 
 
-def _call_template(compiling: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement of `get_call_template`."""
-
-    @functools.wraps(compiling)
-    def get_call_template(self: Any, args: Any, kws: Any) -> Any:
-        if not (_is_typed_only() and self._can_compile):
-            return compiling(self, args, kws)
-        pysig, folded = self._compiler.fold_argument_types(args, kws)
-        found = tuple(folded)
-        if found in self.overloads:
-            return compiling(self, args, kws)
-        known = _signatures.setdefault(self, {})
-        if found not in known:
-            known[found] = _inferred(self, found)
-        name = self.py_func.__name__
-        make: Any = make_concrete_template
-        template = make(f"CallTemplate({name})", key=name, signatures=[known[found]])
-        return template, pysig, folded, {}
-
-    return get_call_template
+_base: Any = dispatcher._DispatcherBase
+_of_intrinsics: Any = _IntrinsicTemplate
+_compiling, _compiled, _typing = _base.get_call_template, _base.get_overload, _of_intrinsics.generic
 
 
-def _overload(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement of `get_overload`: functions that are only typed have no machine code."""
+@functools.wraps(_compiling)
+def _get_call_template(self: Any, args: Any, kws: Any) -> Any:
+    if not (_is_typed_only() and self._can_compile):
+        return _compiling(self, args, kws)
+    pysig, folded = self._compiler.fold_argument_types(args, kws)
+    found = tuple(folded)
+    if found in self.overloads:
+        return _compiling(self, args, kws)
+    known = _signatures.setdefault(self, {})
+    if found not in known:
+        known[found] = _inferred(self, found)
+    name = self.py_func.__name__
+    template = make_concrete_template(f"CallTemplate({name})", key=name, signatures=[known[found]])
+    return template, pysig, folded, {}
 
-    @functools.wraps(compiled)
-    def get_overload(self: Any, sig: Any) -> Any:
-        if _is_typed_only() and tuple(getattr(sig, "args", sig)) not in self.overloads:
-            return None
-        return compiled(self, sig)
 
-    return get_overload
+@functools.wraps(_compiled)
+def _get_overload(self: Any, sig: Any) -> Any:
+    """Return nothing for functions that are only typed: they have no machine code."""
+    is_compiled = not _is_typed_only() or tuple(getattr(sig, "args", sig)) in self.overloads
+    return _compiled(self, sig) if is_compiled else None
 
 
-def _intrinsic(typing: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement of an intrinsic's `generic`, which keeps for good how its calls are lowered.
+@functools.wraps(_typing)
+def _generic(self: Any, args: Any, kws: Any) -> Any:
+    """Type a call of an intrinsic, which keeps for good how its calls are lowered.
 
     What its author calls for that may need the machine code of other functions: they are compiled, as otherwise.
     """
-
-    @functools.wraps(typing)
-    def generic(self: Any, args: Any, kws: Any) -> Any:
-        flags = ConfigStack.top_or_none()
-        if not isinstance(flags, _TypesOnly) or (self.context, args, tuple(kws.items())) in self._impl_cache:
-            return typing(self, args, kws)
-        made: Any = compiler.Flags
-        with ConfigStack().enter(made(flags)):
-            return typing(self, args, kws)
-
-    return generic
+    flags = ConfigStack.top_or_none()
+    if not isinstance(flags, _TypesOnly) or (self.context, args, tuple(kws.items())) in self._impl_cache:
+        return _typing(self, args, kws)
+    with ConfigStack().enter(compiler.Flags(flags)):
+        return _typing(self, args, kws)
 
 
-_base: Any = dispatcher._DispatcherBase
-_base.get_call_template = _call_template(_base.get_call_template)
-_base.get_overload = _overload(_base.get_overload)
-_of_intrinsics: Any = _IntrinsicTemplate
-_of_intrinsics.generic = _intrinsic(_of_intrinsics.generic)
+_base.get_call_template, _base.get_overload, _of_intrinsics.generic = _get_call_template, _get_overload, _generic
 
 
 def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
@@ -139,14 +123,11 @@ def _inferred(self: Any, args: tuple[Any, ...]) -> Signature:
         try:
             found = run.compile_extra(its._get_implementation(args, {}))
         except errors.ForceLiteralArg as error:
-            fold = its.fold_argument_types
-            raise error.bind_fold_arguments(lambda args, kws: fold(args, kws)[1]) from None
+            raise error.bind_fold_arguments(lambda args, kws: its.fold_argument_types(args, kws)[1]) from None
         except errors.TypingError as error:
             its._failed_cache[key] = error
             raise
-    made: Any = signature
-    answer: Signature = made(found, *args)
-    return answer
+    return signature(found, *args)  # type: ignore[no-any-return]
 
 
 @functools.cache

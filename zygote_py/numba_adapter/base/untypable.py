@@ -16,7 +16,6 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
-from zygote_py.ir import Type
 from zygote_py.numba_adapter.base.internals import errors
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
@@ -24,6 +23,10 @@ HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
 # Types of Numba that cannot be arguments of a differentiated function.
 _DENIED = (
     types.PyObject,
+    types.Bytes,
+    types.ByteArray,
+    types.MemoryView,
+    types.PyArray,
     types.List,
     types.ListType,
     types.Set,
@@ -45,6 +48,8 @@ _CONVERSIONS = {
     "toarray": "`{x}.toarray()`",
     "numpy": "`{x}.numpy()`",
     "__array__": "`np.asarray({x})`",
+    "__float__": "`float({x})`",
+    "__iter__": "`np.array(list({x}))`",
 }
 _OF_BUILTINS: dict[type, str] = {
     numba.typed.List: "`np.array(list({x}))`, or make a tuple, a NamedTuple or a dataclass of its items",
@@ -99,40 +104,35 @@ def _found(value: Any) -> tuple[tuple[int | str, ...], str, str] | None:
         objection = _of_array(value)
         return None if objection is None else ((), *objection)
     kind = _type_of(value)
-    if kind is not None and not isinstance(kind, _DENIED) and not _is_buffer(kind) and kind != types.float16:
-        return None
-    return (), _described(value), _instead(value)
+    is_fine = kind is not None and not isinstance(kind, _DENIED) and kind != types.float16
+    return None if is_fine else ((), _described(value), _instead(value))
 
 
-def _type_of(value: object) -> Type | None:
+def _type_of(value: object) -> Any:
+    """Return the type that Numba has for a value; None if it has none."""
     try:
-        found: Type = numba.typeof(value)
+        return numba.typeof(value)
     except (ValueError, errors.NumbaError):
         return None
-    return found
-
-
-def _is_buffer(kind: Type) -> bool:
-    return isinstance(kind, vars(types)["Buffer"]) and not isinstance(kind, types.Array)
 
 
 def _of_array(value: Any) -> tuple[str, str] | None:
     """Return an objection to an array, and a hint; None if it is supported."""
-    dtype = value.dtype
     if isinstance(value, np.ma.MaskedArray):
         return "a masked array", "fill it: `{x}.filled(0.0)`, and pass the mask as another argument if it matters"
-    what = f"an array of dtype {dtype}"
-    if dtype.kind == "O":
-        return "an array of Python objects (dtype object)", "convert it: `{x}.astype(float)`"
-    if dtype.kind in "SU":
-        return f"an array of strings (dtype {dtype})", "convert them to numbers: `{x}.astype(float)`"
-    if dtype.kind in "mM":
-        return what, "convert it to numbers: `({x} - {x}[0]) / np.timedelta64(1, 's')`, say"
-    if dtype.kind == "V":
-        hint = "pass the fields that the function needs, each as an array"
-        return what, f"{hint}: `{{x}}[{dtype.names[0]!r}]`" if dtype.names else hint
-    if dtype == np.float16:
-        return what, "convert it: `{x}.astype(np.float32)`"
+    dtype, what = value.dtype, f"an array of dtype {value.dtype}"
+    match dtype.kind:
+        case "O":
+            return "an array of Python objects (dtype object)", "convert it: `{x}.astype(float)`"
+        case "S" | "U":
+            return f"an array of strings (dtype {dtype})", "convert them to numbers: `{x}.astype(float)`"
+        case "m" | "M":
+            return what, "convert it to numbers: `({x} - {x}[0]) / np.timedelta64(1, 's')`, say"
+        case "V":
+            hint = "pass the fields that the function needs, each as an array"
+            return what, f"{hint}: `{{x}}[{dtype.names[0]!r}]`" if dtype.names else hint
+        case "f" if dtype == np.float16:
+            return what, "convert it: `{x}.astype(np.float32)`"
     if not dtype.isnative or (dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16)):
         wider = {"f": "float64", "c": "complex128"}
         target = wider[dtype.kind] if dtype.itemsize > 16 - 8 * (dtype.kind == "f") else dtype.newbyteorder("=").name
@@ -170,8 +170,4 @@ def _instead(value: Any) -> str:
     for method, conversion in _CONVERSIONS.items():
         if callable(getattr(cls, method, None)):
             return f"convert it: {conversion}"
-    if hasattr(cls, "__float__"):
-        return "convert it: `float({x})`"
-    if hasattr(cls, "__iter__"):
-        return "convert it: `np.array(list({x}))`"
     return HINT

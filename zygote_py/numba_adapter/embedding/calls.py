@@ -18,6 +18,7 @@ import operator
 import types as python_types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from numba import types
@@ -29,9 +30,9 @@ from zygote_py.numba_adapter.base.internals import (
     Rewrite,
     ir,
     lower_builtin,
+    numba_typeof,
     register_rewrite,
     signature,
-    typeof as numba_typeof,
 )
 from zygote_py.numba_adapter.embedding import lambda_lifting as lifting
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, is_made, made_for
@@ -77,15 +78,13 @@ def embed(
 
 def embedded(value: object) -> Embedded | None:
     """Return the meaning of calls of a function; None if it has none of its own."""
-    found = _embedded.get(id(value))
-    return None if found is None else found[1]
+    return _embedded.get(id(value), (None, None))[1]
 
 
 def embedded_call(func_ir: Any, value: object) -> Embedded | None:
     """Return the meaning of a call in the IR; None if it has none of its own."""
-    if not isinstance(value, ir.Expr) or value.op != "call":
-        return None
-    return next((found for held in held_by(func_ir, value.func) if (found := embedded(held))), None)
+    called = held_by(func_ir, value.func) if isinstance(value, ir.Expr) and value.op == "call" else ()
+    return next(filter(None, map(embedded, called)), None)
 
 
 @register_rewrite("before-inference")
@@ -120,8 +119,8 @@ class _Calls(Rewrite):
             if isinstance(statement, ir.Assign) and (found or self._takes_functions(value)):
                 made = Call(func_ir, self.state, self.block.scope, statement)
                 if found:
-                    made.replace(found)
-                else:
+                    made.replace(found, partial(made.made, found))
+                if not found or found.applied:
                     made.wrap()
                 body += made.body
                 replaced |= made.replaced
@@ -139,21 +138,18 @@ class _Calls(Rewrite):
         if not isinstance(value, ir.Expr) or value.op != "call":
             return False
         func_ir = self.func_ir
-        known = held_by(func_ir, value.func)
-        if not any(map(is_made, known)):
-            made = definition(func_ir, value.func)
-            if not (embedded_call(func_ir, made) or _is_made(func_ir, made)):
-                return False
-        return bool(_functions_among(func_ir, value.args or _leading(func_ir, value.vararg)))
+        made = definition(func_ir, value.func)
+        is_known = any(map(is_made, held_by(func_ir, value.func)))
+        is_known = is_known or bool(embedded_call(func_ir, made)) or _is_made(func_ir, made)
+        return is_known and bool(_functions_among(func_ir, value.args or _leading(func_ir, value.vararg)))
 
 
 def _is_made(func_ir: Any, value: Any) -> bool:
     """Whether an expression calls what stands in the place of a call already."""
     from zygote_py.numba_adapter.target.partials import Partial
 
-    if not isinstance(value, ir.Expr) or value.op != "call":
-        return False
-    return any(isinstance(getattr(each, "type", each), ChosenType | Partial) for each in held_by(func_ir, value.func))
+    called = held_by(func_ir, value.func) if isinstance(value, ir.Expr) and value.op == "call" else ()
+    return any(isinstance(getattr(each, "type", each), ChosenType | Partial) for each in called)
 
 
 def _leading(func_ir: Any, vararg: Any) -> list[Any]:
@@ -191,34 +187,30 @@ class Call:
         self.replaced: set[str] = set()  # variables that the call needed, and need not be any more
         self.held: tuple[Any, tuple[Any, ...]] | None = None  # what makes a derivative, and of which variables
 
-    def replace(self, found: Embedded) -> None:
-        """Put what is made into the place of the call."""
-        args, vararg, words, options = self.taken(found)
-        derived = self._made(found, args[0], options)
+    def replace(self, found: Embedded, make: Callable[[Any, dict[str, Any]], Any]) -> None:
+        """Put what `make` makes of the function, for the options, into the place of the call."""
+        statement, definitions = self.statement, self.func_ir._definitions
+        args, vararg, words, options = self._taken(found)
+        value = make(args[0], options)
         if found.applied:
-            target = self.new(derived)
-            value = ir.Expr.call(target, args[1:], tuple(words.items()), self.statement.loc, vararg)
-        else:
-            value = derived
-        self.define(self.statement, value)
-        if found.applied:
-            self.wrap()
+            value = ir.Expr.call(self.new(value), args[1:], tuple(words.items()), statement.loc, vararg)
+        known = definitions[statement.target.name]
+        definitions[statement.target.name] = [value if each is statement.value else each for each in known]
+        statement.value = value
 
-    def taken(self, found: Embedded) -> tuple[list[Any], Any, dict[str, Any], dict[str, Any]]:
+    def _taken(self, found: Embedded) -> tuple[list[Any], Any, dict[str, Any], dict[str, Any]]:
         """Return the arguments, the function first, the starred ones, those by keyword, and the options."""
         call = self.statement.value
-        words = dict(call.kws)
-        args = list(call.args)
-        vararg = call.vararg
+        words, args, vararg = dict(call.kws), list(call.args), call.vararg
         if "f" in words and not args:
             args = [words.pop("f")]
         elif not args and found.applied and vararg is not None:
             args, vararg = self._spread(vararg)
         if not args or (len(args) > 1 and not found.applied):
             raise refuse(
-                f"`{found.name}` without the function in compiled code"
-                if not args
-                else f"`{found.name}` takes one function",
+                f"`{found.name}` takes one function"
+                if args
+                else f"`{found.name}` without the function in compiled code",
                 self.loc,
                 f"write `{found.name}(f{', x' if found.applied else ', wrt=...'})`",
                 found.name,
@@ -287,7 +279,7 @@ class Call:
         items = [self._constant(item) for item in made.items]
         return None if None in items else (tuple(item[0] for item in items if item),)
 
-    def _made(self, found: Embedded, function: Any, options: dict[str, Any]) -> Any:
+    def made(self, found: Embedded, function: Any, options: dict[str, Any]) -> Any:
         """Return the expression of the function that is to be called."""
         from zygote_py.numba_adapter.target.partials import Partial
 
@@ -304,34 +296,30 @@ class Call:
                     f"call `{found.name}` in each branch",
                     found.name,
                 )
-            chosen = self.new(ir.Global(found.name, StandIn(ChosenType(found, options, self.loc)), loc))
-            return ir.Expr.call(chosen, (function,), (), loc)
+            return self.call(found.name, StandIn(ChosenType(found, options, self.loc)), (function,))
         lifted = lifting.lift(self.func_ir, made, self.func.__globals__, self.loc)
         lifting.check_dropped(self.func_ir, self.func.__code__, lifted)
         if not lifted.variables:
             return ir.Global(found.name, _made_of(found, lifted.function, options, self.loc), loc)
         options = options | {"held": len(lifted.variables)}
         value = _made_of(found, lifted.function, options, self.loc)
-        partial = Partial(numba_typeof(value).dispatcher, f"{found.name} of {lifted.function.__name__}")
-        _kept.append((value, partial))
+        made = Partial(numba_typeof(value).dispatcher, f"{found.name} of {lifted.function.__name__}")
+        _kept.append((value, made))
         if not found.applied:
             lifting.check_assignments(self.func_ir, self.statement, lifted.variables, lifted.loc)
-            self.held = partial, lifted.variables
-        holder = self.new(ir.Global(found.name, partial, loc))
-        return ir.Expr.call(holder, lifted.variables, (), loc)
+            self.held = made, lifted.variables
+        return self.call(found.name, made, lifted.variables)
+
+    def call(self, name: str, function: Any, args: tuple[Any, ...]) -> Any:
+        """An expression that calls an object of Python."""
+        loc = self.statement.loc
+        return ir.Expr.call(self.new(ir.Global(name, function, loc)), args, (), loc)
 
     def new(self, value: Any) -> Any:
         """A variable for a value, assigned before the call."""
         made = fresh(self.func_ir, self.scope, value, self.statement.loc)
         self.body.append(made)
         return made.target
-
-    def define(self, statement: Any, value: Any) -> None:
-        """Let a statement assign another value."""
-        definitions = self.func_ir._definitions[statement.target.name]
-        old = statement.value
-        self.func_ir._definitions[statement.target.name] = [value if each is old else each for each in definitions]
-        statement.value = value
 
 
 _kept: list[Any] = []  # Numba refers to dispatchers weakly
@@ -363,8 +351,7 @@ class ChosenType(CompiledCallableType, types.Opaque):
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Return the signature of a call."""
         function = _function_of(args[0], self.found, self.loc)
-        made = numba_typeof(_made_of(self.found, function, self.options, self.loc))
-        return signature(made, *args)
+        return signature(numba_typeof(_made_of(self.found, function, self.options, self.loc)), *args)
 
 
 def _function_of(type_: Type, found: Embedded, loc: Loc) -> Any:

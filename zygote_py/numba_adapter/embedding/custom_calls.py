@@ -22,7 +22,7 @@ from numba.extending import overload, typeof_impl
 from zygote_py.adjoints import DifferentiationError
 from zygote_py.base import Given, Ignored, given_for, parts_of_function, python_function
 from zygote_py.ir import Type, components_of
-from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type
+from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type, statements
 from zygote_py.numba_adapter.base.internals import _Intrinsic, cpu_target, errors, ir, signature
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, jit_enabled, refresh
 from zygote_py.numba_adapter.target.njit import decorated
@@ -46,8 +46,7 @@ class GivenType(HandleType, types.Opaque):
             taken = fold(pysig, self.func, args, kws)
             result = taken[0]
         else:
-            pysig = signature_of_given(given, len(args))
-            target = python_function(given.target)
+            pysig, target = signature_of_given(given, len(args)), python_function(given.target)
             taken = fold(pysig, target, args, kws, name=given.name, note=", as its rule has them")
             result, _ = result_of(given, taken, self.session)
         return signature(result, *taken).replace(pysig=pysig)
@@ -64,30 +63,21 @@ def given_callee(value: Any, session: Session) -> StandIn | None:
 def take_given(state: Any) -> None:
     """Put in callees for what no variable of the user's holds: built-in functions, and functions in NumPy's modules."""
     modules: dict[str, Any] = {}
-    for block in state.func_ir.blocks.values():
-        for statement in block.body:
-            if not isinstance(statement, ir.Assign):
+    for _, statement in statements(state.func_ir):
+        is_variable = False  # of the user's: it is handled as a captured variable
+        match statement:
+            case ir.Assign(value=ir.Global(value=StandIn())):
                 continue
-            match statement.value:
-                case ir.Global(value=StandIn()):
-                    continue
-                case ir.Global(value=held) | ir.FreeVar(value=held):
-                    name = statement.value.name
-                case ir.Expr(op="getattr") as read if read.value.name in modules:
-                    name, held = read.attr, getattr(modules[read.value.name], read.attr, None)
-                case _:
-                    continue
-            if isinstance(held, python_types.ModuleType):
-                modules[statement.target.name] = held
-            elif (callee := given_callee(held, state.session)) is not None and not _is_variable(statement.value):
-                statement.value = ir.Global(name, callee, statement.loc)
-
-
-def _is_variable(value: Any) -> bool:
-    """Return whether a variable of the user holds this: it is handled as a captured variable."""
-    return isinstance(value, ir.Global | ir.FreeVar) and not isinstance(
-        value.value, python_types.BuiltinFunctionType | type
-    )
+            case ir.Assign(value=ir.Global(name=name, value=held) | ir.FreeVar(name=name, value=held)):
+                is_variable = not isinstance(held, python_types.BuiltinFunctionType | type)
+            case ir.Assign(value=ir.Expr(op="getattr") as read) if read.value.name in modules:
+                name, held = read.attr, getattr(modules[read.value.name], read.attr, None)
+            case _:
+                continue
+        if isinstance(held, python_types.ModuleType):
+            modules[statement.target.name] = held
+        elif (callee := given_callee(held, state.session)) is not None and not is_variable:
+            statement.value = ir.Global(name, callee, statement.loc)
 
 
 # ---------------------------------------------------------------------------------------------- signatures and types
@@ -107,8 +97,9 @@ def signature_of_given(given: Given, count: int) -> inspect.Signature:
     if not taken or any(each.kind is each.VAR_POSITIONAL for each in taken):
         taken = [inspect.Parameter(f"x{number}", _PLAIN) for number in range(count)]
     names = [*own[: len(taken)], *(each.name for each in taken[len(own) :])]
-    made = [inspect.Parameter(name, _PLAIN, default=each.default) for name, each in zip(names, taken, strict=True)]
-    return inspect.Signature(made)
+    return inspect.Signature(
+        [inspect.Parameter(name, _PLAIN, default=each.default) for name, each in zip(names, taken, strict=True)]
+    )
 
 
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -117,10 +108,13 @@ _PLACED = (inspect.Parameter.POSITIONAL_ONLY, _PLAIN)
 
 def star_of(given: Given) -> int | None:
     """Which of the parameters of a function takes all further arguments, as a tuple; None if there is none."""
-    if not is_python(given.target):
-        return None
-    parameters = inspect.signature(python_function(given.target)).parameters.values()
-    return next((place for place, each in enumerate(parameters) if each.kind is each.VAR_POSITIONAL), None)
+    return star_among(inspect.signature(python_function(given.target))) if is_python(given.target) else None
+
+
+def star_among(pysig: inspect.Signature) -> int | None:
+    """Return the number of the parameter that takes all further arguments; None if there is none."""
+    parameters = enumerate(pysig.parameters.values())
+    return next((place for place, each in parameters if each.kind is each.VAR_POSITIONAL), None)
 
 
 def spread(given: Given, values: Sequence[Any], parts: Callable[[Any], Iterable[Any]]) -> list[Any]:
@@ -144,9 +138,7 @@ def parameters_of(target: object) -> list[inspect.Parameter] | None:
 
 def is_python(target: Any) -> bool:
     """Whether a callable is a Python function, decorated or not, of which Numba does not know something else."""
-    if is_dispatcher(target):
-        return inspect.isfunction(python_function(target))
-    return inspect.isfunction(target) and known_type(target) is None
+    return inspect.isfunction(python_function(target)) and (is_dispatcher(target) or known_type(target) is None)
 
 
 def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[Type, tuple[Type, ...]]:
@@ -161,10 +153,7 @@ def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[
     found = _by_numba(given, taken)
     if found is not None:
         return found
-    if problem is not None:
-        raise problem
-    shown = ", ".join(str(each) for each in taken)
-    raise errors.TypingError(f"`{given.name}` cannot be called with ({shown})")
+    raise problem or errors.TypingError(f"`{given.name}` cannot be called with ({', '.join(map(str, taken))})")
 
 
 def taken_by(target: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], Decoration | None]:
@@ -189,7 +178,7 @@ _compiled: weakref.WeakKeyDictionary[Given, tuple[Any, Any]] = weakref.WeakKeyDi
 
 
 def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, ...]] | None:
-    context: Any = cpu_target.typing_context
+    context = cpu_target.typing_context
     args = tuple(each for each in spread(given, taken, components_of) if not isinstance(each, types.Omitted))
     with jit_enabled():
         try:
@@ -223,6 +212,4 @@ def make_ignored_known(cls: type[Ignored]) -> None:
 
     @typeof_impl.register(cls)
     def type_of_ignored(value: Ignored, context: Any) -> Any:
-        if value.compiled is None:
-            value.compiled = compiled_by_numba(value.given)
-        return cpu_target.typing_context.resolve_value_type(value.compiled)
+        return cpu_target.typing_context.resolve_value_type(compiled_by_numba(value.given))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import types as python_types
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from zygote_py.numba_adapter.base import (
     held_by,
     is_constant,
     is_reached,
+    parameters,
     rewrite,
     statements,
 )
@@ -89,9 +91,8 @@ def _two_of(name: str, loc: Loc) -> Exception:
 
 def captures(func_ir: Any, made: Any) -> bool:
     """Whether an expression makes an inner function that captures what is not constant."""
-    if not isinstance(made, ir.Expr) or made.op != "make_function":
-        return False
-    return not all(is_constant(found) for _, _, found in captured(func_ir, made))
+    is_inner = isinstance(made, ir.Expr) and made.op == "make_function"
+    return is_inner and not all(is_constant(found) for _, _, found in captured(func_ir, made))
 
 
 def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lifted:
@@ -102,7 +103,7 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
     while name in {*code.co_varnames, *code.co_freevars, *code.co_cellvars}:
         name += "_"
     parts.take(name, made, asked)
-    own = _parameters(code)
+    own = parameters(code)
     assert not set(parts.variables) & set(own)
     header = ", ".join([*parts.variables, *([parts.headers[name]] if parts.headers[name] else [])])
     star = "*" if code.co_flags & inspect.CO_VARARGS else ""
@@ -126,20 +127,19 @@ def lift(func_ir: Any, made: Any, namespace: dict[str, Any], asked: Loc) -> Lift
     maker = maker.replace(co_consts=tuple(real if each is outer else each for each in maker.co_consts))
     result: Any = python_types.FunctionType(maker, namespace)(*parts.cells.values())
     result.__name__ = result.__qualname__ = code.co_name
-    where = Loc(code.co_filename, code.co_firstlineno)
-    return Lifted(result, tuple(parts.variables.values()), tuple(parts.variables), tuple(parts.codes.values()), where)
+    return Lifted(
+        result,
+        tuple(parts.variables.values()),
+        tuple(parts.variables),
+        tuple(parts.codes.values()),
+        Loc(code.co_filename, code.co_firstlineno),
+    )
 
 
 def _real(placeholder: Any, codes: dict[str, Any]) -> Any:
     code = codes[placeholder.co_name]
     assert placeholder.co_freevars == code.co_freevars
     return code
-
-
-def _parameters(code: Any) -> list[str]:
-    """The names of the parameters, the one that takes all further arguments at the end."""
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
-    return list(code.co_varnames[:count])
 
 
 def _header(func_ir: Any, made: Any, loc: Loc) -> str:
@@ -161,10 +161,9 @@ def _header(func_ir: Any, made: Any, loc: Loc) -> str:
                 loc,
                 "capture the value, or make it a parameter",
             )
-        text = f'float("{held}")' if isinstance(held, float) else repr(held)
-        written[place] = f"{name}={text}"
+        written[place] = f'{name}=float("{held}")' if isinstance(held, float) else f"{name}={held!r}"
     if code.co_flags & inspect.CO_VARARGS:
-        written.append(f"*{_parameters(code)[-1]}")
+        written.append(f"*{parameters(code)[-1]}")
     return ", ".join(written)
 
 
@@ -186,8 +185,8 @@ def check_assignments(func_ir: Any, asked: Any, variables: Sequence[Any], loc: L
             case ir.Del() | ir.Assign(value=ir.Var()):
                 pass
             case ir.Assign(value=ir.Expr(op="call") as call):
-                passed = [var.name for var in call.list_vars() if var is not call.func]
-                if names & set(passed) or (call.func.name in names and not only):
+                passed = {var.name for var in call.list_vars() if var is not call.func}
+                if names & passed or (call.func.name in names and not only):
                     uses.append(place)
             case _:
                 escapes = escapes or any(var.name in names for var in statement.list_vars())
@@ -209,14 +208,10 @@ def check_dropped(func_ir: Any, outermost: Any, lifted: Lifted) -> None:
     before. The bytecode tells of them. Raises DifferentiationError.
     """
     for name, var in zip(lifted.names, lifted.variables, strict=True):
-        chains = [chain for code in lifted.codes for chain in _chains(outermost, code)]
-        for chain in chains:
-            owners = [number for number, each in enumerate(chain[:-1]) if name in each.co_cellvars]
-            if not owners:
-                continue
-            owner = owners[-1]
-            known = len(assignments(func_ir, [var.name]))
-            if dropped_after(chain[owner], chain[owner + 1], name, known):
+        known = len(assignments(func_ir, [var.name]))
+        for chain in [chain for code in lifted.codes for chain in _chains(outermost, code)]:
+            owners = [pair for pair in itertools.pairwise(chain) if name in pair[0].co_cellvars]
+            if owners and dropped_after(*owners[-1], name, known):
                 raise refuse(
                     f"`{name}` is assigned after the function that captures it was made",
                     lifted.loc,
@@ -228,17 +223,13 @@ def _chains(outer: Any, code: Any) -> Iterator[list[Any]]:
     """The functions from the outermost to one in it, as their code."""
     if outer is code or outer == code:
         yield [outer]
-    for inner in outer.co_consts:
-        if inspect.iscode(inner):
-            for chain in _chains(inner, code):
-                yield [outer, *chain]
+    for inner in filter(inspect.iscode, outer.co_consts):
+        yield from ([outer, *chain] for chain in _chains(inner, code))
 
 
 def read_again(func_ir: Any, name: str, partial: Any, variables: Sequence[Any]) -> None:
     """Let each call of a derivative, the variable `name`, hold the captured variables as they are then."""
     names = copies(func_ir, {name})
-    if not _is_only(func_ir, names):
-        return
 
     def held_anew(block: Any, statement: Any) -> Sequence[Any] | None:
         match statement:
@@ -250,7 +241,8 @@ def read_again(func_ir: Any, name: str, partial: Any, variables: Sequence[Any]) 
                 return holder, derived, statement
         return None
 
-    rewrite(func_ir, held_anew)
+    if _is_only(func_ir, names):
+        rewrite(func_ir, held_anew)
 
 
 def _is_only(func_ir: Any, names: Collection[str]) -> bool:
@@ -279,10 +271,8 @@ def _drop_unread(func_ir: Any, made: Collection[str], replaced: Collection[str])
     read = {var.name for _, each in statements(func_ir) for var in _read(each)}
 
     def dropped(block: Any, statement: Any) -> Sequence[Any] | None:
-        if not isinstance(statement, ir.Assign) or statement.target.name in read:
-            return None
-        unused = statement.target.name in replaced or _is_unused(func_ir, statement, made)
-        return () if unused else None
+        is_unread = isinstance(statement, ir.Assign) and statement.target.name not in read
+        return () if is_unread and (statement.target.name in replaced or _is_unused(func_ir, statement, made)) else None
 
     return rewrite(func_ir, dropped)
 
@@ -290,13 +280,11 @@ def _drop_unread(func_ir: Any, made: Collection[str], replaced: Collection[str])
 def _read(statement: Any) -> list[Any]:
     """The variables that a statement reads."""
     match statement:
-        case ir.Del():
-            return []
         case ir.Assign(value=ir.Var() as source):
             return [source]
         case ir.Assign(value=ir.Expr() | ir.Yield() as value):
             return list(value.list_vars())  # type: ignore[no-untyped-call]
-        case ir.Assign():
+        case ir.Del() | ir.Assign():
             return []
         case _:
             return list(statement.list_vars())
@@ -304,12 +292,10 @@ def _read(statement: Any) -> list[Any]:
 
 def _is_function(value: Any) -> bool:
     match value:
-        case ir.Expr(op="make_function"):
-            return True
         case ir.Global() | ir.FreeVar():
             return callable(value.value)
         case _:
-            return False
+            return isinstance(value, ir.Expr) and value.op == "make_function"
 
 
 def _is_unused(func_ir: Any, statement: Any, made: Collection[str]) -> bool:

@@ -21,10 +21,10 @@ from typing import Any, Protocol
 from numba import types
 
 from zygote_py.adjoints import refuse
-from zygote_py.base import Ignored, calling, define, statements as st
+from zygote_py.base import Ignored, calling, statements as st, stub
 from zygote_py.ir import InternalError, Loc, Type, components_of, identifier, with_components
 from zygote_py.numba_adapter.base import definition_of, is_from_source, known_type, rewrite
-from zygote_py.numba_adapter.base.internals import ir, typeof as numba_typeof
+from zygote_py.numba_adapter.base.internals import ir, numba_typeof
 from zygote_py.numba_adapter.embedding.calls import Call, Embedded, embedded_call
 from zygote_py.numba_adapter.embedding.custom_calls import GivenType, given_callee
 from zygote_py.numba_adapter.sources.python_sources import has_source
@@ -63,54 +63,30 @@ class DerivedCall:
         self.closure = derived
         self.inner = derived.inner
         self.session = derived.session
+        self.options = derived.session.options
+        self.name = _name(self.inner)
         self.func: Any = derived.func
         if isinstance(self.inner, DerivedType):
             self.func = _with_signature(self.func, self.inner.own_signature())
-
-    @property
-    def loc(self) -> Loc:
-        """Where the function is defined."""
-        return Loc(self.func.__code__.co_filename, self.func.__code__.co_firstlineno)
-
-    @property
-    def parameters(self) -> list[str]:
-        """The names of the function's parameters."""
-        return list(inspect.signature(self.func).parameters)
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return _name(self.inner)
-
-    @property
-    def options(self) -> Mapping[str, object]:
-        """Numba's options."""
-        return self.session.options
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of the variables of the function around that it captures."""
-        return self.inner.fields if isinstance(self.inner, ClosureType) else ()
-
-    @property
-    def is_closure(self) -> bool:
-        """Whether the function takes its captured variables as its last argument."""
-        return isinstance(self.inner, ClosureType)
+        self.loc = Loc(self.func.__code__.co_filename, self.func.__code__.co_firstlineno)
+        self.parameters = list(inspect.signature(self.func).parameters)
+        # the variables of the function around that it captures, which it takes as its last argument
+        self.fields = self.inner.fields if isinstance(self.inner, ClosureType) else ()
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function itself for other arguments; a closure is the last of its arguments."""
-        session, inner = self.session, self.inner
-        if isinstance(inner, ClosureType):
-            return inner.typed((*argument_types, inner.held()))
-        if isinstance(inner, CalleeType) and inner.caller is inner.func:
-            return inner.typed(argument_types)
-        if isinstance(inner, CalleeType):
-            return session.typed(inner.caller, argument_types)
-        if isinstance(inner, GivenType):  # what is given is seen where the function is called
-            target = inner.given.target
-            called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
-            return session.typed(called, argument_types)
-        return session.typed(self.func, argument_types)
+        called, inner = self.func, self.inner
+        match inner:
+            case ClosureType():
+                return inner.typed((*argument_types, inner.held()))
+            case CalleeType() if inner.caller is inner.func:
+                return inner.typed(argument_types)
+            case CalleeType():
+                called = inner.caller
+            case GivenType():  # what is given is seen where the function is called
+                target = inner.given.target
+                called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
+        return self.session.typed(called, argument_types)
 
     def written(self, function: Any, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """A function in Python that takes arguments of these types and then the function itself."""
@@ -173,8 +149,7 @@ class DerivedType(ClosureType):
             finally:
                 session.deriving.remove(key)
 
-        made: st.TypedFunction = session.once(key, make)
-        return made
+        return session.once(key, make)  # type: ignore[no-any-return]
 
     def own_signature(self) -> inspect.Signature:
         """The parameters without that for the closure."""
@@ -189,16 +164,13 @@ class DerivedType(ClosureType):
 def _name(inner: Any) -> str:
     if isinstance(inner, DerivedType):
         return f"{_name(inner.inner)}_{inner.form}"
-    name: str = _func_of(inner).__name__
-    return identifier(name, "function")
+    return identifier(_func_of(inner).__name__, "function")
 
 
 def _with_signature(func: Any, pysig: inspect.Signature) -> Any:
     """A function that stands where another does, with other parameters."""
-    made = define(f"def derived({', '.join(pysig.parameters)}): pass\n", "derived", {}, at=func)
-    defaults = [each.default for each in pysig.parameters.values() if each.default is not each.empty]
-    made.__defaults__ = tuple(defaults) or None
-    return made
+    defaults = tuple(each.default for each in pysig.parameters.values() if each.default is not each.empty)
+    return stub("derived", list(pysig.parameters), defaults, at=func)
 
 
 def _func_of(inner: Any) -> Any:
@@ -285,14 +257,12 @@ def _with_deriver(state: Any, scope: Any, statement: Any, found: Embedded) -> Se
             "use `gradient` or `value_and_gradient` there",
             found.name,
         )
-    args, vararg, words, options = call.taken(found)
-    loc = statement.loc
-    form = found.form(options)
-    apply = partial(derived_type, form, session=state.session, loc=call.loc)
-    transform = StandIn(TransformType(repr(form), state.session.number, apply))
-    deriver = call.new(ir.Global(found.name, transform, loc))
-    made = ir.Expr.call(deriver, (args[0],), (), loc)
-    if found.applied:
-        made = ir.Expr.call(call.new(made), args[1:], tuple(words.items()), loc, vararg)
-    call.define(statement, made)
+    make = found.form
+
+    def deriver(function: Any, options: Mapping[str, Any]) -> Any:
+        form = make(options)
+        apply = partial(derived_type, form, session=state.session, loc=call.loc)
+        return call.call(found.name, StandIn(TransformType(repr(form), state.session.number, apply)), (function,))
+
+    call.replace(found, deriver)
     return call.body

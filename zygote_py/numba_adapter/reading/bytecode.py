@@ -14,8 +14,6 @@ SSA form, which knows the graph, tells the assignments apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from zygote_py.numba_adapter.base import IRPass
@@ -51,17 +49,12 @@ class _Interpreter(Interpreter):
     def op_UNPACK_EX(self, inst: Any, iterable: str, stores: list[str]) -> None:
         """Unpack with a star: `a, *b, c = t` as `t = tuple(t); a = t[0]; b = t[1:-1]; c = t[-1]`."""
         before, after = inst.arg & 0xFF, inst.arg >> 8
-        holder: Any = self
-        made: list[Any] = []
-        for kind in ("function", "tuple"):
-            value = ir.Expr.call(made[0], [holder.get(iterable)], (), loc=self.loc) if made else None
-            name = f"$unpacked_{kind}.{inst.offset}"
-            self.store(value or ir.Global("tuple", tuple, self.loc), name)
-            made.append(holder.get(name))
+        function = self.store(ir.Global("tuple", tuple, self.loc), f"$unpacked_function.{inst.offset}")
+        call = ir.Expr.call(function, [self.get(iterable)], (), loc=self.loc)  # type: ignore[no-untyped-call]
+        whole = self.store(call, f"$unpacked_tuple.{inst.offset}")
         indices = [*range(before), slice(before, -after or None), *range(-after, 0)]
         for index, name in zip(indices, stores, strict=True):
-            item = ir.Expr.static_getitem(made[1], index=index, index_var=None, loc=self.loc)
-            self.store(item, name)
+            self.store(ir.Expr.static_getitem(whole, index=index, index_var=None, loc=self.loc), name)
 
     def _remove_unused_temporaries(self) -> None:
         """Assign results to variables directly, except where they are used again, as in `(y := x) > 0`."""
@@ -69,13 +62,12 @@ class _Interpreter(Interpreter):
         used = {var.name for each in block.body for var in _read(each)} | set(self.dfainfo.outgoing_phis.values())
         body: list[Any] = []
         for statement in block.body:
-            value = getattr(statement, "value", None)
-            if isinstance(value, ir.Var) and isinstance(statement, ir.Assign) and value.name in used and body:
-                before = body[-1]
-                if isinstance(before, ir.Assign) and before.target.name == value.name:
-                    kept = ir.Var(self.current_scope, f"{value.name}.kept", self.loc)
-                    body.append(ir.Assign(ir.Const(None, self.loc), kept, self.loc))
-                    self.definitions[kept.name].append(body[-1].value)
+            value: Any = getattr(statement, "value", None)
+            is_copy = isinstance(value, ir.Var) and isinstance(statement, ir.Assign) and value.name in used
+            if is_copy and body and isinstance(body[-1], ir.Assign) and body[-1].target.name == value.name:
+                kept = ir.Var(self.current_scope, f"{value.name}.kept", self.loc)
+                body.append(ir.Assign(ir.Const(None, self.loc), kept, self.loc))
+                self.definitions[kept.name].append(body[-1].value)
             body.append(statement)
         block.body = body
         super()._remove_unused_temporaries()  # type: ignore[no-untyped-call]
@@ -86,8 +78,7 @@ class _Interpreter(Interpreter):
         if block not in known:
             graph = self.cfa.graph
             dominators = graph.dominators()
-            after = {block}
-            pending = [block]
+            after, pending = {block}, [block]
             while pending:
                 new = [successor for successor, _ in graph.successors(pending.pop()) if successor not in after]
                 after.update(new)
@@ -103,20 +94,14 @@ class _Interpreter(Interpreter):
 def _read(statement: Any) -> list[Any]:
     """The variables that a statement reads, but for what it copies or stores: Numba sees to those."""
     match statement:
-        case ir.Assign(value=ir.Expr(op="exhaust_iter")):
-            return []
-        case ir.Assign(value=ir.Expr()):
-            return _variables(statement.value)
+        case ir.Assign(value=ir.Expr(op=op) as value) if op != "exhaust_iter":
+            return list(value.list_vars())
         case ir.Assign():
             return []
-        case ir.SetItem() | ir.SetAttr():
-            return [var for var in _variables(statement) if var is not statement.value]
+        case ir.SetItem(value=value) | ir.SetAttr(value=value):
+            return [var for var in statement.list_vars() if var is not value]  # type: ignore[no-untyped-call]
         case _:
-            return _variables(statement)
-
-
-def _variables(value: Any) -> list[Any]:
-    return list(value.list_vars())
+            return list(statement.list_vars())
 
 
 class TranslateInOrder(IRPass):
@@ -124,21 +109,14 @@ class TranslateInOrder(IRPass):
 
     def run_pass(self, state: Any) -> bool:
         """Make the IR of `state` out of its bytecode."""
-        interpreter: Any = _Interpreter
-        with _unpacking():
-            state["func_ir"] = interpreter(state["func_id"]).interpret(state["bc"])
+        interpreter: Any = _Interpreter(state["func_id"])  # type: ignore[no-untyped-call]
+        walk: Any = TraceRunner
+        walk.op_UNPACK_EX = _walk_unpacking  # which it does not know: while Numba's lock is held
+        try:
+            state["func_ir"] = interpreter.interpret(state["bc"])
+        finally:
+            del walk.op_UNPACK_EX
         return True
-
-
-@contextmanager
-def _unpacking() -> Iterator[None]:
-    """Teach Numba's walk over the bytecode an instruction that it does not know, while its lock is held."""
-    walk: Any = TraceRunner
-    walk.op_UNPACK_EX = _walk_unpacking
-    try:
-        yield
-    finally:
-        del walk.op_UNPACK_EX
 
 
 def _walk_unpacking(runner: Any, state: Any, inst: Any) -> None:

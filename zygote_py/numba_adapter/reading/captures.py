@@ -24,12 +24,15 @@ from zygote_py.base import CONSTANT_MODULES, checkpoint, statements as st, varie
 from zygote_py.ir import Type, identifier
 from zygote_py.numba_adapter.base import (
     IRPass,
+    add_argument,
+    add_variable,
     as_pointer,
     is_from_source,
     keys,
     known_type,
     loc_of,
     refuse_with,
+    statements,
     unknown,
     unsuitable,
 )
@@ -76,52 +79,45 @@ class CapturesToArguments(IRPass):
         take_derivers(state)
         if state.closure is not None:
             take_closure(state)
-        for block in state.func_ir.blocks.values():
-            for statement in block.body:
-                _refuse_statement(statement)
-                if isinstance(statement, ir.Assign):
-                    capture = _captured(state.func_id.func, statement, modules)
-                    if capture is not None:
-                        _take(state, statement, capture, statement.target.name in left)
+        for _, statement in list(statements(state.func_ir)):
+            _refuse_statement(statement)
+            if isinstance(statement, ir.Assign):
+                capture = _captured(state.func_id.func, statement, modules)
+                if capture is not None:
+                    _take(state, statement, capture, statement.target.name in left)
         return True
 
 
 def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
     """Return the captured value that an assignment reads, if any. `modules` is updated: modules by variable."""
     value = assign.value
-    read: Callable[[], object]
     match value:
         case ir.Global() if isinstance(value.value, Same):
             return None  # what was put here already; a global variable may have the name of an inner function
         case ir.Global() if value.value is ir.UNDEFINED or vars(builtins).get(value.name) is value.value:
             _check_builtin(value)
             return None
-        case ir.Global() if value.name in func.__globals__:
-            name, namespace = value.name, func.__globals__
-            read = functools.partial(operator.getitem, namespace, name)
-            capture = st.Capture(name, "global", read, (id(namespace), name), value=value.value)
-        case ir.FreeVar():
+        case ir.Global(name=name) if name in func.__globals__:
+            key, read = (id(func.__globals__), name), functools.partial(operator.getitem, func.__globals__, name)
+            capture = st.Capture(name, "global", read, key, value=value.value)
+        case ir.FreeVar(name=name):
             cells = dict(zip(func.__code__.co_freevars, func.__closure__ or (), strict=True))
-            cell = cells.get(value.name) or python_types.CellType(value.value)
-            read = functools.partial(getattr, cell, "cell_contents")
-            capture = st.Capture(value.name, "freevar", read, (id(cell), value.name), value=value.value)
+            cell = cells.get(name) or python_types.CellType(value.value)
+            contents = functools.partial(getattr, cell, "cell_contents")
+            capture = st.Capture(name, "freevar", contents, (id(cell), name), value=value.value)
         case ir.Expr(op="getattr") if value.value.name in modules:
-            module, path = modules[value.value.name]
-            name = value.attr
+            name, (module, path) = value.attr, modules[value.value.name]
             if not hasattr(module, name):
                 return None
-            path = f"{path}_{name}"
-            held = getattr(module, name)
-            read = functools.partial(getattr, module, name)
-            capture = st.Capture(path, "global", read, (id(vars(module)), name), value=held)
+            key, member = (id(vars(module)), name), functools.partial(getattr, module, name)
+            capture = st.Capture(f"{path}_{name}", "global", member, key, value=member())
         case _:
             return None
     if isinstance(capture.value, python_types.ModuleType):
         if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
             modules[assign.target.name] = (capture.value, capture.name)
         return None
-    owner = identifier(func.__name__, "function")
-    return dataclasses.replace(capture, source=capture.name, owner=owner)
+    return dataclasses.replace(capture, source=capture.name, owner=identifier(func.__name__, "function"))
 
 
 # What to write instead of functions of Python that Numba does not have.
@@ -158,9 +154,12 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         if is_key and is_from_source(capture.value):
             return
         value = as_captured_python(capture.value)
-        callee: object = given_callee(capture.value, state.session) or stand_in(value)
-        callee = callee or derived_callee(value, state.session, loc_of(assign.loc))
-        callee = callee or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
+        callee: object = (
+            given_callee(capture.value, state.session)
+            or stand_in(value)
+            or derived_callee(value, state.session, loc_of(assign.loc))
+            or callee_for(value, state.session, loc_of(assign.loc), state.decoration)
+        )
         if callee is None and (pointer := as_pointer(value)) is not value:
             callee = state.session.once(("pointer", id(value)), lambda: pointer)
         if callee is not None:
@@ -177,20 +176,14 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
         name = capture.name
         while name in state.func_ir.arg_names:
             name += "_"
-        index = state.func_ir.arg_count
-        read = capture.read
-        if holds_functions(capture.value):
-            read = _wrapping(read)
-        type_ = _read_only(typeof(with_functions((capture.value,))[0]))
+        type_ = typeof(with_functions((capture.value,))[0])
+        if isinstance(type_, types.Array):  # captured arrays are read-only, as Numba has it
+            type_ = type_.copy(readonly=True)
+        read = _wrapping(capture.read) if holds_functions(capture.value) else capture.read
         made = dataclasses.replace(capture, name=name, read=read, type=type_)
-        captures.hidden[capture.key] = index, made
-        state.func_ir.arg_names = (*state.func_ir.arg_names, name)
-        state.func_ir.arg_count = state.nargs = index + 1
-        state.args = (*state.args, as_callees(type_, state.session))
+        captures.hidden[capture.key] = add_argument(state, name, as_callees(type_, state.session)), made
         if isinstance(type_, types.BaseTuple):  # Numba unrolls loops over variables that hold an argument only
-            entry = state.func_ir.blocks[min(state.func_ir.blocks)]
-            loc = entry.body[0].loc
-            entry.body.insert(0, ir.Assign(ir.Arg(name, index, loc), ir.Var(entry.scope, name, loc), loc))
+            add_variable(state.func_ir, name)
     index, held = captures.hidden[capture.key]
     name, loc = state.func_ir.arg_names[index], assign.value.loc
     whole = isinstance(held.type, types.BaseTuple)
@@ -202,34 +195,24 @@ def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -
 
     Raises DifferentiationError.
     """
-    for block in func_ir.blocks.values():
-        for assign in block.find_insts(ir.Assign):
-            match assign.value:
-                case ir.Expr(op="getattr") as read if isinstance(held := typemap[read.value.name], types.Module):
-                    module = held.pymod
-                    is_constant = session.frozen or module.__name__.partition(".")[0] in CONSTANT_MODULES
-                    if not is_constant and varies(
-                        getattr(module, read.attr, None), session.numbers_vary, holds_functions
-                    ):
-                        raise refuse(
-                            f"`{read.attr}` of the module `{module.__name__}` is read through another variable",
-                            loc_of(assign.loc),
-                            f"write the name under which the module was imported: `{module.__name__}.{read.attr}`",
-                            read.attr,
-                        )
-                case _:
-                    pass
+    for _, statement in statements(func_ir):
+        match statement:
+            case ir.Assign(value=ir.Expr(op="getattr") as read) if isinstance(
+                held := typemap[read.value.name], types.Module
+            ):
+                module, name = held.pymod, read.attr
+                is_constant = session.frozen or module.__name__.partition(".")[0] in CONSTANT_MODULES
+                if not is_constant and varies(getattr(module, name, None), session.numbers_vary, holds_functions):
+                    raise refuse(
+                        f"`{name}` of the module `{module.__name__}` is read through another variable",
+                        loc_of(statement.loc),
+                        f"write the name under which the module was imported: `{module.__name__}.{name}`",
+                        name,
+                    )
 
 
 def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
     return lambda: with_functions((read(),))[0]
-
-
-def _read_only(type_: Type) -> Type:
-    """Return the type of a captured value, which Numba keeps read-only."""
-    if isinstance(type_, types.Array):
-        return type_.copy(readonly=True)
-    return type_
 
 
 def _refuse_statement(statement: Any) -> None:
@@ -240,5 +223,3 @@ def _refuse_statement(statement: Any) -> None:
             raise refuse_with(loc)
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
-        case _:
-            pass

@@ -49,11 +49,21 @@ from zygote_py.numba_adapter.embedding.custom_calls import (
     result_of,
     signature_of_given,
     spread,
+    star_among,
     star_of,
     taken_by,
 )
 from zygote_py.numba_adapter.target.dispatch import object_of
-from zygote_py.numba_adapter.types import MADE, CallableType, CalleeType, ClosureType, Session, handle_of, is_closure
+from zygote_py.numba_adapter.types import (
+    MADE,
+    CallableType,
+    CalleeType,
+    ClosureType,
+    FieldsType,
+    Session,
+    handle_of,
+    is_closure,
+)
 
 _NOWHERE = Loc("<unknown>", 1)
 
@@ -76,8 +86,7 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     if given.kind == "hook":
         return _hook(given, taken, session)
     result, accepted = result_of(given, taken, session)
-    foreign = compiled_by_numba(given)
-    typed = None
+    foreign, typed = compiled_by_numba(given), None
     if is_python(given.target):
         with suppress(DifferentiationError):  # Numba can call it, as is known by now
             typed = session.typed(python_function(given.target), *taken_by(given.target, taken))
@@ -91,11 +100,11 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
         rule = _typed(given, given.rule, _kinds_of_rule(given, kinds), session, given.loc)
         value, back = _value_and_back(given, rule)
         _check_value(given, value, typed.return_type)
-        find = partial(_one_of, given) if is_choice(back) else _body_of
+        find = partial(_one_of, given) if isinstance(back, ChoiceType) else _body_of
         body = find(back, shadow_type(value), session)
         if body is None:
             raise _no_pullback(given, rule.return_type, rule.loc)
-        parts = dataclasses.replace(parts, rule=rule, back=body, holds=is_closure(back) or is_choice(back))
+        parts = dataclasses.replace(parts, rule=rule, back=body, holds=is_closure(back) or isinstance(back, ChoiceType))
     if given.inverse is not None:
         parts = dataclasses.replace(parts, inverse=_typed_inverse(given, kinds, typed.return_type, session))
     return dataclasses.replace(typed, given=parts)
@@ -103,13 +112,13 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
 
 def _kinds_of_rule(given: Given, kinds: tuple[Type, ...]) -> tuple[Type, ...]:
     """The types of the rule's parameters: either it, or the function, may take any number of arguments."""
-    parameters = list(inspect.signature(python_function(given.rule)).parameters.values())
-    star = next((place for place, each in enumerate(parameters) if each.kind is each.VAR_POSITIONAL), None)
-    if star == star_of(given) and len(parameters) == len(kinds):
+    pysig = inspect.signature(python_function(given.rule))
+    star, own = star_among(pysig), len(pysig.parameters)
+    if star == star_of(given) and own == len(kinds):
         return kinds
     flat = tuple(spread(given, kinds, components_of))
-    count = len(flat) if star is None else len(flat) - len(parameters) + 1  # of those for the star
-    if count < 0 or (star is None and len(flat) != len(parameters)):
+    count = len(flat) if star is None else len(flat) - own + 1  # of those for the star
+    if count < 0 or (star is None and len(flat) != own):
         raise refuse(
             f"{given} does not take {len(flat)} argument{'s' * (len(flat) != 1)}",
             given.loc,
@@ -236,20 +245,16 @@ def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction |
     handle = handle_of(type_, session)
     if handle is None or (handle is type_ and len(inspect.signature(handle.func).parameters) != 1):
         return None
-    found: st.TypedFunction | None = handle.typed((argument, type_) if is_closure(type_) else (argument,))
-    return found
+    return handle.typed((argument, type_) if is_closure(type_) else (argument,))  # type: ignore[no-any-return]
 
 
 def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
     """The body of a function that calls one of several."""
-    bodies = []
-    for each in type_.functions:
-        body = _body_of(each, argument, session)
-        if body is None:
-            return None
-        bodies.append(body)
-    first = bodies[0]
-    for body in bodies[1:]:
+    bodies: list[Any] = [_body_of(each, argument, session) for each in type_.functions]
+    if not all(bodies):
+        return None
+    first, *others = bodies
+    for body in others:
         if not _all_leaves(_alike, first.return_type, body.return_type):
             raise refuse(
                 f"one pullback of {given} returns values of type {first.return_type}, and another of type "
@@ -294,7 +299,7 @@ def _shell(
     given: Given, names: tuple[str, ...], kinds: tuple[Type, ...], result: Type, session: Session
 ) -> st.TypedFunction:
     """A function without a body."""
-    loc = _definition(given)
+    loc = place_of(given.target) or given.loc or _NOWHERE
     return st.TypedFunction(
         name=given.name,
         loc=loc,
@@ -315,26 +320,18 @@ def _shell(
     )
 
 
-def _definition(given: Given) -> Loc:
-    code = getattr(python_function(given.target), "__code__", None)
-    return (given.loc or _NOWHERE) if code is None else Loc(code.co_filename, code.co_firstlineno)
-
-
 # -------------------------------------------------------------------------------------- pullbacks of several paths
 
 
-class ChoiceType(CallableType, types.NamedTuple):
+class ChoiceType(CallableType, FieldsType):
     """The type of a value that is one of several inner functions; its first component is the number of the one."""
 
     model = models.TupleModel
 
     def __init__(self, functions: tuple[Any, ...]) -> None:
         self.functions = functions
-        self.types = (types.int64, *functions)
-        self.count = len(self.types)
-        self.fields = ("which", *(f"function_{number}" for number in range(len(functions))))
-        self.instance_class = tuple
-        types.Type.__init__(self, f"one of {functions}")
+        names = "which", *(f"function_{number}" for number in range(len(functions)))
+        FieldsType.__init__(self, (types.int64, *functions), names, tuple, f"one of {functions}")
 
     @property
     def key(self) -> object:
@@ -352,13 +349,10 @@ class ChoiceType(CallableType, types.NamedTuple):
 
 def choice(*made: Any) -> ChoiceType | None:
     """Return the type of a value of one of these types; None if one of them is not an inlined function."""
-    functions: list[Any] = []
-    for each in made:
-        if not isinstance(each, CalleeType | ClosureType | ChoiceType):
-            return None
-        new = each.functions if isinstance(each, ChoiceType) else (each,)
-        functions += [function for function in new if function not in functions]
-    return ChoiceType(tuple(sorted(functions, key=_place)))  # Numba asks in any order
+    if not all(isinstance(each, CalleeType | ClosureType | ChoiceType) for each in made):
+        return None
+    functions = [one for each in made for one in (each.functions if isinstance(each, ChoiceType) else (each,))]
+    return ChoiceType(tuple(sorted(dict.fromkeys(functions), key=_place)))  # Numba asks in any order
 
 
 def _place(type: Any) -> tuple[object, ...]:
@@ -366,16 +360,6 @@ def _place(type: Any) -> tuple[object, ...]:
     code = type.func.__code__
     columns = (start for _, _, start, _ in code.co_positions() if start is not None)
     return code.co_filename, code.co_firstlineno, min(columns, default=0), code.co_name
-
-
-def is_choice(type: Type) -> bool:
-    """Whether values of this type are one of several functions."""
-    return isinstance(type, ChoiceType)
-
-
-def number_in(type: Any, function: Type) -> int:
-    """The number of a function in a choice."""
-    return list(type.functions).index(function)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ Loops over `map` and `filter` become loops over what these go through:
 
     for y in map(f, x): ...                  for v in x: y = f(v); ...
     for y in filter(f, x): ...       ->      for y in x: if not f(y): continue; ...
-    sum(map(f, x))                           sum(map_1(f, x))                        # a list, see mapped_lists
+    sum(map(f, x))                           sum(map_1(f, x))                        # a list
 
 `zip` and `enumerate` of a `map` are loops of the same kind. An iterator is for one consumer, which stands where the
 iterator is made: any other use is refused. `functools.reduce` becomes a function with a loop.
@@ -31,9 +31,8 @@ from typing import Any
 from numba import literal_unroll
 
 from zygote_py.adjoints import refuse
-from zygote_py.numba_adapter.base import IRPass, assigned, definition, loc_of, originals, place_of, rewrite
+from zygote_py.numba_adapter.base import IRPass, assigned, definition, loc_of, originals, place_of, rewrite, statements
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.reading import mapped_lists
 from zygote_py.numba_adapter.types import CalleeType, StandIn
 
 _LAZY = (map, filter)
@@ -50,10 +49,9 @@ class ReduceToLoop(IRPass):
             if _called(state.func_ir, statement) is not functools.reduce:
                 return None
             call = statement.value
-            function = mapped_lists.REDUCES.get(len(call.args))
-            if function is None or call.kws or call.vararg is not None:
-                return None
-            return _calling(function, block, statement, state.session)
+            function = _REDUCES.get(len(call.args))
+            is_known = function is not None and not call.kws and call.vararg is None
+            return _calling(function, block, statement, state.session) if is_known else None
 
         return rewrite(state.func_ir, reduced)
 
@@ -64,7 +62,7 @@ class IteratorsToLoops(IRPass):
     def change(self, state: Any) -> bool:
         """Loop over what the iterators go through."""
         func_ir = state.func_ir
-        if not any(_called(func_ir, each) in _LAZY for block in func_ir.blocks.values() for each in block.body):
+        if not any(_called(func_ir, each) in _LAZY for _, each in statements(func_ir)):
             return False
         work = _Work(func_ir, state.session)
         for label in tuple(func_ir.blocks):
@@ -93,14 +91,13 @@ class _Work:
         self._scope = next(iter(func_ir.blocks.values())).scope
         self._uses: Counter[str] = Counter()
         self._made_in: dict[str, int] = {}
-        for label, block in func_ir.blocks.items():
-            for each in block.body:
-                read = [var.name for var in each.list_vars()]
-                if isinstance(each, ir.Assign):
-                    read.remove(each.target.name)
-                    self._made_in[each.target.name] = label
-                if not isinstance(each, ir.Del):
-                    self._uses.update(read)
+        for place, each in statements(func_ir):
+            read = [var.name for var in each.list_vars()]
+            if isinstance(each, ir.Assign):
+                read.remove(each.target.name)
+                self._made_in[each.target.name] = place.label
+            if not isinstance(each, ir.Del):
+                self._uses.update(read)
 
     # ------------------------------------------------------------------------------------------------------- loops
 
@@ -111,7 +108,7 @@ class _Work:
         if advance is None:
             return
         getiter = self._origin(advance.value.value)
-        if getiter is None or not _is_expr(getiter, "getiter") or not self._is_lazy(getiter.value.value):
+        if not _is_expr(getiter, "getiter") or not self._is_lazy(getiter.value.value):
             return
         if not self._is_used_once(advance.value.value):
             return  # its length is asked for, too
@@ -128,9 +125,7 @@ class _Work:
         header.body = [each for each in header.body if each not in copies]
         header.body[header.body.index(first)] = ir.Assign(first.value, raw, first.loc)
         made += [ir.Assign(built, first.target, first.loc), *copies]
-        branch = header.terminator
-        body = branch.truebr
-        branch.truebr = self._fill(made, label, body, first.loc)
+        header.terminator.truebr = self._fill(made, label, header.terminator.truebr, first.loc)
 
     def _fill(self, statements: list[Any], header: int, body: int, loc: Any) -> int:
         """Blocks with these statements, of which the last goes on to the body and each test may go to the header."""
@@ -193,11 +188,11 @@ class _Work:
         body.insert(body.index(statement), new)
 
     def _parts(self, element: Any, parts: list[_Element], made: list[Any]) -> list[Any]:
-        found = []
-        for index, part in enumerate(parts):
-            item = ir.Expr.static_getitem(element, index, None, element.loc)
-            found.append(part(self._assign("part", item, element.loc, made), made))
-        return found
+        loc = element.loc
+        return [
+            part(self._assign("part", ir.Expr.static_getitem(element, index, None, loc), loc, made), made)
+            for index, part in enumerate(parts)
+        ]
 
     def _call(self, function: Any, args: list[Any], made: list[Any]) -> Any:
         return self._assign("result", ir.Expr.call(function, tuple(args), (), function.loc), function.loc, made)
@@ -224,9 +219,9 @@ class _Work:
                 return None
             self._check_consumer(statement, block, function)
             call = statement.value
-            known = mapped_lists.MAPS.get(len(call.args))
+            known = _MAPS.get(len(call.args))
             if function is filter:
-                known = mapped_lists.filter_true if self._is_none(call.args[0]) else mapped_lists.filter_2
+                known = filter_true if self._is_none(call.args[0]) else filter_2
             if known is None or call.kws or call.vararg is not None:
                 raise _refuse(function, statement.loc, "write a loop")
             return _calling(known, block, statement, self._session)
@@ -261,10 +256,7 @@ class _Work:
         """The statement that made what a variable holds, through copies; None if there are several."""
         while True:
             made = [
-                each
-                for block in self._ir.blocks.values()
-                for each in block.body
-                if isinstance(each, ir.Assign) and each.target.name == var.name
+                each for _, each in statements(self._ir) if isinstance(each, ir.Assign) and each.target.name == var.name
             ]
             if len(made) != 1:
                 return None
@@ -324,6 +316,56 @@ def _refuse(function: Any, loc: Any, hint: str) -> Exception:
     return refuse(what, loc_of(loc), hint, name)
 
 
+# ------------------------------------------------------------------------------------- lists in place of iterators
+
+
+def map_1(f: Any, a: Any) -> Any:
+    """`list(map(f, a))`"""
+    return [f(u) for u in a]
+
+
+def map_2(f: Any, a: Any, b: Any) -> Any:
+    """`list(map(f, a, b))`"""
+    return [f(u, v) for u, v in zip(a, b)]  # noqa: B905 (Numba knows no `strict`)
+
+
+def map_3(f: Any, a: Any, b: Any, c: Any) -> Any:
+    """`list(map(f, a, b, c))`"""
+    return [f(u, v, w) for u, v, w in zip(a, b, c)]  # noqa: B905
+
+
+def filter_2(f: Any, a: Any) -> Any:
+    """`list(filter(f, a))`"""
+    return [u for u in a if f(u)]
+
+
+def filter_true(f: None, a: Any) -> Any:
+    """`list(filter(None, a))`"""
+    return [u for u in a if u]
+
+
+def reduce_2(f: Any, a: Any) -> Any:
+    """`reduce(f, a)`"""
+    if len(a) == 0:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    s = a[0]
+    for i in range(1, len(a)):
+        s = f(s, a[i])
+    return s
+
+
+def reduce_3(f: Any, a: Any, start: Any) -> Any:
+    """`reduce(f, a, start)`"""
+    s = start
+    for u in a:
+        s = f(s, u)
+    return s
+
+
+_MAPS: dict[int, Callable[..., Any]] = {2: map_1, 3: map_2, 4: map_3}
+_REDUCES: dict[int, Callable[..., Any]] = {2: reduce_2, 3: reduce_3}
+
+
 # ------------------------------------------------------------------------------------ tuples of several types
 
 
@@ -332,9 +374,7 @@ _FAILURE = re.compile(r"Invalid use of getiter with parameters \(Tuple\(")
 
 def line_to_unroll(error: Exception, code: CodeType) -> int | None:
     """The line of the loop over a tuple that type inference failed on; None if it failed for another reason."""
-    if not _FAILURE.search(str(error)):
-        return None
-    place = place_of(error, code)
+    place = place_of(error, code) if _FAILURE.search(str(error)) else None
     return None if place is None else place.line
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from numba import types
@@ -27,6 +26,7 @@ from zygote_py.numba_adapter.base import (
     is_constant,
     is_ours,
     options_within,
+    statements,
     translate_error,
     typed_only,
 )
@@ -75,7 +75,7 @@ def typed_function(
     Numbers in captured tuples are constants, unless `numbers_vary`. Raises DifferentiationError if Numba cannot read or
     type the function.
     """
-    session = _session(options, numbers_vary)
+    session = Session(_typed, options=options, numbers_vary=numbers_vary)
     loc = definition_of(func.__code__)
     given = _with_defaults(func, tuple(as_callees(type_, session) for type_ in argument_types), loc)
     if is_ambiguous(getattr(func, "called_directly", None), given):
@@ -88,17 +88,9 @@ def typed_function(
     return _with_noted(session.typed(func, given), session)
 
 
-def _session(options: Options, numbers_vary: bool = False) -> Session:
-    return Session(
-        lambda session, func, types_, how: _typed(func, types_, options, session, how),
-        numbers_vary=numbers_vary,
-        options=options,
-    )
-
-
 def typed_derivative(form: Form, primal: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
     """Return the transformed function for the types of its arguments."""
-    session = _session(options)
+    session = Session(_typed, options=options)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     derived = type_of_form(form, primal, session, None)
     return _with_noted(derived.typed((*given, derived)), session)
@@ -109,20 +101,16 @@ def _with_noted(typed: st.TypedFunction, session: Session) -> st.TypedFunction:
     return dataclasses.replace(typed, frozen=(*typed.frozen, *session.noted.values()))
 
 
-def _typed(
-    func: Any, argument_types: tuple[Type, ...], options: Options, session: Session, how: Decoration | None
-) -> st.TypedFunction:
+def _typed(session: Session, func: Any, argument_types: tuple[Type, ...], how: Decoration | None) -> st.TypedFunction:
     """A function for the types of all its arguments."""
-    if how is not None:
-        options = options_within(options, how)
+    options = session.options if how is None else options_within(session.options, how)
     code = func.__code__
     loc = definition_of(code)
     check_parameters(code)
     if OURS not in func.__globals__ and MADE not in vars(func):
         session.note(parts_of_function(func))
     closure = closure_of(func, argument_types)
-    given = argument_types if closure is None else argument_types[:-1]
-    given = _with_defaults(func, given, loc)
+    given = _with_defaults(func, argument_types if closure is None else argument_types[:-1], loc)
     if code.co_flags & inspect.CO_GENERATOR:
         raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result itself", "def")
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
@@ -136,7 +124,8 @@ def _typed(
     unrolled: set[int] = set()
     state = None
     while state is None:
-        with global_compiler_lock, _active(session):
+        # While a function is being typed, Numba is not disabled: it types those of its own that it writes in Python.
+        with global_compiler_lock, jit_enabled(), at_work(session):
             run: Any = _TypeInference(  # type: ignore[no-untyped-call]
                 cpu_target.typing_context,
                 cpu_target.target_context,
@@ -182,18 +171,10 @@ def typed_implementation(implementation: Callable[..., object], argument_types: 
     """Return a typed function of the package's library. Captured values are constant: equal ones are typed once."""
     key = constant_key(implementation), tuple(argument_types)
     if key not in _library:
-        session = Session(lambda session, func, types_, how: _typed(func, types_, {}, session, how), frozen=True)
-        loc = definition_of(implementation.__code__)
-        typed = session.typed(implementation, _with_defaults(implementation, tuple(argument_types), loc))
+        given = _with_defaults(implementation, tuple(argument_types), definition_of(implementation.__code__))
+        typed = Session(_typed, frozen=True).typed(implementation, given)
         _library[key] = dataclasses.replace(typed, frozen=())
     return _library[key]
-
-
-@contextmanager
-def _active(session: Session) -> Iterator[None]:
-    """While a function is being typed, Numba is not disabled: it types those of its own that it writes in Python."""
-    with jit_enabled(), at_work(session):
-        yield
 
 
 def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tuple[Type, ...]:
@@ -212,6 +193,20 @@ def _with_defaults(func: Any, argument_types: tuple[Type, ...], loc: Loc) -> tup
     return (*argument_types, *(types.Omitted(each.default) for each in missing))
 
 
+# The passes of this package, by those of Numba's before or after which they stand.
+_BEFORE: dict[type, list[tuple[type, str]]] = {
+    LiteralUnroll: [(UnrollTuples, "loops over tuples of several types")],
+    InlineClosureLikes: [(ReduceToLoop, "reduce to a loop"), (ClosuresToObjects, "inner functions to closures")],
+}
+_AFTER: dict[type, list[tuple[type, str]]] = {
+    IRProcessing: [(CapturesToArguments, "captured values to arguments")],
+    InlineClosureLikes: [
+        (CapturesToArguments, "captured values to arguments"),
+        (IteratorsToLoops, "map and filter to loops"),
+    ],
+}
+
+
 class _TypeInference(compiler.CompilerBase):
     """The pipeline, with captured values made into arguments on the way."""
 
@@ -220,18 +215,13 @@ class _TypeInference(compiler.CompilerBase):
         pipeline = PassManager("zygote_py")
         ours: dict[type, type] = {TranslateByteCode: TranslateInOrder}
         for step, description in compiler.DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            if step is LiteralUnroll:
-                pipeline.add_pass(UnrollTuples, "loops over tuples of several types")
-            if step is InlineClosureLikes:
-                pipeline.add_pass(ReduceToLoop, "reduce to a loop")
-                pipeline.add_pass(ClosuresToObjects, "inner functions to closures")
+            for added in _BEFORE.get(step, ()):
+                pipeline.add_pass(*added)
             pipeline.add_pass(ours.get(step, step), description)
+            for added in _AFTER.get(step, ()):
+                pipeline.add_pass(*added)
             if step is ReconstructSSA:
                 ours[DeadBranchPrune] = _PruneTestsOfNone
-            if step is IRProcessing or step is InlineClosureLikes:
-                pipeline.add_pass(CapturesToArguments, "captured values to arguments")
-            if step is InlineClosureLikes:
-                pipeline.add_pass(IteratorsToLoops, "map and filter to loops")
             if step is NopythonTypeInference:
                 break
         pipeline.finalize()
@@ -255,7 +245,8 @@ class _PruneTestsOfNone(IRPass):
         """Change the IR of `state` in place."""
         func_ir = state.func_ir
         self._write_nones(func_ir, state.args)
-        tests = [definition(func_ir, each.terminator.cond) for each in func_ir.blocks.values() if _branches(each)]
+        branches = [each for _, each in statements(func_ir) if isinstance(each, ir.Branch)]
+        tests = [definition(func_ir, each.cond) for each in branches]
         calls = [each for each in tests if isinstance(each, ir.Expr) and each.op == "call" and each.args]
         callees = [definition(func_ir, each.func) for each in calls if not self._is_of_none(func_ir, each)]
         hidden = [each for each in callees if isinstance(each, ir.Global) and each.value is bool]
@@ -270,12 +261,12 @@ class _PruneTestsOfNone(IRPass):
 
     def _write_nones(self, func_ir: Any, args: Sequence[Type]) -> None:
         """Put None in the place of what reads a component that can be nothing else."""
-        for block in func_ir.blocks.values():
-            for assign in block.find_insts(ir.Assign):
-                if isinstance(assign.value, ir.Expr) and self._type_of(func_ir, args, assign.value) == types.none:
-                    func_ir._definitions[assign.target.name].remove(assign.value)
-                    assign.value = ir.Const(None, assign.value.loc)
-                    func_ir._definitions[assign.target.name].append(assign.value)
+        for _, statement in statements(func_ir):
+            match statement:
+                case ir.Assign(value=ir.Expr() as value) if self._type_of(func_ir, args, value) == types.none:
+                    func_ir._definitions[statement.target.name].remove(value)
+                    statement.value = ir.Const(None, value.loc)
+                    func_ir._definitions[statement.target.name].append(statement.value)
 
     def _type_of(self, func_ir: Any, args: Sequence[Type], made: Any) -> Type | None:
         """The type of an argument, or of a component of one; None for anything else."""
@@ -300,7 +291,3 @@ class _PruneTestsOfNone(IRPass):
         sides = [tested.lhs, tested.rhs] if isinstance(tested, ir.Expr) and tested.op == "binop" else [test.args[0]]
         made = [definition(func_ir, side) for side in sides]
         return any(is_constant(each) and each.value is None for each in made)
-
-
-def _branches(block: Any) -> bool:
-    return isinstance(block.terminator, ir.Branch)

@@ -18,7 +18,7 @@ from numba import types
 from zygote_py.adjoints import refuse
 from zygote_py.base import LEFT, leads_out, statements as st, through_trampolines
 from zygote_py.ir import Loc, Type
-from zygote_py.numba_adapter.base import definition_of, loc_of
+from zygote_py.numba_adapter.base import definition_of, loc_of, statements
 from zygote_py.numba_adapter.base.internals import eh, ir
 from zygote_py.numba_adapter.reading.captures import Captures
 from zygote_py.numba_adapter.reading.custom_rules import function_of_given
@@ -94,9 +94,8 @@ class Translation:
 
     def _converted(self, written: Any, made: st.Statement) -> Iterator[st.Statement]:
         """A statement; before it its value, where a variable was given another type than that (`locals` of `njit`)."""
-        signature = None
-        if isinstance(written, ir.Assign) and isinstance(written.value, ir.Expr):
-            signature = self._calls.get(written.value)
+        is_computed = isinstance(written, ir.Assign) and isinstance(written.value, ir.Expr)
+        signature = self._calls.get(written.value) if is_computed else None
         if signature is not None and isinstance(made, st.Assign):
             own, wanted = types.unliteral(signature.return_type), types.unliteral(self._types[made.target])
             if own != wanted and isinstance(own, types.Number) and isinstance(wanted, types.Number):
@@ -115,25 +114,24 @@ class Translation:
         self._checks: set[str] = set()
         self._matches: set[str] = set()
         copies: list[tuple[str, list[str]]] = []
-        for block in self._ir.blocks.values():
-            for each in block.body:
-                match each:
-                    case ir.Assign(value=ir.Expr(op="call") as call):
-                        called = getattr(self._types[call.func.name], "typing_key", None)
-                        if called in _MARKS:
-                            self._of_tries[id(call)] = None
-                        elif called is eh.exception_check:
-                            self._of_tries[id(call)] = False
-                            self._checks.add(each.target.name)
-                        elif called is eh.exception_match:
-                            self._of_tries[id(call)] = True
-                            self._matches.add(each.target.name)
-                        elif called is bool:
-                            copies.append((each.target.name, [arg.name for arg in call.args]))
-                    case ir.Assign(value=ir.Var() as source):
-                        copies.append((each.target.name, [source.name]))
-                    case ir.Assign(value=ir.Expr(op="phi") as phi):
-                        copies.append((each.target.name, [getattr(var, "name", "") for var in phi.incoming_values]))
+        for _, each in statements(self._ir):
+            match each:
+                case ir.Assign(value=ir.Expr(op="call") as call):
+                    called = getattr(self._types[call.func.name], "typing_key", None)
+                    if called in _MARKS:
+                        self._of_tries[id(call)] = None
+                    elif called is eh.exception_check:
+                        self._of_tries[id(call)] = False
+                        self._checks.add(each.target.name)
+                    elif called is eh.exception_match:
+                        self._of_tries[id(call)] = True
+                        self._matches.add(each.target.name)
+                    elif called is bool:
+                        copies.append((each.target.name, [arg.name for arg in call.args]))
+                case ir.Assign(value=ir.Var() as source):
+                    copies.append((each.target.name, [source.name]))
+                case ir.Assign(value=ir.Expr(op="phi") as phi):
+                    copies.append((each.target.name, [getattr(var, "name", "") for var in phi.incoming_values]))
         size = -1
         while self._matches and size != len(self._matches):
             size = len(self._matches)
@@ -148,20 +146,16 @@ class Translation:
             exception = getattr(raised, "exc_class", None)
             match blocks[label].ending:
                 case st.GoTo(target) if exception is not None and leads_out(blocks, target):
-                    given: tuple[Any, ...] = getattr(raised, "exc_args", None) or ()
-                    args = tuple(st.Name(arg.name) if isinstance(arg, ir.Var) else arg for arg in given)
-                    ending = st.Fail(exception, args, loc_of(block.terminator.loc))
+                    ending = _failure(raised, loc_of(block.terminator.loc))
                     blocks[label] = st.TypedBlock(blocks[label].statements, ending, blocks[label].loc)
-                case _:
-                    pass
         return through_trampolines(blocks)
 
     def _statement(self, statement: Any) -> st.Statement:
         loc = loc_of(statement.loc)
         match statement:
             case ir.Assign():
-                loc = self._with_column(loc, statement.target.name)
-                return st.Assign(statement.target.name, self._expression(statement.value), loc)
+                target = statement.target.name
+                return st.Assign(target, self._expression(statement.value), self._with_column(loc, target))
             case ir.Print():
                 star = () if statement.vararg is None else (statement.vararg.name,)
                 return st.Act("print *" if star else "print", tuple(arg.name for arg in statement.args) + star, loc)
@@ -228,18 +222,10 @@ class Translation:
                 return st.Build(expr.op.removeprefix("build_"), tuple(item.name for item in expr.items))
             case "build_map":
                 return st.Build("dict", ())
-            case "getiter":
-                return st.Iterate(expr.value.name)
-            case "iternext":
-                return st.Advance(expr.value.name)
-            case "pair_first":
-                return st.Element(expr.value.name)
-            case "pair_second":
-                return st.Present(expr.value.name)
+            case op if op in _OF_ONE:
+                return _OF_ONE[op](expr.value.name)
             case "exhaust_iter":
                 return st.Unpack(expr.value.name, expr.count)
-            case "cast":
-                return st.Copy(expr.value.name)
             case "phi":
                 return st.Merge(
                     tuple(
@@ -274,14 +260,20 @@ class Translation:
             case ir.StaticRaise(exc_args=(str(text),)) if text.startswith(_RERAISED):
                 return st.Fail(RuntimeError, LEFT, loc)
             case ir.StaticRaise() | ir.DynamicRaise():
-                args = tuple(st.Name(arg.name) if isinstance(arg, ir.Var) else arg for arg in end.exc_args or ())
-                return st.Fail(end.exc_class, args, loc)
+                return _failure(end, loc)
             case ir.Raise():
                 return st.Fail(None, (), loc)
             case _:
                 raise refuse(f"`{type(end).__name__}` is not supported", loc)
 
 
+_OF_ONE: dict[str, Callable[[str], st.Expression]] = {
+    "getiter": st.Iterate,
+    "iternext": st.Advance,
+    "pair_first": st.Element,
+    "pair_second": st.Present,
+    "cast": st.Copy,
+}
 _TRY_RAISES = (ir.TryRaise, ir.StaticTryRaise, ir.DynamicTryRaise)
 _NOTHING = (ir.Del, *_TRY_RAISES)
 _MARKS = (eh.mark_try_block, eh.end_try_block)
@@ -289,6 +281,12 @@ _RERAISED = "Unreachable condition reached (op code RERAISE"  # how Numba's mess
 _OFFSET = re.compile(r"\$(?:[a-z_]*[a-z])?(\d+)")  # $298call.5, $binop_mul34.5, but not $const_1.0
 # Numba names the variables of a closure that it inlines after the closure and with a version: `f__locals__g_v3_x`.
 _INLINED = re.compile(r".*?_v\d+_(?!.*_v\d+_)(.*)")
+
+
+def _failure(raised: Any, loc: Loc) -> st.Fail:
+    """Return the end of a function with the exception of a `raise`."""
+    given = getattr(raised, "exc_args", None) or ()
+    return st.Fail(raised.exc_class, tuple(st.Name(a.name) if isinstance(a, ir.Var) else a for a in given), loc)
 
 
 def _source_names(code: CodeType, variables: Mapping[str, Type]) -> dict[str, str]:

@@ -15,6 +15,7 @@ by zero give what NumPy's do.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,28 +27,24 @@ from zygote_py.numba_adapter.base import Decoration, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
 from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, fresh, python_source
 
-_ERRORS = ("error_model", "numpy")  # of every kernel, whatever its options are
+_ERRORS = {"error_model": "numpy"}  # of every kernel, whatever its options are
 
 
 def find_in_ufunc(ufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
     """The loop for arguments of these types. Raises numba's TypingError if the ufunc has none."""
-    given = tuple(map(types.unliteral, given))
-    handled: Any = npydecl.Numpy_rules_ufunc
-    bases, outputs, rank, layout = handled._handle_inputs(ufunc.ufunc, given, {})
-    elements = tuple(bases[: ufunc.nin])
-    kernel = _kernel(ufunc, elements, given)
+    bases, outputs, rank, layout = npydecl.Numpy_rules_ufunc._handle_inputs(ufunc.ufunc, given, {})
+    kernel = _kernel(ufunc, tuple(bases[: ufunc.nin]), given)
     result = session.result_type(kernel.func, kernel.types, kernel.how)
     ranks = tuple(each.ndim if isinstance(each, types.Array) else -1 for each in given)
-
-    def make() -> Any:
-        return _loop(ufunc, kernel, ranks, rank, layout == "F", None if outputs else result)
-
-    return Found(session.once((ufunc, kernel, ranks, layout), make), given)
+    func = session.once(
+        (ufunc, kernel, ranks, layout),
+        lambda: _loop(ufunc, kernel, ranks, rank, layout == "F", None if outputs else result),
+    )
+    return Found(func, given)
 
 
 def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
     """The loop for arguments of these types, the results last. Raises numba's TypingError if there is none."""
-    given = tuple(map(types.unliteral, given))
     inputs, outputs = gufunc.expected_ndims()
     cores = (*inputs, *outputs)
     if len(given) != len(cores):
@@ -64,28 +61,23 @@ def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
         if not isinstance(own, types.Array) and number >= len(inputs):
             raise errors.TypingError(f"a result of `{gufunc.__name__}` is not an array")
     ranks = tuple(each.ndim if isinstance(each, types.Array) else -1 for each in given)
-
-    def make() -> Any:
-        return _core_loop(gufunc, kernel, ranks, cores, len(inputs))
-
-    return Found(session.once((gufunc, kernel, ranks), make), given)
+    func = session.once((gufunc, kernel, ranks), lambda: _core_loop(gufunc, kernel, ranks, cores, len(inputs)))
+    return Found(func, given)
 
 
 def _kernel(ufunc: Any, elements: tuple[Type, ...], given: tuple[Type, ...]) -> Found:
     """The Python function for elements of these types, and the types that it takes them as."""
     source = python_source(ufunc)
-    options = tuple(sorted({**dict(semantic(ufunc._dispatcher.targetoptions)), _ERRORS[0]: _ERRORS[1]}.items()))
+    options = tuple(sorted({**dict(semantic(ufunc._dispatcher.targetoptions)), **_ERRORS}.items()))
     decoration = Decoration(options, tuple(ufunc._dispatcher.locals.items()))
     signature, _ = ufunc.find_ewise_function(elements)
     if signature is not None:
-        return Found(source, tuple(signature.args), Decoration(options, decoration.locals, signature.return_type))
-    is_generalized = isinstance(ufunc, GUFunc)
-    if is_generalized and not ufunc._frozen:
-        return Found(source, tuple(ufunc._get_function_type(*elements).args), decoration)
+        return Found(source, tuple(signature.args), replace(decoration, result=signature.return_type))
     if ufunc._frozen:
         known = [each.args for each in ufunc._dispatcher.overloads]
         raise errors.TypingError(misfit_text(ufunc.__name__, known, given))
-    return Found(source, elements, decoration)
+    taken = tuple(ufunc._get_function_type(*elements).args) if isinstance(ufunc, GUFunc) else elements  # type: ignore[attr-defined]
+    return Found(source, taken, decoration)
 
 
 def _loop(ufunc: Any, kernel: Found, ranks: tuple[int, ...], rank: int, reversed_: bool, result: Type | None) -> Any:
@@ -133,8 +125,8 @@ def _loop(ufunc: Any, kernel: Found, ranks: tuple[int, ...], rank: int, reversed
     ]
     computed = f"{call}({', '.join(args)})"
     if not rank:
-        text = "\n".join([*lines, f"    return {computed}"])
-        return define(text, function, names, module=source.__module__, at=source)
+        lines.append(f"    return {computed}")
+        return define("\n".join(lines), function, names, module=source.__module__, at=source)
     if result is not None:
         dtype = fresh("dtype", taken)
         names[dtype] = numpy_support.as_dtype(result).type
@@ -159,8 +151,8 @@ def _core_loop(gufunc: Any, kernel: Found, ranks: tuple[int, ...], cores: tuple[
     rank = ranks[inputs] - cores[inputs]
     counters = [fresh(f"i{axis}", taken) for axis in range(rank)]
     named: dict[tuple[str, ...], str] = {}  # arguments by their part of the signature
-    dimensions: Any = parse_signature(gufunc.gufunc_builder.signature)
-    for name, own, core in zip(parameters, ranks, (*dimensions[0], *dimensions[1]), strict=True):
+    taken_in, given_out = parse_signature(gufunc.gufunc_builder.signature)
+    for name, own, core in zip(parameters, ranks, (*taken_in, *given_out), strict=True):
         other = named.setdefault(core, name) if own >= 0 else name
         if other != name:
             before = ranks[parameters.index(other)]
@@ -173,17 +165,18 @@ def _core_loop(gufunc: Any, kernel: Found, ranks: tuple[int, ...], cores: tuple[
             )
     args = []
     for number, (name, own, core) in enumerate(zip(parameters, ranks, cores, strict=True)):
-        around = max(own, 0) - core if own >= 0 else 0
         if own < 0:
             args.append(name)
             continue
+        around = own - core
         if around > rank:
             raise errors.TypingError(f"argument {number} of `{gufunc.__name__}` has more dimensions than its result")
         if name != result:
             sizes = [(f"{name}.shape[{axis}]", f"{result}.shape[{axis}]") for axis in range(around)]
             if around < rank:  # Numba compares the first lengths, and takes the parts by the last counters
-                last = [(f"{name}.shape[{axis}]", f"{result}.shape[{rank - around + axis}]") for axis in range(around)]
-                sizes += last
+                sizes += [
+                    (f"{name}.shape[{axis}]", f"{result}.shape[{rank - around + axis}]") for axis in range(around)
+                ]
             lines += _unless_equal(sizes, "Loop and array shapes are incompatible")
         indices = counters[rank - around :]
         if number >= inputs and not core:  # a number is written into an array of one
@@ -201,7 +194,5 @@ def _core_loop(gufunc: Any, kernel: Found, ranks: tuple[int, ...], cores: tuple[
 
 def _unless_equal(sizes: list[tuple[str, str]], message: str) -> list[str]:
     """The statements that raise an error unless lengths are equal."""
-    if not sizes:
-        return []
     test = " or ".join(f"{one} != {other}" for one, other in sizes)
-    return [f"    if {test}:", f'        raise ValueError("{message}")']
+    return [f"    if {test}:", f'        raise ValueError("{message}")'] if sizes else []

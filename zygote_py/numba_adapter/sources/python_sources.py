@@ -25,7 +25,14 @@ from numba import types
 
 from zygote_py.base import calling
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import Decoration, is_from_source, is_plainly_decorated, py_func_of, semantic
+from zygote_py.numba_adapter.base import (
+    Decoration,
+    is_from_source,
+    is_plainly_decorated,
+    py_func_of,
+    refreshed_context,
+    semantic,
+)
 from zygote_py.numba_adapter.base.internals import (
     CFunc,
     DUFunc,
@@ -81,15 +88,19 @@ def has_source(value: object) -> bool:
 
 def python_source(value: Any) -> Any:
     """Return the user's Python function of a callable that has one."""
-    if isinstance(value, Kernel):
-        return value.found.func
-    if isinstance(value, Overloaded):
-        return value.source
-    if isinstance(value, CFunc):
-        return vars(value)["_pyfunc"]
-    if isinstance(value, StencilFunc):
-        return value.kernel_ir.func_id.func
-    return (value._dispatcher if isinstance(value, DUFunc | GUFunc) else value).py_func  # type: ignore[union-attr]
+    match value:
+        case Kernel():
+            return value.found.func
+        case Overloaded():
+            return value.source
+        case CFunc():
+            return value._pyfunc
+        case StencilFunc():
+            return value.kernel_ir.func_id.func
+        case DUFunc() | GUFunc():
+            return value._dispatcher.py_func  # type: ignore[union-attr]
+        case _:
+            return value.py_func
 
 
 def content_of_source(value: Any) -> tuple[Any, list[object], list[Type]] | None:
@@ -168,25 +179,22 @@ def overloaded_function(value: object) -> Overloaded | None:
     """The implementations of a Python function; None if it has none from another package."""
     if not isinstance(value, FunctionType) or _root(value) in _THEIRS:
         return None
-    context: Any = cpu_target.typing_context
-    context.refresh()
+    context = refreshed_context()
     found = context._lookup_global(value)
     if not isinstance(found, types.Function) or not all(
         issubclass(each, _OverloadFunctionTemplate) for each in found.templates
     ):
         return None
-    order: Any = order_by_target_specificity
-    target: Any = get_local_target
-    return Overloaded(value.__name__, value, tuple(order(target(context), found.templates, fnkey=value)))
+    templates = order_by_target_specificity(get_local_target(context), found.templates, fnkey=value)
+    return Overloaded(value.__name__, value, tuple(templates))
 
 
 def overloaded_member(type_: Type, name: str, accessor: bool = False) -> Overloaded | None:
     """The implementations of a method of values of a type, or of an attribute if it is an `accessor`."""
-    context: Any = cpu_target.typing_context
-    known: list[Any] = list(context._get_attribute_templates(type_))
+    context = cpu_target.typing_context
     found = [
         each
-        for each in known
+        for each in context._get_attribute_templates(type_)
         if isinstance(each, _MEMBER)
         and getattr(each, "_attr", None) == name
         and each.is_method is not accessor
@@ -210,8 +218,7 @@ def find_overload(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Deco
     for template in value.templates:
         if value.signature is None and not _takes(template, given):
             continue
-        literals = (True, False) if template.prefer_literal else (False, True)
-        for literal in literals:
+        for literal in (True, False) if template.prefer_literal else (False, True):
             kinds = given if literal else tuple(map(types.unliteral, given))
             made = template._overload_func(*_spread(value.signature, map(_given, kinds)))
             made = made[1] if isinstance(made, tuple) else made
@@ -230,10 +237,8 @@ def _spread(signature: inspect.Signature | None, kinds: Any) -> list[Any]:
     """The types of the arguments, those of `*args` each for itself."""
     if signature is None:
         return list(kinds)
-    found: list[Any] = []
-    for parameter, kind in zip(signature.parameters.values(), kinds, strict=True):
-        found += list(kind) if parameter.kind is parameter.VAR_POSITIONAL else [kind]
-    return found
+    pairs = zip(signature.parameters.values(), kinds, strict=True)
+    return [each for own, kind in pairs for each in (kind if own.kind is own.VAR_POSITIONAL else [kind])]
 
 
 def _common_signature(source: Any, templates: tuple[Any, ...]) -> inspect.Signature | None:
@@ -246,9 +251,8 @@ def _common_signature(source: Any, templates: tuple[Any, ...]) -> inspect.Signat
     if len(set(map(_shape, found))) > 1 or (starred and not all(template._strict for template in templates)):
         return None
     own = inspect.signature(source)
-    if len({tuple(each.parameters) for each in found}) > 1 and _shape(own) == _shape(found[0]):
-        return own
-    return found[0]
+    names = {tuple(each.parameters) for each in found}
+    return own if len(names) > 1 and _shape(own) == _shape(found[0]) else found[0]
 
 
 def _shape(signature: inspect.Signature) -> tuple[tuple[object, str], ...]:

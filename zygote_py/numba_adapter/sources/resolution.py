@@ -25,41 +25,41 @@ from zygote_py.numba_adapter.sources.stencils import find_in_stencil, signature_
 
 def signature_of_source(value: Any) -> inspect.Signature | None:
     """The parameters of a callable; None if it takes its arguments by position only, in a number that may vary."""
-    if isinstance(value, DUFunc | GUFunc):
-        return None
-    if isinstance(value, Overloaded):
-        return value.signature
-    if isinstance(value, StencilFunc):
-        return signature_of_stencil(value)
-    return inspect.signature(python_source(value))
+    match value:
+        case DUFunc() | GUFunc():
+            return None
+        case Overloaded():
+            return value.signature
+        case StencilFunc():
+            return signature_of_stencil(value)
+        case _:
+            return inspect.signature(python_source(value))
 
 
 def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
     """Return the function that arguments of these types select. Raises numba's TypingError if there is none."""
+    plain = tuple(map(types.unliteral, given))
     match value:
         case Kernel():
             return value.found
         case Overloaded():
-            return _of_overload(value, given, session)
+            func, how, asked = session.once((value, given), lambda: _overload_of(value, given))
+            return Found(func, plain, how, asked)
         case CFunc():
             return _of_cfunc(value, given)
         case DUFunc():
-            return find_in_ufunc(value, given, session)
+            return find_in_ufunc(value, plain, session)
         case GUFunc():
-            return find_in_gufunc(value, given, session)
+            return find_in_gufunc(value, plain, session)
         case StencilFunc():
-            return find_in_stencil(value, given, session)
+            return find_in_stencil(value, plain, session)
         case _:
             return Found(value.py_func, *chosen(value, given))
 
 
-def _of_overload(value: Overloaded, given: tuple[Type, ...], session: Any) -> Found:
-    def find() -> tuple[Any, Decoration, tuple[Type, ...]]:
-        func, how, asked = find_overload(value, given)
-        return func if value.signature is not None else _by_place(func, len(given)), how, asked
-
-    func, how, asked = session.once((value, given), find)
-    return Found(func, tuple(map(types.unliteral, given)), how, asked)
+def _overload_of(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Decoration, tuple[Type, ...]]:
+    func, how, asked = find_overload(value, given)
+    return func if value.signature is not None else _by_place(func, len(given)), how, asked
 
 
 def _by_place(made: Any, count: int) -> Any:
@@ -72,13 +72,9 @@ def _by_place(made: Any, count: int) -> Any:
 
 
 def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:
-    taken = value._sig.args
-    context: Any = cpu_target.typing_context
-    if len(taken) != len(given) or any(
-        context.can_convert(one, to) is None for one, to in zip(given, taken, strict=True)
-    ):
+    taken, own = value._sig.args, value._compiler
+    convert = cpu_target.typing_context.can_convert
+    if len(taken) != len(given) or any(convert(one, to) is None for one, to in zip(given, taken, strict=True)):
         raise errors.TypingError(misfit_text(value.__name__, [taken], given))
-    options = semantic(value._compiler.targetoptions)
-    return Found(
-        value._pyfunc, taken, Decoration(options, tuple(value._compiler.locals.items()), value._sig.return_type)
-    )
+    how = Decoration(semantic(own.targetoptions), tuple(own.locals.items()), value._sig.return_type)
+    return Found(value._pyfunc, taken, how)

@@ -25,7 +25,7 @@ from numba import types
 from zygote_py.adjoints import refuse
 from zygote_py.base import define
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import Decoration, definition, is_constant, loc_of, rewrite
+from zygote_py.numba_adapter.base import Decoration, definition, loc_of, rewrite
 from zygote_py.numba_adapter.base.internals import errors, ir, ir_utils, numpy_support
 from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, fresh, python_source
 
@@ -41,7 +41,6 @@ def signature_of_stencil(stencil: Any) -> inspect.Signature:
 
 def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> Found:
     """The loops for arguments of these types. Raises errors of numba's if the stencil does not take them."""
-    given = tuple(map(types.unliteral, given))
     count = len(inspect.signature(python_source(stencil)).parameters)
     taken = given[:count]
     is_given = len(given) > count and isinstance(given[count], types.Array)
@@ -54,11 +53,9 @@ def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> Foun
         )
     result, typemap, calltypes = stencil.get_return_type(taken)
     size, relative = _neighborhood(stencil, typemap, calltypes, array.ndim)
-
-    def make() -> FunctionType:
-        return _loops(stencil, taken, result.dtype, size, relative, is_given)
-
-    func = session.once((stencil, taken, is_given), make)
+    func = session.once(
+        (stencil, taken, is_given), lambda: _loops(stencil, taken, result.dtype, size, relative, is_given)
+    )
     return Found(func, (*taken, given[count]) if is_given else taken)
 
 
@@ -68,14 +65,18 @@ def _neighborhood(
     """How far the indices go on each axis, and the arrays that are indexed."""
     kernel, calls = stencil.copy_ir_with_calltypes(stencil.kernel_ir, calltypes)
     blocks = kernel.blocks
-    utils: Any = ir_utils
-    utils.remove_args(blocks)
-    copies, _ = utils.copy_propagate(blocks, typemap)
-    utils.apply_copy_propagate(blocks, copies, utils.get_name_var_table(blocks), typemap, calls)
+    ir_utils.remove_args(blocks)
+    copies, _ = ir_utils.copy_propagate(blocks, typemap)
+    ir_utils.apply_copy_propagate(blocks, copies, ir_utils.get_name_var_table(blocks), typemap, calls)
     names = [f"index{axis}" for axis in range(rank)]
-    standard = stencil.options.get("standard_indexing", [])
     size, relative = stencil.add_indices_to_kernel(
-        kernel, names, rank, stencil.neighborhood, standard, dict(typemap), calls
+        kernel,
+        names,
+        rank,
+        stencil.neighborhood,
+        stencil.options.get("standard_indexing", []),
+        dict(typemap),
+        calls,
     )
     return tuple((int(low), int(high)) for low, high in size), frozenset(relative)
 
@@ -103,37 +104,31 @@ def _loops(
         call: Kernel(source.__name__, Found(kernel, (*taken, *[types.intp] * len(counters)), Decoration())),
     }
     lines = [f"def {function}({', '.join([*parameters, *['out'] * is_given])}):"]
-    for axis, length in enumerate(lengths):
-        lines.append(f"    {length} = {first}.shape[{axis}]")
+    lines += [f"    {length} = {first}.shape[{axis}]" for axis, length in enumerate(lengths)]
     for name in parameters:
         if name in relative and name != first:
             lines += _check(name, taken[parameters.index(name)], lengths)
-    border = stencil.options.get("cval", 0)
     if not is_given:
         element = fresh("dtype", names)
         held[element] = numpy_support.as_dtype(dtype).type
         lines.append(f"    out = np.empty(({', '.join(lengths)},), {element})")
     if not is_given or "cval" in stencil.options:
         value = fresh("border", names)
-        lines.append(f"    {value} = {_text_of(border)}")
-        for axis, (low, high) in enumerate(size):
-            before = [":"] * len(size)
-            after = [":"] * len(size)
+        lines.append(f"    {value} = {_text_of(stencil.options.get('cval', 0))}")
+        whole = [":"] * len(size)
+        for axis, (low, high) in enumerate(() if is_given else size):
+            before, after = list(whole), list(whole)
             before[axis], after[axis] = f":{-low}", f"{-high}:"
-            if is_given:
-                continue
             lines += [f"    out[{', '.join(before)}] = {value}"] * (low < 0)
             lines += [f"    out[{', '.join(after)}] = {value}"] * (high > 0)
-        if is_given:
-            lines.append(f"    out[{', '.join([':'] * len(size))}] = {value}")
+        lines += [f"    out[{', '.join(whole)}] = {value}"] * is_given
     for depth, (counter, length, (low, high)) in enumerate(zip(counters, lengths, size, strict=True), 1):
         stop = f"{length} - {high}" if high > 0 else length
         lines.append("    " * depth + f"for {counter} in range({max(0, -low)}, {stop}):")
     computed = f"{call}({', '.join([*parameters, *counters])})"
     lines.append("    " * (len(size) + 1) + f"out[{', '.join(counters)}] = {computed}")
     lines.append("    return out")
-    made: FunctionType = define("\n".join(lines), function, held, module=source.__module__, at=source)
-    return made
+    return define("\n".join(lines), function, held, module=source.__module__, at=source)  # type: ignore[no-any-return]
 
 
 def _text_of(value: Any) -> str:
@@ -161,11 +156,9 @@ def _check(name: str, type_: Type, lengths: list[str]) -> Iterator[str]:
 def _kernel(source: Any, arrays: list[str], counters: list[str]) -> FunctionType:
     """The kernel with parameters for the place that its indices are relative to."""
     made = FunctionType(source.__code__, source.__globals__, source.__name__, source.__defaults__, source.__closure__)
-    made.__module__ = source.__module__
-    made.__qualname__ = source.__qualname__
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    made.__module__, made.__qualname__ = source.__module__, source.__qualname__
     own = inspect.signature(source)
-    more = [inspect.Parameter(counter, kind) for counter in counters]
+    more = [inspect.Parameter(counter, inspect.Parameter.POSITIONAL_OR_KEYWORD) for counter in counters]
     vars(made)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *more])
     vars(made)[_RELATIVE] = frozenset(arrays), tuple(counters)
     return made
@@ -219,21 +212,20 @@ def _absolute(func_ir: Any, scope: Any, statement: Any, counters: tuple[str, ...
         if parts is None:
             raise _not_relative(statement)
         items = [new(ir.Const(each, loc)) if isinstance(each, int) else each for each in parts]
-        moved_items = [moved(item, counter) for item, counter in zip(items, counters, strict=True)]
-        index = new(ir.Expr.build_tuple(moved_items, loc))
+        index = new(ir.Expr.build_tuple(list(map(moved, items, counters)), loc))
     yield from made
     yield ir.Assign(ir.Expr.getitem(read.value, index, loc), statement.target, loc)
 
 
 def _parts(func_ir: Any, index: Any, count: int) -> list[Any] | None:
     """The parts of an index of several, as variables or numbers."""
-    made = definition(func_ir, index)
-    parts = None
-    if is_constant(made) and isinstance(made.value, tuple):
-        parts = list(made.value)
-    elif isinstance(made, ir.Expr) and made.op == "build_tuple":
-        parts = list(made.items)
-    return parts if parts is not None and len(parts) == count else None
+    parts: list[Any] = []
+    match definition(func_ir, index):
+        case ir.Const(value=tuple(held)) | ir.Global(value=tuple(held)) | ir.FreeVar(value=tuple(held)):
+            parts = list(held)
+        case ir.Expr(op="build_tuple") as made:
+            parts = list(made.items)
+    return parts if len(parts) == count else None
 
 
 def _not_relative(statement: Any) -> Exception:

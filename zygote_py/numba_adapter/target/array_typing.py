@@ -7,33 +7,24 @@ result_type(operator.add, (f32[:], f64))       f64[:]       what `x + y` compute
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from numba import types
 
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base import typed_only
+from zygote_py.numba_adapter.base import refreshed_context, typed_only
 from zygote_py.numba_adapter.base.internals import (
-    cpu_target,
-    empty_inferred,
     errors,
     get_array_index_type,
     global_compiler_lock,
-    length_of_iterator,
 )
 from zygote_py.numba_adapter.target.dispatch import jit_enabled
-
-# What Numba calls to allocate the array of `np.array([f(i) for i in range(n)])`.
-EMPTY_INFERRED: object = empty_inferred
-# What Numba calls for the length of that array, if the comprehension goes over something else than a range.
-LENGTH_OF_ITERATOR: object = length_of_iterator
 
 
 def item_type(array: Type, index: Sequence[Type]) -> Type | None:
     """The type of `array[index]`; None if Numba has no such index."""
     whole: Type = index[0] if len(index) == 1 else types.BaseTuple.from_types(list(index))
     try:
-        found: Any = get_array_index_type(array, whole)
+        found = get_array_index_type(array, whole)
     except errors.NumbaError:
         return None
     return None if found is None else found.result
@@ -41,8 +32,7 @@ def item_type(array: Type, index: Sequence[Type]) -> Type | None:
 
 def result_type(op: Callable[..., object], arguments: Sequence[Type]) -> Type | None:
     """The type that a call of `op` gives for arguments of these types; None if Numba has no such call."""
-    context: Any = cpu_target.typing_context
-    context.refresh()
+    context = refreshed_context()
     try:
         with global_compiler_lock, jit_enabled(), typed_only():
             signature = context.resolve_function_type(context.resolve_value_type(op), tuple(arguments), {})

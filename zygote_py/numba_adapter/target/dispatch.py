@@ -27,7 +27,7 @@ from zygote_py.numba_adapter.base.internals import (
     cpu_target,
     errors,
     global_compiler_lock,
-    typeof as numba_typeof,
+    numba_typeof,
 )
 
 # Held by all that compile, Numba and this package. A second lock might let two threads wait for each other.
@@ -64,8 +64,7 @@ def jit_enabled() -> Iterator[None]:
 def typeof(value: object) -> Type:
     """The Numba type of a value. Raises DifferentiationError if Numba has none for it."""
     try:
-        found: Type = numba_typeof(value)
-        return found
+        return numba_typeof(value)  # type: ignore[no-any-return]
     except (ValueError, errors.NumbaError):
         what, hint = unknown(value)
         raise refuse(f"{what} is not supported", None, hint) from None
@@ -117,8 +116,7 @@ _COMPILE_TIME = (
 
 def is_compile_time(type: Type) -> bool:
     """Whether values of this type are known while compiling, as functions, modules and the state of loops are."""
-    known = isinstance(type, _COMPILE_TIME) or type == types.code_type
-    return known and not isinstance(type, types.FunctionType)
+    return not isinstance(type, types.FunctionType) and (isinstance(type, _COMPILE_TIME) or type == types.code_type)
 
 
 def object_of(type: Type) -> object:
@@ -166,9 +164,7 @@ def arguments_of_decorator(value: Any) -> dict[str, object]:
 
 def options_of(value: Any) -> dict[str, object]:
     """The Numba options that a dispatcher was made with, `nopython` apart; none for a plain function."""
-    if not isinstance(value, Dispatcher):
-        return {}
-    options: dict[str, object] = value.targetoptions
+    options: dict[str, object] = value.targetoptions if isinstance(value, Dispatcher) else {}
     return {name: option for name, option in options.items() if name != "nopython" and option is not None}
 
 
@@ -201,6 +197,5 @@ def made_for(dispatcher: object) -> Any:
 
 def refresh() -> None:
     """Let Numba look at what it has been told: it may be compiling just now a function that asks for it."""
-    context: Any = cpu_target
-    context.typing_context.refresh()
-    context.target_context.refresh()
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()

@@ -35,8 +35,7 @@ Options = Mapping[str, object]
 
 def decorated(function: Callable[..., object], options: Options) -> Any:
     """Return a function decorated with `numba.njit`."""
-    decorate: Any = numba.njit
-    return decorate(**options)(function)
+    return numba.njit(**options)(function)  # type: ignore[call-overload]
 
 
 def load(emitted: Emitted) -> Any:

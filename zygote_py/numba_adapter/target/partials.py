@@ -126,9 +126,8 @@ def _lower_make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _lower_call(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
     called = types.Dispatcher(kind.partial.dispatcher)
-    held = _held(context, builder, kind, args[0])
     function = context.get_function(called, signature(sig.return_type, *kind.held, *sig.args[1:]))
-    result = function(builder, (*held, *args[1:]))
+    result = function(builder, (*_held(context, builder, kind, args[0]), *args[1:]))
     return impl_ret_new_ref(context, builder, sig.return_type, result)
 
 
@@ -204,9 +203,7 @@ def sealed_type(kept: Type, number: int) -> Type:
 
     Each function has a type of its own for what it keeps: `owner_of` tells them apart.
     """
-    make: Any = KeptType
-    made: Type = make([("kept", kept), (f"function_{number}", types.none)])
-    return made
+    return KeptType([("kept", kept), (f"function_{number}", types.none)])  # type: ignore[no-untyped-call]
 
 
 def seal_as(kind: Any) -> Any:
@@ -229,7 +226,9 @@ def owner_of(kept: Any) -> int:
 
 def sealed(forward: Callable[..., Any], number: int, options: Mapping[str, object]) -> Callable[..., Any]:
     """A function for Numba that calls `forward`, which returns a pair, and makes the second of it one object."""
-    return _around(forward, "{all}", f"value, kept = {{call}}; return value, seal(kept, {number})", options)
+    return _around(  # type: ignore[no-any-return]
+        forward, "{all}", f"value, kept = {{call}}; return value, seal(kept, {number})", options
+    )
 
 
 def opened(reverse: Callable[..., Any], options: Mapping[str, object]) -> Any:
@@ -244,16 +243,18 @@ def entry_of_seed(dispatcher: Any, kept: Any) -> Any:
     return dispatcher.overloads[signature].entry_point
 
 
-def _around(function: Callable[..., Any], passed: str, body: str, options: Mapping[str, object]) -> Callable[..., Any]:
+def _around(function: Callable[..., Any], passed: str, body: str, options: Mapping[str, object]) -> Any:
     names = list(inspect.signature(function).parameters)
     rest = "".join(f", {name}" for name in names[1:])
-    passed = passed.format(all=", ".join(names), first=names[0] if names else "", rest=rest)
     seal = free("seal", names)
-    body = body.replace("seal(", f"{seal}(")
-    made: Callable[..., Any] = caller(
-        decorated(function, options), ", ".join(names), passed, name=function.__name__, body=body, values={seal: _seal}
+    return caller(
+        decorated(function, options),
+        ", ".join(names),
+        passed.format(all=", ".join(names), first=names[0] if names else "", rest=rest),
+        name=function.__name__,
+        body=body.replace("seal(", f"{seal}("),
+        values={seal: _seal},
     )
-    return made
 
 
 def is_sealed(kept: object) -> bool:

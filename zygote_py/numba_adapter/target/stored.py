@@ -17,7 +17,8 @@ import pickle
 import re
 import secrets
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from types import FunctionType
 from typing import Any, Protocol
 
@@ -30,10 +31,10 @@ from zygote_py.numba_adapter.base.internals import (
     Environment,
     FunctionIdentity,
     _Cache,
+    imputils,
     lookup_environment,
-    lowering_registry as implementations,
     rtsys,
-    typing_registry as templates,
+    templates,
 )
 
 
@@ -117,21 +118,15 @@ class Stored(_Cache):
         if (code := self._code_of(signature)) is None:
             return None
         name = code.name_of(signature, _machine(target_context))
-        holder = _held.get(name)
+        holder = known = _held.get(name)
+        if holder is None and (data := code.read(name)) is not None:
+            with suppress(Exception):  # of any kind: a file may hold anything
+                holder = _read(data, target_context)
         if holder is None:
-            data = code.read(name)
-            try:
-                holder = None if data is None else _read(data, target_context)
-            except Exception:  # of any kind: a file may hold anything
-                return None
-            if holder is None:
-                return None
-            _held[name] = holder
-            result = holder.result
-        else:
-            result = _again(holder.result, target_context)
+            return None
+        _held[name] = holder
         self._holders.append(holder)
-        return result
+        return holder.result if known is None else _again(holder.result, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write what was compiled for a signature, if it can be read again."""
@@ -164,12 +159,14 @@ def _written(result: Any) -> bytes | None:
     if result.objectmode or result.lifted or result.reload_init or library.has_dynamic_globals:
         return None
     module = library._final_module
-    if not all(_is_named_uniquely(name) for name in _defined(module)):
+    symbols = (*module.functions, *module.global_variables)
+    local = (llvm.Linkage.internal, llvm.Linkage.private)
+    if not all(each.is_declaration or each.linkage in local or _is_named_uniquely(each.name) for each in symbols):
         return None
-    needed = [each.name for each in (*module.functions, *module.global_variables) if each.is_declaration]
+    needed = [each.name for each in symbols if each.is_declaration]
     if any(name.startswith(".numba.unresolved") for name in needed):  # recursive calls that are linked later
         return None
-    names = [each.name for each in module.global_variables if each.name.startswith("_ZN08NumbaEnv")]
+    names = [each.name for each in symbols if each.name.startswith("_ZN08NumbaEnv")]
     found = {name: lookup_environment(name) for name in names}
     environments = tuple((name, list(each.consts)) for name, each in found.items() if each is not None)
     description = copy.copy(result.fndesc)
@@ -179,13 +176,6 @@ def _written(result: Any) -> bytes | None:
     out = io.BytesIO()
     _Pickler(out).dump((data, description, result.signature, environments, needed))
     return out.getvalue()
-
-
-def _defined(module: Any) -> Iterator[str]:
-    local = (llvm.Linkage.internal, llvm.Linkage.private)
-    for each in (*module.functions, *module.global_variables):
-        if not each.is_declaration and each.linkage not in local:
-            yield each.name
 
 
 class _Pickler(pickle.Pickler):
@@ -217,8 +207,7 @@ def _read(data: bytes, target_context: Any) -> _Holder | None:
         made.append(environment)
         library.codegen.set_env(name, environment)
     own = next((each for each in made if each.env_name == target_context.get_env_name(description)), None)
-    make: Any = CompileResult
-    result = make(
+    result = CompileResult(  # type: ignore[call-arg]
         typing_context=target_context.typing_context,
         target_context=target_context,
         entry_point=target_context.get_executable(library, description, own),
@@ -266,13 +255,14 @@ def settings() -> str:
 
 def is_extended() -> bool:
     """Return whether another package has extended Numba, by `@overload` for one."""
-    given = [entry[1] if isinstance(entry, tuple) else entry for entry in templates.globals]
-    for template in (*templates.functions, *templates.attributes, *given):
-        if not _is_ours(_module_of(template)):
-            return True
-    entries = (implementations.functions, implementations.getattrs, implementations.setattrs)
-    others = (implementations.casts, implementations.constants)
-    return not all(_is_ours(_home(entry[0])) for entry in itertools.chain(*entries, *others))
+    known, lowered = templates.builtin_registry, imputils.builtin_registry
+    given = [entry[1] if isinstance(entry, tuple) else entry for entry in known.globals]
+    entries = (lowered.functions, lowered.getattrs, lowered.setattrs, lowered.casts, lowered.constants)
+    homes = (
+        *map(_module_of, (*known.functions, *known.attributes, *given)),
+        *(_home(entry[0]) for entry in itertools.chain(*entries)),
+    )
+    return not all(map(_is_ours, homes))
 
 
 def _module_of(template: Any) -> str:
@@ -295,5 +285,4 @@ def _is_ours(module: str) -> bool:
 
 def user_cache_folder() -> str:
     """Where this platform wants caches to be."""
-    folder: str = AppDirs(appname="zygote_py", appauthor=False).user_cache_dir
-    return folder
+    return str(AppDirs(appname="zygote_py", appauthor=False).user_cache_dir)

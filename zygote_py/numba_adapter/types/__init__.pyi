@@ -3,6 +3,7 @@
 from .callables import (
     CallableType as CallableType,
     CompiledCallableType as CompiledCallableType,
+    FieldsType as FieldsType,
     HandleType as HandleType,
     Same as Same,
     StandIn as StandIn,

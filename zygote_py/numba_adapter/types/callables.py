@@ -66,6 +66,15 @@ class HandleType(CallableType):
     func: Any
 
 
+class FieldsType(types.NamedTuple):
+    """The base of types of named tuples whose fields another class than `instance_class` may name."""
+
+    def __init__(self, held: tuple[Type, ...], fields: tuple[str, ...], instance_class: Any, name: str) -> None:
+        self.types, self.count = held, len(held)
+        self.fields, self.instance_class = fields, instance_class
+        types.Type.__init__(self, name)
+
+
 def function_of(value: Any) -> Any:
     """Return the Python function that a value in Numba's IR stands for; any other value as it is."""
     is_function = isinstance(value, StandIn) and isinstance(value.type, HandleType) and not is_closure(value.type)
@@ -99,11 +108,6 @@ class TransformType(CallableType, types.Opaque):
         """Return the signature of a call."""
         (function,) = bound_arguments(self.parameters, self.transform, args, kws).values()
         return signature(self.apply(function), function).replace(pysig=self.parameters)
-
-
-def is_transform(type: Type) -> bool:
-    """Return whether this is the type of a function that makes a function of a function."""
-    return isinstance(type, TransformType)
 
 
 def bound_arguments(

@@ -28,6 +28,8 @@ from zygote_py.ir import Loc, Type, components_of
 from zygote_py.numba_adapter.base import (
     Decoration,
     IRPass,
+    add_argument,
+    add_variable,
     assigned,
     assignments,
     captured,
@@ -43,12 +45,8 @@ from zygote_py.numba_adapter.base import (
     runtime_type,
     statements,
 )
-from zygote_py.numba_adapter.base.internals import (
-    ir,
-    models,
-    signature,
-)
-from zygote_py.numba_adapter.types.callables import CallableType, HandleType, Same, StandIn, function_of
+from zygote_py.numba_adapter.base.internals import ir, models, signature
+from zygote_py.numba_adapter.types.callables import CallableType, FieldsType, HandleType, Same, StandIn, function_of
 from zygote_py.numba_adapter.types.handles import MADE, CalleeType, Session, constant_key, default_of, fold
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
@@ -79,7 +77,7 @@ class Maker(Same):
         func: Any,
         fields: Sequence[str],
         own: str,
-        variables: Sequence[str],
+        variables: Iterable[str],
         session: Session,
         loc: Loc,
         how: Decoration | None = None,
@@ -113,7 +111,7 @@ def _with_none(one: Type, other: Type) -> Type | None:
     return types.Optional(kinds.pop()) if len(kinds) == 1 else None
 
 
-class ClosureType(HandleType, types.NamedTuple):
+class ClosureType(HandleType, FieldsType):
     """The type of an inner function with its captured variables, a named tuple.
 
     With `again` it has a checkpoint (see `zygote_py.base.checkpoints`).
@@ -125,13 +123,9 @@ class ClosureType(HandleType, types.NamedTuple):
         self.maker = maker
         self.func = maker.func
         self.again = again
-        self.types = held
-        self.count = len(held)
-        self.fields = maker.fields
-        self.instance_class = maker
         what = "checkpoint of " if again else ""
         name = f"{what}function {maker.func.__qualname__} at {id(maker)} in {maker.session.number}{held}"
-        types.Type.__init__(self, name)
+        FieldsType.__init__(self, held, maker.fields, maker, name)
 
     @property
     def key(self) -> object:
@@ -141,10 +135,9 @@ class ClosureType(HandleType, types.NamedTuple):
     def unify(self, context: object, other: Type) -> Type | None:
         """Return a type that holds values of both; a captured variable may turn out to be more than `None`."""
         if isinstance(other, ClosureType) and other.maker is self.maker:
-            held = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
-            known = tuple(each for each in held if each is not None)
-            if len(known) == len(held):
-                return ClosureType(self.maker, known, self.again and other.again)
+            held: list[Any] = [_with_none(one, another) for one, another in zip(self.types, other.types, strict=True)]
+            if None not in held:
+                return ClosureType(self.maker, tuple(held), self.again and other.again)
         return self.maker.session.united(self, other)
 
     def checkpointed(self) -> ClosureType:
@@ -184,12 +177,7 @@ class ClosureType(HandleType, types.NamedTuple):
 def closure_of(func: Any, argument_types: Sequence[Type]) -> ClosureType | None:
     """Return the type of the closure among the arguments of an inner function; None for any other function."""
     last = argument_types[-1] if argument_types else None
-    return last if isinstance(last, ClosureType) and last.maker.func is func and takes_itself(func) else None
-
-
-def takes_itself(func: Any) -> bool:
-    """Whether a function was made here, to be passed its closure."""
-    return CLOSURE in getattr(func, "__dict__", {})
+    return last if isinstance(last, ClosureType) and last.maker.func is func and CLOSURE in vars(func) else None
 
 
 # ------------------------------------------------------------------------------------------------------------ the pass
@@ -213,9 +201,8 @@ class ClosuresToObjects(IRPass):
 
         changed = rewrite(func_ir, converted)
         for _, statement in statements(func_ir):
-            match statement:
-                case ir.Assign(value=ir.Const(value=Undefined())):
-                    statement.value = ir.Const(None, statement.loc)
+            if _is_undefined(getattr(statement, "value", None)):
+                statement.value = ir.Const(None, statement.loc)
         return changed
 
 
@@ -244,9 +231,8 @@ def _is_numbas(func_ir: Any, statement: Any) -> bool:
                 escapes = escapes or any(arg.name in names for arg in call.args)
             case _:
                 escapes = escapes or bool(read and not isinstance(other, ir.Del))
-    if escapes or keywords or early:
-        return False
-    return is_reached(func_ir.blocks, place, assignments(func_ir, code.co_freevars), uses)
+    is_called = not (escapes or keywords or early)
+    return is_called and is_reached(func_ir.blocks, place, assignments(func_ir, code.co_freevars), uses)
 
 
 def _is_undefined(made: Any) -> bool:
@@ -281,9 +267,10 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         if not is_fixed:
             names.append(default_of(name))
             fields.append(item)
+    namespace = state.func_id.func.__globals__
     key = (
         code,
-        id(state.func_id.func.__globals__),
+        id(namespace),
         tuple(_key(cell.cell_contents) for cell in cells),
         constant_key(tuple(held)),
         tuple(names),
@@ -291,12 +278,11 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
     )
 
     def make() -> Maker:
-        namespace = state.func_id.func.__globals__
         func: Any = python_types.FunctionType(code, namespace, code.co_name, tuple(held) or None, tuple(cells))
         vars(func)[MADE] = True
         if names or itself:
             vars(func)[CLOSURE] = True
-        variables = [name for name in code.co_freevars if name != itself]
+        variables = set(code.co_freevars) - {itself}
         return Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
 
     maker = state.session.once(key, make)
@@ -342,22 +328,14 @@ def _assigned_later(name: str, function: str, loc: Loc) -> Exception:
 def take_closure(state: Any) -> None:
     """Add the parameter for the closure to an inner function, and read the captured variables from there."""
     closure: ClosureType = state.closure
-    func_ir = state.func_ir
-    entry = func_ir.blocks[min(func_ir.blocks)]
-    if CLOSURE not in func_ir.arg_names:
-        index = func_ir.arg_count
-        func_ir.arg_names = (*func_ir.arg_names, CLOSURE)
-        func_ir.arg_count = state.nargs = index + 1
-        state.args = (*state.args, closure)
-        loc = entry.body[0].loc
-        entry.body.insert(0, ir.Assign(ir.Arg(CLOSURE, index, loc), ir.Var(entry.scope, CLOSURE, loc), loc))
-    for block in func_ir.blocks.values():
-        for statement in block.body:
-            match statement:
-                case ir.Assign(value=ir.FreeVar(value=Captured() as captured) as read):
-                    itself = ir.Var(entry.scope, CLOSURE, read.loc)
-                    own = captured.name == closure.maker.own
-                    statement.value = itself if own else ir.Expr.getattr(itself, captured.name, read.loc)
+    if CLOSURE not in state.func_ir.arg_names:
+        add_argument(state, CLOSURE, closure)
+        add_variable(state.func_ir, CLOSURE)
+    for _, statement in statements(state.func_ir):
+        match statement:
+            case ir.Assign(value=ir.FreeVar(value=Captured(name=name), loc=loc), target=target):
+                itself = ir.Var(target.scope, CLOSURE, loc)
+                statement.value = itself if name == closure.maker.own else ir.Expr.getattr(itself, name, loc)
 
 
 def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
@@ -381,10 +359,10 @@ def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
         ]
         code = func_ir.func_id.func.__code__
         for name in sorted(maker.variables):
-            known = len(assignments(func_ir, [name]))
-            if name in code.co_cellvars and uses and dropped_after(code, maker.func.__code__, name, known):
-                raise _assigned_later(name, maker.func.__name__, maker.loc)
-            if is_reached(func_ir.blocks, where, assignments(func_ir, [name]), uses):
+            known = assignments(func_ir, [name])
+            is_cell = name in code.co_cellvars and uses
+            is_dropped = is_cell and dropped_after(code, maker.func.__code__, name, len(known))
+            if is_dropped or is_reached(func_ir.blocks, where, known, uses):
                 raise _assigned_later(name, maker.func.__name__, maker.loc)
 
 
@@ -401,6 +379,6 @@ def _used(statement: Any) -> list[Any]:
 
 def _holds(type_: Type, maker: Maker) -> bool:
     """Whether there is a closure of this maker in a value of a type."""
-    if isinstance(type_, ClosureType) and type_.maker is maker:
-        return True
-    return isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))
+    return (isinstance(type_, ClosureType) and type_.maker is maker) or (
+        isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))
+    )

@@ -34,20 +34,22 @@ from zygote_py.numba_adapter.base.internals import (
     models,
     signature,
 )
-from zygote_py.numba_adapter.types.callables import CallableType, CompiledCallableType, StandIn, bound_arguments
+from zygote_py.numba_adapter.types.callables import (
+    CallableType,
+    CompiledCallableType,
+    FieldsType,
+    StandIn,
+    bound_arguments,
+)
 from zygote_py.numba_adapter.types.handles import Session, callee_type, current_session
 
 
-class DataclassType(types.NamedTuple):
+class DataclassType(FieldsType):
     """The type of the objects of a frozen dataclass whose fields have these types."""
 
     def __init__(self, field_types: tuple[Type, ...], cls: type) -> None:
-        self.types = tuple(field_types)
-        self.count = len(self.types)
-        self.fields = structures.field_names(cls)
-        self.instance_class = cls
-        name = f"{cls.__name__}({', '.join(map(str, self.types))})"
-        types.Type.__init__(self, name)
+        name = f"{cls.__name__}({', '.join(map(str, field_types))})"
+        super().__init__(tuple(field_types), structures.field_names(cls), cls, name)
 
     def with_components(self, field_types: tuple[Type, ...]) -> DataclassType:
         """The type of objects of the same class with other types of fields."""
@@ -86,10 +88,8 @@ class BareConstructorType(ConstructorType):
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Numba asks for the signature of a call."""
-        parameters = [
-            inspect.Parameter(f, inspect.Parameter.POSITIONAL_ONLY) for f in structures.field_names(self.instance_class)
-        ]
         made = DataclassType(tuple(map(types.unliteral, args)), self.instance_class)
+        parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in made.fields]
         return signature(made, *args).replace(pysig=inspect.Signature(parameters))
 
 
@@ -112,13 +112,9 @@ class MethodType(CallableType):
 
 def receiver_of(type: Type) -> Type | None:
     """The type of the object that a call of a value of this type passes first; None if it passes none."""
-    match type:
-        case MethodType():
-            return type.this
-        case DataclassType():
-            return type
-        case _:
-            return None
+    if isinstance(type, MethodType):
+        return type.this
+    return type if isinstance(type, DataclassType) else None
 
 
 def called_of(type: Type, session: Session) -> Any:
@@ -135,20 +131,21 @@ def constructed_by(type: Type) -> Any:
 
 def method_type(type: Any, name: str, session: Session | None) -> Any:
     """Return the type of a method, compiled by Numba, or to be inlined in a session; None if there is none."""
-    found = _member(type.instance_class, name, session) if isinstance(type, DataclassType) else None
-    function = None if found is None else _function_type(found, session)
+    function = _function_type(_member(type, name, session), session)
     return None if function is None else MethodType(type, function)
 
 
 def accessor_type(type: Type, name: str, session: Session | None) -> Any:
     """The type of the function that computes a property; None if there is none."""
-    found = _member(type.instance_class, name, session) if isinstance(type, DataclassType) else None
+    found = _member(type, name, session)
     return _function_type(found.fget, session) if isinstance(found, property) else None
 
 
-def _member(cls: type, name: str, session: Session | None) -> object:
-    """Return a member of a class; a session notes that the result depends on it."""
-    capture = member_of_class(cls, name)
+def _member(type: Type, name: str, session: Session | None) -> object:
+    """Return a member of a dataclass; a session notes that the result depends on it."""
+    if not isinstance(type, DataclassType):
+        return None
+    capture = member_of_class(type.instance_class, name)
     if session is not None and capture.value is not None:
         session.note([capture])
     return capture.value
@@ -163,13 +160,10 @@ def _function_type(found: Any, session: Session | None) -> Any:
     return types.Dispatcher(found if decorated else _dispatcher(found))
 
 
-_dispatchers: dict[Any, Any] = {}  # Numba refers to them weakly
-
-
+@functools.cache  # Numba refers to them weakly
 def _dispatcher(function: Any) -> Any:
-    if function not in _dispatchers:  # made with Numba disabled, too, where `njit` would give the function back
-        _dispatchers[function] = CPUDispatcher(function, targetoptions={"nopython": True})
-    return _dispatchers[function]
+    """Return a dispatcher, with Numba disabled, too, where `njit` would give the function back."""
+    return CPUDispatcher(function, targetoptions={"nopython": True})
 
 
 # ------------------------------------------------------------------------------------------------ types of values
@@ -197,9 +191,8 @@ def stand_in(value: Any) -> StandIn | None:
 @functools.cache
 def constructor_of(cls: type) -> Any:
     """Return the constructor from fields of a class of structures, for compiled code, whatever `__init__` does."""
-    if structures.is_structure(cls) and not structures.only_assigns(cls):
-        return StandIn(BareConstructorType(cls))
-    return cls
+    is_bare = structures.is_structure(cls) and not structures.only_assigns(cls)
+    return StandIn(BareConstructorType(cls)) if is_bare else cls
 
 
 @infer_getattr
@@ -215,8 +208,7 @@ class _Attributes(AttributeTemplate):
         if name in this.fields:
             return this.types[this.fields.index(name)]
         session = current_session()
-        found = _member(this.instance_class, name, session)
-        if isinstance(found, staticmethod):
+        if isinstance(found := _member(this, name, session), staticmethod):
             return _function_type(found.__func__, session)
         accessor = accessor_type(this, name, session)
         if accessor is not None:
@@ -234,8 +226,7 @@ def is_object(type: Type) -> bool:
 
 def fields_of_object(type: Any) -> Mapping[str, Type]:
     """The types of the fields of an object, by name."""
-    found: Mapping[str, Type] = type.class_type.struct
-    return found
+    return type.class_type.struct  # type: ignore[no-any-return]
 
 
 def made_by(type: Type) -> Type | None:
@@ -276,10 +267,8 @@ def _lower_attribute(context: Any, builder: Any, typ: Any, value: Any, name: str
     if accessor is not None:
         sig = accessor.get_call_type(context.typing_context, (typ,), {})
         return context.get_function(accessor, sig)(builder, (value,))
-    method = method_type(typ, name, None)
-    if method is not None:
-        return impl_ret_borrowed(context, builder, typ, value)
-    return context.get_dummy_value()
+    is_method = method_type(typ, name, None) is not None
+    return impl_ret_borrowed(context, builder, typ, value) if is_method else context.get_dummy_value()
 
 
 @lower_builtin(DataclassType, DataclassType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
@@ -353,12 +342,12 @@ def _unbox(typ: Any, obj: Any, c: Any) -> Any:
 
 @box(DataclassType)  # type: ignore[untyped-decorator]
 def _box(typ: Any, value: Any, c: Any) -> Any:
-    fields = []
-    for index, held in enumerate(typ.types):
-        if isinstance(held, types.Callable):
-            fields.append(_fixed_object(_function_of(held), c))
-        else:
-            fields.append(c.box(held, c.builder.extract_value(value, index)))
+    fields = [
+        _fixed_object(_function_of(held), c)
+        if isinstance(held, types.Callable)
+        else c.box(held, c.builder.extract_value(value, index))
+        for index, held in enumerate(typ.types)
+    ]
     values = c.pyapi.tuple_pack(fields)
     cls = _class_object(typ.instance_class, c)
     make = c.pyapi.unserialize(c.pyapi.serialize_object(structures.new))
@@ -370,9 +359,8 @@ def _box(typ: Any, value: Any, c: Any) -> Any:
 
 def _class_object(cls: type, c: Any) -> Any:
     """A class as a Python object in compiled code: by its name if it has one, so that the code can be cached."""
-    if structures.is_importable(cls):
-        return c.pyapi.unserialize(c.pyapi.serialize_object(cls))
-    return _fixed_object(cls, c)
+    is_named = structures.is_importable(cls)
+    return c.pyapi.unserialize(c.pyapi.serialize_object(cls)) if is_named else _fixed_object(cls, c)
 
 
 def _function_of(held: Any) -> object:
@@ -380,7 +368,7 @@ def _function_of(held: Any) -> object:
     if not isinstance(held, types.Dispatcher):
         return held.typing_key
     python = held.dispatcher.py_func
-    return python if _dispatchers.get(python) is held.dispatcher else held.dispatcher
+    return python if held.dispatcher is _dispatcher(python) else held.dispatcher
 
 
 def _fixed_object(value: Any, c: Any) -> Any:

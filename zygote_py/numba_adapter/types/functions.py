@@ -15,14 +15,14 @@ import inspect
 import random
 import types as python_types
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import NativeValue, typeof_impl, unbox
 
-from zygote_py.base import Ignored, captured, given_for, structures
+from zygote_py.base import Ignored, arguments_text, captured, given_for, parameters_text, structures
 from zygote_py.ir import Type, leaf_types
 from zygote_py.numba_adapter.base import is_as_undecorated, is_from_source
 from zygote_py.numba_adapter.base.internals import Dispatcher
@@ -86,13 +86,12 @@ def _wrapped(value: Any) -> Any:
     parts = structures.parts(value)
     if parts is None:
         return value
-    if not isinstance(value, tuple):  # a dataclass knows functions; what else there is it takes wrapped
-        made = tuple(_wrapped(each) if not inspect.isfunction(each) else each for each in parts)
-    else:
+    if isinstance(value, tuple):
         made = with_functions(parts)
-    return (
-        value if all(new is old for new, old in zip(made, parts, strict=True)) else structures.with_parts(value, made)
-    )
+    else:  # a dataclass knows functions; what else there is it takes wrapped
+        made = tuple(each if inspect.isfunction(each) else _wrapped(each) for each in parts)
+    is_same = all(new is old for new, old in zip(made, parts, strict=True))
+    return value if is_same else structures.with_parts(value, made)
 
 
 _known: OrderedDict[object, Any] = OrderedDict()  # functions by what they are made of, the last used at the end
@@ -106,9 +105,8 @@ def _representative(value: Any) -> Any:
     if key is None or given_for(value) is not None:
         return value
     found = _known.get(key)
-    if (
-        found is None or _key(found[0]) != key or given_for(found[0]) is not None
-    ):  # its captured variables may have changed since
+    # its captured variables may have changed since
+    if found is None or _key(found[0]) != key or given_for(found[0]) is not None:
         found = _known[key] = value, as_python(value)
         if len(_known) > _MOST_KEPT:
             _known.popitem(last=False)
@@ -122,9 +120,8 @@ def _key(value: Any) -> object:
         return id(value.__self__), id(value.__func__)
     if isinstance(value, functools.partial):
         given = (*value.args, *value.keywords.values())
-        if all(isinstance(each, float | int | str) or each is None for each in given):
+        if all(isinstance(each, float | int | str | None) for each in given):
             return id(value.func), tuple(value.keywords), len(value.args), constant_key(given)
-        return id(value)
     if not isinstance(value, python_types.FunctionType):
         return id(value)
     held = []
@@ -133,7 +130,7 @@ def _key(value: Any) -> object:
             content = cell.cell_contents
         except ValueError:
             return None
-        if isinstance(content, int | str) or content is None:
+        if isinstance(content, int | str | None):
             held.append(constant_key(content))
         elif isinstance(content, python_types.FunctionType | python_types.BuiltinFunctionType | np.ufunc | Dispatcher):
             held.append(id(content))
@@ -170,40 +167,29 @@ def as_captured_python(value: Any) -> Any:
 
 def function_of_partial(partial: Any) -> Callable[..., Any]:
     """A Python function that does what a `functools.partial` does."""
-    given = [f"given_{number}" for number in range(len(partial.args))]
-    parameters, passed = [], list(given)
-    defaults: dict[str, object] = {}
-    keyword_only = False
-    for name, parameter in _parameters(partial).items():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            parameters.append(f"*{name}")
-            passed.append(f"*{name}")
-            keyword_only = True
-            continue
-        if parameter.kind is parameter.VAR_KEYWORD:
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            parameters.append("*")
-            keyword_only = True
-        default = parameter.default is not parameter.empty
-        if default:
-            defaults[f"default_of_{name}"] = parameter.default
-        parameters.append(f"{name}=default_of_{name}" if default else name)
-        passed.append(f"{name}={name}" if parameter.kind is parameter.KEYWORD_ONLY else name)
-    lines = [f"def partial({', '.join(parameters)}):", f"    return function({', '.join(passed)})"]
-    values = {"function": partial.func, **dict(zip(given, partial.args, strict=True)), **defaults}
-    made: Callable[..., Any] = captured(lines, values, module=__name__)
-    return made
+    taken = [
+        each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
+        for each in _parameters(partial)
+        if each.kind is not each.VAR_KEYWORD
+    ]
+    given = {f"given_{number}": value for number, value in enumerate(partial.args)}
+    passed = ", ".join([*given, arguments_text(taken)])
+    lines = [f"def partial({parameters_text(taken)}):", f"    return function({passed})"]
+    made = captured(lines, {"function": partial.func, **given}, module=__name__)
+    known = {each.name: each.default for each in taken if each.default is not each.empty}
+    by_name = {each.name for each in taken if each.kind is each.KEYWORD_ONLY}
+    made.__defaults__ = tuple(value for name, value in known.items() if name not in by_name) or None
+    made.__kwdefaults__ = {name: value for name, value in known.items() if name in by_name} or None
+    return made  # type: ignore[no-any-return]
 
 
-def _parameters(partial: Any) -> Mapping[str, inspect.Parameter]:
+def _parameters(partial: Any) -> Iterable[inspect.Parameter]:
     try:
-        return inspect.signature(partial).parameters
+        return inspect.signature(partial).parameters.values()
     except (TypeError, ValueError):  # a function that is not written in Python need not have one
-        found = [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
-        for name, value in partial.keywords.items():
-            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value))
-        return inspect.Signature(found).parameters
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        words = [inspect.Parameter(name, by_name, default=value) for name, value in partial.keywords.items()]
+        return [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL), *words]
 
 
 # ---------------------------------------------------------------------------------------------------------- their types

@@ -82,9 +82,8 @@ class Session(Same):
 
     def decoration(self, how: Decoration | None) -> Decoration | None:
         """How a function is compiled; None if that is what is compiled for the session anyway."""
-        if how is None or (not how.locals and how.result is None and how.options == semantic(self.options)):
-            return None
-        return how
+        is_same = how is None or (not how.locals and how.result is None and how.options == semantic(self.options))
+        return None if is_same else how
 
     def typed(
         self, func: Any, argument_types: tuple[Type, ...], how: Decoration | None = None, again: bool = False
@@ -129,9 +128,7 @@ class Session(Same):
                 _forget_failures()
                 self._assumed[key] = typed.return_type
         found = self._typed[key]
-        if again:
-            found = self.once(("again", key), lambda: dataclasses.replace(found, runs_again=True))
-        return found
+        return self.once(("again", key), lambda: dataclasses.replace(found, runs_again=True)) if again else found
 
     def note(self, captures: Iterable[st.Capture]) -> None:
         """Take down what has to be as it is for what is typed to hold."""
@@ -155,7 +152,9 @@ class Session(Same):
                 return self.typed(*key).return_type
             except DifferentiationError as error:
                 if any(isinstance(leaf, types.NoneType) for each in argument_types for leaf in leaf_types(each)):
-                    raise self._not_yet(error) from error
+                    # Numba goes on to type what it can, and may find out that `None` is a value on another path.
+                    self._failed.append(error)
+                    raise errors.TypingError(f"not for None: failure {len(self._failed)}") from error
                 raise
         if how is not None and how.result is not None:
             return how.result
@@ -173,14 +172,6 @@ class Session(Same):
                 )
             self._assumed[key] = found
         return self._assumed[key]
-
-    def _not_yet(self, error: DifferentiationError) -> errors.TypingError:
-        """Return the error for a function that cannot be typed for an argument that is `None`.
-
-        It goes on to type what it can, and may find out that the argument is a value on another path.
-        """
-        self._failed.append(error)
-        return errors.TypingError(f"not for None: failure {len(self._failed)}")
 
     def failure(self, error: Exception) -> DifferentiationError | None:
         """Return the error of a called function, if Numba could not type the call because of it."""
@@ -244,10 +235,8 @@ class CalleeType(HandleType, types.Opaque):
         self.how = session.decoration(how)
         self.again = again
         self._session = session
-        identity = id(func if source is None else source)
-        shown = "" if self.how is None else f" {self.how}"
-        what = "checkpoint of " if again else ""
-        super().__init__(f"{what}function {func.__qualname__} at {identity}{shown} in {session.number}")
+        what = f"{'checkpoint of ' if again else ''}function {func.__qualname__} at {id(source or func)}"
+        super().__init__(f"{what}{'' if self.how is None else f' {self.how}'} in {session.number}")
 
     def checkpointed(self) -> CalleeType:
         """Return the type of the function with a checkpoint."""
@@ -267,9 +256,8 @@ class CalleeType(HandleType, types.Opaque):
     @property
     def caller(self) -> Any:
         """A Python function that calls it, where it takes its arguments in ways of its own; else the function."""
-        if self.source is None or takes_as_given(self.source):
-            return self.func
-        return self._session.once(self.source, lambda: calling(self.source, self.func))
+        is_called = self.source is None or takes_as_given(self.source)
+        return self.func if is_called else self._session.once(self.source, lambda: calling(self.source, self.func))
 
     def signature(self) -> inspect.Signature | None:
         """The parameters; None if arguments are taken by their places only."""
@@ -331,9 +319,8 @@ def default_of(parameter: str) -> str:
 
 def callee_type(function: Any, session: Session) -> CalleeType:
     """The type of a function, decorated or not, that is called without being held by a variable: a method."""
-    if has_source(function):
-        return CalleeType(python_source(function), session, function)
-    return CalleeType(function, session)
+    source = function if has_source(function) else None
+    return CalleeType(function if source is None else python_source(function), session, source)
 
 
 def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> StandIn | None:
@@ -369,8 +356,7 @@ def checkpoint_type(function: Any, session: Session) -> Type:
     handle = handle_of(function, session)
     if handle is None:
         raise errors.TypingError(f"`checkpoint` of a value of type `{function}` is not supported")
-    made: Type = handle.checkpointed()
-    return made
+    return handle.checkpointed()  # type: ignore[no-any-return]
 
 
 def overloaded_type(type: Type, name: str, session: Session, accessor: bool = False) -> CalleeType | None:
@@ -398,17 +384,18 @@ def signature_of(type: Any) -> inspect.Signature | None:
     """Return the parameters of a function that is to be inlined; None if arguments are taken by their places only."""
     if isinstance(type, types.Dispatcher):
         return inspect.signature(type.dispatcher.py_func)
-    found: inspect.Signature | None = type.signature()
-    return found
+    return type.signature()  # type: ignore[no-any-return]
 
 
 def constant_key(value: Any) -> object:
     """Return a key that distinguishes functions of the same code by their captured values, which are constants."""
-    if isinstance(value, FunctionType):
-        cells = tuple(constant_key(cell.cell_contents) for cell in value.__closure__ or ())
-        return value.__code__, cells, repr(value.__defaults__)
-    if isinstance(value, tuple):
-        return tuple(map(constant_key, value))
-    if isinstance(value, int | float | complex | str | None):
-        return type(value), repr(value)  # 1, 1.0 and True are equal, nan is not equal to itself
-    return value
+    match value:
+        case FunctionType():
+            cells = tuple(constant_key(cell.cell_contents) for cell in value.__closure__ or ())
+            return value.__code__, cells, repr(value.__defaults__)
+        case tuple():
+            return tuple(map(constant_key, value))
+        case int() | float() | complex() | str() | None:
+            return type(value), repr(value)  # 1, 1.0 and True are equal, nan is not equal to itself
+        case _:
+            return value

@@ -82,7 +82,7 @@ _lower_allocation(np.zeros, np.zeros_like, ops.zeros)
 _lower_allocation(np.ones, np.ones_like, ops.record, _one)
 
 
-@lowers(numba_adapter.EMPTY_INFERRED)
+@lowers(numba_adapter.empty_inferred)
 def empty_inferred(at: Emitter, type_: Type, shape: Bundle) -> Bundle | None:
     """`np.empty(shape)` whose element type Numba inferred from what is stored to it."""
     return new_array(at, ops.record, lengths(at, shape), type_)
