@@ -110,22 +110,14 @@ def _slices_of(ndim: int, axis: int) -> list[str]:
 def element_at(a: types.Array) -> Callable[[Any, int], Any]:
     """Return the function that reads the k-th element of such an array in C order."""
     if a.ndim == 1:
-        return _element
+        return lambda a, k: a[k]
     if a.layout == "C":
-        return _element_of_view
+        return lambda a, k: a.reshape(a.size)[k]
     places = [f"i{axis}" for axis in range(a.ndim)]
     lines = ["def element_at(a, k):"]
     for axis in range(a.ndim - 1, 0, -1):
         lines += [f"    i{axis} = k % a.shape[{axis}]", f"    k = k // a.shape[{axis}]"]
     return written([*lines, "    i0 = k", f"    return a[{', '.join(places)}]"])
-
-
-def _element(a: Any, k: int) -> Any:
-    return a[k]
-
-
-def _element_of_view(a: Any, k: int) -> Any:
-    return a.reshape(a.size)[k]
 
 
 def _is_list_or_tuple(given: object) -> bool:
@@ -135,22 +127,21 @@ def _is_list_or_tuple(given: object) -> bool:
 @implements(np.select, condlist=_is_list_or_tuple, choicelist=_is_list_or_tuple)
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Implementation:
     """Select the elements of the array whose condition holds first; elsewhere `default`."""
-    dtype = dtype_of(choicelist.dtype)
+    lines = ["result = default * np.ones(choicelist[0].shape, dtype_)"]
     if isinstance(condlist, types.List) or isinstance(choicelist, types.List):
         lines = [
             "if len(condlist) != len(choicelist):",
             '    raise ValueError("list of cases must be same length as list of conditions")',
-            "result = default * np.ones(choicelist[0].shape, dtype_)",
+            *lines,
             "for k in range(len(condlist) - 1, -1, -1):",
             "    result = np.where(condlist[k], choicelist[k], result)",
-            "return result",
         ]
-        return text(lines, dtype_=dtype)
-    if len(condlist) != len(choicelist):
+    elif len(condlist) != len(choicelist):
         return None
-    lines = ["result = default * np.ones(choicelist[0].shape, dtype_)"]
-    lines += [f"result = np.where(condlist[{k}], choicelist[{k}], result)" for k in range(len(condlist) - 1, -1, -1)]
-    return text([*lines, "return result"], dtype_=dtype)
+    else:
+        places = range(len(condlist) - 1, -1, -1)
+        lines += [f"result = np.where(condlist[{k}], choicelist[{k}], result)" for k in places]
+    return text([*lines, "return result"], dtype_=dtype_of(choicelist.dtype))
 
 
 @implements(np.delete, arr=is_sequence, obj=either(is_integer, is_slice, is_index_row))
@@ -189,12 +180,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: object = None) -> Implementati
         n = row.size
         if place < -n or place > n:
             raise IndexError("index is out of bounds for the given array size")
-        if place < 0:
-            place = place + n
+        at = place + n if place < 0 else place
         result = np.empty(n + added.size, dtype)
-        result[:place] = row[:place]
-        result[place : place + added.size] = added
-        result[place + added.size :] = row[place:]
+        result[:at] = row[:at]
+        result[at : at + added.size] = added
+        result[at + added.size :] = row[at:]
         return result
 
     if is_integer(obj):
@@ -227,9 +217,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: object = None) -> Implementati
 
     def at_places(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         row, places, added = flat(arr), indices(obj), given(values)
-        if places.size == 1:
-            return at_one(row, places[0], added)
-        return at_several(row, places, added)
+        return at_one(row, places[0], added) if places.size == 1 else at_several(row, places, added)
 
     return at_places
 
@@ -244,13 +232,9 @@ def extract(condition: Any, arr: Any) -> Implementation:
         chosen, row = holds(condition), flat(arr)
         if row.size == 0:
             raise ValueError("Cannot extract from an empty array")
-        count = 0
-        for i in range(chosen.size):
-            if chosen[i]:
-                if i >= row.size:
-                    raise ValueError("condition shape inconsistent with arr shape")
-                count += 1
-        result = np.empty(count, dtype)
+        if np.any(chosen[row.size :]):
+            raise ValueError("condition shape inconsistent with arr shape")
+        result = np.empty(np.count_nonzero(chosen), dtype)
         place = 0
         for i in range(min(row.size, chosen.size)):
             if chosen[i]:

@@ -218,7 +218,9 @@ def setitem(s: Any, index: Any, value: Any) -> Implementation:
     """`s[a:b] = value`"""
     if not isinstance(s, types.ListType):
         return _store
-    return _store_list_in_typed if is_list(value) else _store_in_typed
+    if is_list(value):
+        return lambda s, index, value: _store_in_typed(s, index, value.copy())  # which may be the list itself
+    return _store_in_typed
 
 
 def _store(s: Any, index: Any, value: Any) -> Any:
@@ -228,9 +230,7 @@ def _store(s: Any, index: Any, value: Any) -> Any:
     if step == 1:
         replace(s, start, max(start, stop), value)
     else:
-        if len(value) != len(range(start, stop, step)):
-            raise ValueError("cannot resize extended list slice with step != 1")
-        exchange(s, start, step, value)
+        exchange(s, start, stop, step, value, "cannot resize extended list slice with step != 1")
 
 
 def _store_in_typed(s: Any, index: Any, value: Any) -> Any:
@@ -238,13 +238,7 @@ def _store_in_typed(s: Any, index: Any, value: Any) -> Any:
     if step == 1:
         replace(s, min(start, stop), stop, value)  # not `start`, as Numba has it
     else:
-        if len(value) != len(range(start, stop, step)):
-            raise ValueError("length mismatch for extended slice and sequence")
-        exchange(s, start, step, value)
-
-
-def _store_list_in_typed(s: Any, index: Any, value: Any) -> Any:
-    _store_in_typed(s, index, value.copy())  # which may be the list itself
+        exchange(s, start, stop, step, value, "length mismatch for extended slice and sequence")
 
 
 def replace(s: Any, start: int, stop: int, value: Any) -> Any:
@@ -265,8 +259,10 @@ def replace(s: Any, start: int, stop: int, value: Any) -> Any:
         s[start + number] = value[number]
 
 
-def exchange(s: Any, start: int, step: int, value: Any) -> Any:
+def exchange(s: Any, start: int, stop: int, step: int, value: Any, error: str) -> Any:
     """Store as many elements as there are."""
+    if len(value) != len(range(start, stop, step)):
+        raise ValueError(error)
     for number in range(len(value)):
         s[start + number * step] = value[number]
 

@@ -63,22 +63,13 @@ def mean(a: Any) -> Implementation:
     """Return the sum divided by the count; NaN for no elements."""
     number: Any = dtype_of(a).type
     if is_number(a):
-        return _plus(number(0))
+        zero = number(0)
+        return lambda a: a + zero
     if isinstance(a.dtype, types.Complex):
         nothing = number(complex(np.nan, np.nan))
-
-        def of_complex(a: Any) -> Any:
-            if a.size == 0:
-                return nothing
-            return number(np.sum(a) / a.size)
-
-        return of_complex
+        return lambda a: nothing if a.size == 0 else number(np.sum(a) / a.size)
     # Without a branch, so that `a` need not be an array.
     return lambda a: number(np.divide(np.sum(a), a.size))
-
-
-def _plus(zero: Any) -> Callable[[Any], Any]:
-    return lambda a: a + zero
 
 
 @implements(np.var, a=is_array)
@@ -161,53 +152,30 @@ def _extreme(a: Any, place: Callable[[Any], int], place_of_complex: Callable[[An
     if is_number(a):
         return itself
     error = f"zero-size array to reduction operation {name} which has no identity"
+    empty = ["if a.size == 0:", f"    raise ValueError({error!r})"]
     if isinstance(a.dtype, types.Complex):
-        flat = in_c_order
-
-        def of_complex(a: Any) -> Any:
-            if a.size == 0:
-                raise ValueError(error)
-            values = flat(a)
-            return values[place_of_complex(values)]
-
-        return of_complex
-    element = element_at(a)
-
-    def implementation(a: Any) -> Any:
-        if a.size == 0:
-            raise ValueError(error)
-        return element(a, int(place(a)))
-
-    return implementation
+        lines = [*empty, "values = flat(a)", "return values[place(values)]"]
+        return text(lines, flat=in_c_order, place=place_of_complex)
+    return text([*empty, "return element(a, int(place(a)))"], element=element_at(a), place=place)
 
 
 @implements(np.ptp, a=is_row)
 def ptp(a: Any) -> Implementation:
     """Return the greatest element minus the least."""
-    flat = flattened(a)
+    lines = [
+        "values = flat(a)",
+        "if values.size == 0:",
+        "    raise ValueError('zero-size array reduction not possible')",
+    ]
     if dtype_of(a).kind == "c":
-        return _ptp_of_complex(flat)
-
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        if values.size == 0:
-            raise ValueError("zero-size array reduction not possible")
-        return values[np.argmax(values)] - values[np.argmin(values)]
-
-    return implementation
-
-
-def _ptp_of_complex(flat: Callable[[Any], Any]) -> Implementation:
-    def implementation(a: Any) -> Any:
-        values = flat(a)
-        if values.size == 0:
-            raise ValueError("zero-size array reduction not possible")
-        for value in values:
-            if np.isnan(value.real):
-                return complex(np.nan, np.nan if np.isnan(value.imag) else 0.0)
-        return values[complex_greatest(values)] - values[complex_least(values)]
-
-    return implementation
+        lines += [
+            "for value in values:",
+            "    if np.isnan(value.real):",
+            "        return complex(np.nan, np.nan if np.isnan(value.imag) else 0.0)",
+        ]
+    last, first = (complex_greatest, complex_least) if dtype_of(a).kind == "c" else (np.argmax, np.argmin)
+    lines.append("return values[last(values)] - values[first(values)]")
+    return text(lines, flat=flattened(a), last=last, first=first)
 
 
 @implements(builtins.max)
@@ -224,11 +192,9 @@ def builtin_min(*values: Any) -> Implementation:
 
 def _builtin_of_array(values: tuple[Any, ...], place: Callable[[Any], int], error: str) -> Implementation:
     match values:
-        case (types.Array(ndim=1, dtype=types.Float()),):
+        case (types.Array(ndim=1) | types.List() | types.ListType() as kind,) if isinstance(kind.dtype, types.Float):
             pass
-        case (types.List(dtype=types.Float()) | types.ListType(dtype=types.Float()),):
-            pass
-        case (types.List(dtype=types.BaseTuple()) | types.ListType(dtype=types.BaseTuple()),):
+        case (types.List() | types.ListType() as kind,) if isinstance(kind.dtype, types.BaseTuple):
             place = spelled_out(place)
         case _:
             return None
@@ -310,9 +276,7 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: A
                 difference = values[i] - mean
                 total += np.real(difference * np.conj(difference))
                 count += 1
-        if count <= ddof:
-            return np.nan
-        return np.divide(total, count - ddof)
+        return np.nan if count <= ddof else np.divide(total, count - ddof)
 
     return implementation
 

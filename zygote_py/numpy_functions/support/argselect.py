@@ -26,24 +26,18 @@ from zygote_py.ir import helper
 @helper
 def comes_before(x: Any, one: int, other: int, backwards: bool) -> bool:
     """Whether the element at one place is less than that at another; greater, if the order is to be backwards."""
-    if backwards:
-        return x[one] > x[other]  # type: ignore[no-any-return]
-    return x[one] < x[other]  # type: ignore[no-any-return]
+    return x[one] > x[other] if backwards else x[one] < x[other]  # type: ignore[no-any-return]
 
 
 @helper
 def split_in_order(x: Any, order: Any, low: int, high: int, backwards: bool) -> int:
     """Move the places in `order[low:high + 1]` of what comes before a pivot before its place, the others after it."""
     middle = (low + high) >> 1
-    if comes_before(x, order[middle], order[low], backwards):
-        order[low], order[middle] = order[middle], order[low]
-    if comes_before(x, order[high], order[middle], backwards):
-        order[high], order[middle] = order[middle], order[high]
-    if comes_before(x, order[middle], order[low], backwards):
-        order[low], order[middle] = order[middle], order[low]
+    for upper, lower in ((middle, low), (high, middle), (middle, low)):
+        if comes_before(x, order[upper], order[lower], backwards):
+            order[lower], order[upper] = order[upper], order[lower]
     pivot = order[middle]
-    order[middle] = order[high]
-    order[high] = pivot
+    order[middle], order[high] = order[high], pivot
     i = low
     j = high - 1
     while True:
@@ -56,8 +50,7 @@ def split_in_order(x: Any, order: Any, low: int, high: int, backwards: bool) -> 
         order[i], order[j] = order[j], order[i]
         i += 1
         j -= 1
-    order[high] = order[i]
-    order[i] = pivot
+    order[high], order[i] = order[i], pivot
     return i
 
 
@@ -187,31 +180,6 @@ def complex_nan_least(x: Any) -> int:
 
 
 @helper
-def split_at_pivot(x: Any, order: Any, low: int, high: int) -> int:
-    """Move the places in `order[low:high + 1]` of what is less than a pivot before its place, the others after it."""
-    middle = (low + high) >> 1
-    for upper, lower in ((middle, low), (high, middle), (middle, low)):
-        if x[order[upper]] < x[order[lower]]:
-            order[upper], order[lower] = order[lower], order[upper]
-    pivot = x[order[middle]]
-    order[middle], order[high] = order[high], order[middle]
-    i = low
-    j = high - 1
-    while True:
-        while i < high and x[order[i]] < pivot:
-            i += 1
-        while j >= low and pivot < x[order[j]]:
-            j -= 1
-        if i >= j:
-            break
-        order[i], order[j] = order[j], order[i]
-        i += 1
-        j -= 1
-    order[i], order[high] = order[high], order[i]
-    return i
-
-
-@helper
 def middle_places(x: Any) -> Any:
     """Return the places of the two middle numbers of an array, of the same one twice if their count is odd."""
     order = np.arange(len(x))
@@ -220,7 +188,7 @@ def middle_places(x: Any) -> Any:
     first = last - 1 + (len(x) & 1)
     k = first
     while first < last:  # until one of the two is found; then the other is on one side of it
-        i = split_at_pivot(x, order, low, high)
+        i = split_in_order(x, order, low, high, False)
         if i in (first, last):
             k = first + last - i
             low, high = (i + 1, high) if i == first else (low, i - 1)
@@ -230,7 +198,7 @@ def middle_places(x: Any) -> Any:
         else:
             high = i - 1
     while True:
-        i = split_at_pivot(x, order, low, high)
+        i = split_in_order(x, order, low, high, False)
         if i == k:
             break
         if i < k:
