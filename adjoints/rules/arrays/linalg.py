@@ -92,7 +92,7 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
         inverse = np.linalg.inv(a)
         size = np.max(np.abs(a))
         if size * np.max(np.abs(inverse)) < np.sqrt(size / np.spacing(size)):
-            return np.conj(y * inverse.T) * dy
+            return (np.conj(y * inverse.T) * dy).astype(a.dtype)
     if n == 0:
         return np.empty(a.shape, a.dtype)
     if is_differentiated(y):
@@ -104,7 +104,7 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
             shift = np.sum(np.diag(cofactors)) / k
             for i in range(n):
                 cofactors[i, i] -= shift
-        return np.conj(cofactors.T) * dy
+        return (np.conj(np.ascontiguousarray(cofactors.T)) * dy).astype(a.dtype)
     u, s, vh = np.linalg.svd(a)
     scaled = np.empty_like(u)
     for k in range(n):
@@ -114,7 +114,8 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
                 cofactor *= s[j]
         for i in range(n):
             scaled[i, k] = u[i, k] * cofactor
-    return np.dot(scaled, vh) * (np.conj(np.linalg.det(u) * np.linalg.det(vh)) * dy)
+    factor = np.conj(np.linalg.det(u) * np.linalg.det(vh)) * dy
+    return (np.dot(scaled, vh) * factor).astype(a.dtype)
 
 
 @helper
@@ -142,7 +143,7 @@ def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
         return np.zeros(a.shape, a.dtype)
     if np.isinf(logarithm):
         raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
-    return np.conj(np.linalg.inv(a).T) * factor
+    return (np.conj(np.linalg.inv(a).T) * factor).astype(a.dtype)
 
 
 @helper

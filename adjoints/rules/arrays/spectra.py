@@ -265,7 +265,7 @@ def eigvals_a(a: Array, y: Array, dy: Array) -> Array:
 @helper
 def norm_x(x: Array, y: float, dy: float) -> Array:
     """The adjoint of x in the root of the sum of squares: x / y * dy; at 0 the subgradient 0."""
-    return x / y * dy if y != 0 else np.zeros(x.shape, x.dtype)
+    return (x / y * dy).astype(x.dtype) if y != 0 else np.zeros(x.shape, x.dtype)
 
 
 @helper
@@ -275,7 +275,7 @@ def norm_spectral_x(x: Array, ord: int, dy: float) -> Array:
         u, s, vh = np.linalg.svd(x, False)
         k = 0 if ord > 0 else s.shape[0] - 1
         if s[k] != 0:
-            return np.outer(u[:, k], vh[k]) * dy
+            return (np.outer(u[:, k], vh[k]) * dy).astype(x.dtype)
     return np.zeros(x.shape, x.dtype)
 
 
@@ -287,7 +287,8 @@ def cond_x(x: Array, y: float, dy: float) -> Array:
     u, s, vh = np.linalg.svd(x, False)
     if s[-1] == 0:
         raise np.linalg.LinAlgError("np.linalg.cond: a singular matrix has no derivative")
-    return (np.outer(u[:, 0], vh[0]) - y * np.outer(u[:, -1], vh[-1])) * (dy / s[-1])
+    change = np.outer(u[:, 0], vh[0]) - y * np.outer(u[:, -1], vh[-1])
+    return (change * (dy / s[-1])).astype(x.dtype)
 
 
 @helper
@@ -296,7 +297,8 @@ def cond_inverse_x(x: Array, y: float, dy: float) -> Array:
     if y == 0 or not number_matters(dy):
         return np.zeros(x.shape, x.dtype)
     u, s, vh = np.linalg.svd(x, False)
-    return (np.outer(u[:, -1], vh[-1]) - y * np.outer(u[:, 0], vh[0])) * (dy / s[0])
+    change = np.outer(u[:, -1], vh[-1]) - y * np.outer(u[:, 0], vh[0])
+    return (change * (dy / s[0])).astype(x.dtype)
 
 
 _HERMITIAN = "Hermitian, refused otherwise; only the lower triangle is read, the gradient of the upper one is 0"
