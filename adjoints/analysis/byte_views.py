@@ -121,11 +121,9 @@ def _is_real(operand: Operand) -> bool:
 
 def _refused(view: Instr) -> Exception:
     (source,) = view.args
-    if _is_real(source):
-        reason = f"the bytes of {source.type} viewed as {view.type} have no derivative, and one is required here"
-    else:
-        reason = f"{source.type} viewed as {view.type} may hold the bytes of numbers that carry a derivative"
-    return refuse(reason, view.loc, _HINT, "view")
+    viewed = f"{source.type} viewed as {view.type}"
+    own, held = "have no derivative, and one is required here", "may hold the bytes of numbers that carry a derivative"
+    return refuse(f"the bytes of {viewed} {own}" if _is_real(source) else f"{viewed} {held}", view.loc, _HINT, "view")
 
 
 class _Taint:

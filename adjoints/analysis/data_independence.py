@@ -25,7 +25,6 @@ from zygote_py.ir import (
     Phi,
     Raise,
     Routine,
-    Type,
     Value,
     effect,
     is_view,
@@ -96,10 +95,6 @@ def _decides(block: Block, varied: Collection[Value]) -> bool:
             first = 1 if role is Role.READ else 2
             if has_shadow(value.args[0].type) and any(_is_varied(index, varied) for index in value.args[first:]):
                 return True
-        elif role is Role.CHOOSE and not _is_single(value.type):
+        elif role is Role.CHOOSE and not isinstance(value.type, types.Number | types.Boolean):
             return True
     return False
-
-
-def _is_single(kind: Type) -> bool:
-    return isinstance(kind, types.Number | types.Boolean)

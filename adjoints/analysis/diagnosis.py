@@ -29,11 +29,10 @@ def cause(op: Callable[..., object], argument_types: Sequence[Type]) -> tuple[st
     if reason:
         return f"`{name}` is {reason}", f"give it a rule: {_rule(name, len(argument_types))}"
     shown = ", ".join(map(str, argument_types))
+    start, named = "use what docs/numpy.md lists, or give it", name
     if _is_operator(op):
-        hint = f"write it as a function and give that a rule: {_rule('f', len(argument_types))}"
-    else:
-        hint = f"use what docs/numpy.md lists, or give it a rule: {_rule(name, len(argument_types))}"
-    return f"there is no rule for {name}({shown})", hint
+        start, named = "write it as a function and give that", "f"
+    return f"there is no rule for {name}({shown})", f"{start} a rule: {_rule(named, len(argument_types))}"
 
 
 def _reason(op: object) -> str:

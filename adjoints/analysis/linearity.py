@@ -50,9 +50,7 @@ class State(enum.IntEnum):
 
     def __or__(self, other: int) -> State:
         """Return the state of a merge or a sum of two values."""
-        if State.ZERO in (self, other) or self == other:
-            return State(max(self, other))
-        return State.OTHER
+        return State(max(self, other)) if State.ZERO in (self, other) or self == other else State.OTHER
 
 
 ZERO, FREE, LINEAR, OTHER = State
@@ -253,10 +251,9 @@ class _Look:
 
     def _call(self, instr: Instr, routine: Routine) -> None:
         states = tuple(map(self._of, instr.args))
-        if routine.passes is not None and not routine.is_custom and LINEAR in states:  # it is ignored
-            found = _Summary([OTHER] * len(results_of(routine.function)), loc=instr.loc)
-        else:
-            found = self._summary(routine, states)
+        ignored = routine.passes is not None and not routine.is_custom and LINEAR in states
+        nothing = _Summary([OTHER] * len(results_of(routine.function)), loc=instr.loc)
+        found = nothing if ignored else self._summary(routine, states)
         if found.loc is not None:
             self._blame(found.loc)
         self._branches |= found.branches

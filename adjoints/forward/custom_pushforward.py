@@ -46,7 +46,10 @@ class CustomPushforwards:
         _check_linear(custom, case)
         function = routine.function
         results = results_of(function)
-        maker = Maker(Derivative(routine, _without_active(case), Routine(name), Routine(name)), custom)
+        maker = Maker(
+            Derivative(routine, Case(frozenset(), case.unstable, case.unstable_result), Routine(name), Routine(name)),
+            custom,
+        )
         values = maker.values()
         b, params = maker.b, maker.params
         tangents = {
@@ -92,9 +95,10 @@ class CustomPushforwards:
         active = frozenset(n for n in seeds if custom.back_inputs[n].number in found)
         plain = self._plain(custom.back, Case(active, frozenset(), False))
         rest = iter(given)
-        args: list[Operand] = []
-        for each in custom.back_inputs:
-            args.append(self._no_adjoint(b, results, values, each.number) if each.kind == "seed" else next(rest))
+        args = [
+            self._no_adjoint(b, results, values, each.number) if each.kind == "seed" else next(rest)
+            for each in custom.back_inputs
+        ]
         kinds = results_of(custom.back.function)
         wanted = {
             number: self._converted(b, changes[asked[number]], kind) if number in asked else None
@@ -145,10 +149,6 @@ class CustomPushforwards:
         if isinstance(kind, types.Array):
             return b.call(np.copy, tangent, type=types.Array(wanted, kind.ndim, "C"))
         return b.call(CASTS[wanted], tangent, type=wanted)
-
-
-def _without_active(case: Case) -> Case:
-    return Case(frozenset(), case.unstable, case.unstable_result)
 
 
 def _check_linear(custom: Custom, case: Case) -> None:

@@ -162,10 +162,8 @@ class Transposed:
         return self._made[key]
 
     def _contribution(self, b: Builder, rule: OpaqueRule, number: int, given: Mapping[str, Value]) -> Instr:
-        args: list[Operand] = []
-        for name in rule.adjoints[number].needs:
-            other = rule.other(name)
-            args.append(given[name] if other is None else self._contribution(b, rule, other, given))
+        needs = [(name, rule.other(name)) for name in rule.adjoints[number].needs]
+        args = [given[name] if other is None else self._contribution(b, rule, other, given) for name, other in needs]
         routine = self._lower(rule.adjoints[number].function, tuple(arg.type for arg in args))
         _, end = routine.function.exit()
         return b.call(routine, *args, type=end.args[0].type)

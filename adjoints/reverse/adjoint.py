@@ -442,9 +442,7 @@ class _Builder:
 
     def _contents(self, operand: Operand, instr: Instr) -> Operand:
         """Return an operand of an operation with its contents at that time."""
-        if isinstance(operand, Value):
-            return Alpha(self.prepared.kept.get((instr, operand), operand))
-        return operand
+        return Alpha(self.prepared.kept.get((instr, operand), operand)) if isinstance(operand, Value) else operand
 
     def _items(self, instr: Instr) -> dict[int, Instr]:
         """Return the items that were extracted from the result tuple of an operation."""

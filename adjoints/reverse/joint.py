@@ -222,9 +222,7 @@ class _Join:
         """Return an alpha, or a lifted instruction, as a value of the forward sweep."""
         if isinstance(operand, Alpha):
             return self.forward.values[operand.value]
-        if isinstance(operand, Value) and operand in self.lifted:
-            return self.lifted[operand]
-        return operand
+        return self.lifted[operand] if isinstance(operand, Value) and operand in self.lifted else operand
 
     def _questions(self) -> dict[Block, CameFrom]:
         """Return the query of each reverse block that branches."""

@@ -25,6 +25,7 @@ import enum
 import operator
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numba import types
@@ -32,7 +33,22 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from zygote_py.adjoints.reverse.rewinding import Rewinding
-from zygote_py.ir import Block, Const, Instr, Loop, LoopNest, Memory, Operand, Phi, Value, effect, is_view, ops, step_of
+from zygote_py.ir import (
+    Block,
+    Const,
+    Instr,
+    Loop,
+    LoopNest,
+    Memory,
+    Operand,
+    Phi,
+    Value,
+    effect,
+    grouped,
+    is_view,
+    ops,
+    step_of,
+)
 from zygote_py.ir.ops import Cost
 
 
@@ -151,12 +167,8 @@ class Plan:
         self._rewinding.chosen |= roots & stored
         for node in seen:
             if node.loop is not None:
-                if node in stored:
-                    self.ways[node] = Way.STORE
-                elif isinstance(node.value, Phi):
-                    self.ways[node] = Way.INDEX
-                else:
-                    self.ways[node] = Way.RECOMPUTE
+                again = Way.INDEX if isinstance(node.value, Phi) else Way.RECOMPUTE
+                self.ways[node] = Way.STORE if node in stored else again
 
     def _made_anew(self, wanted: Iterable[Node]) -> set[Value]:
         """Return the arrays of zeros the reverse sweep can create itself: shadows that do not outlive an iteration.
@@ -164,16 +176,8 @@ class Plan:
         The forward sweep does not access such an array, except for views of it, and the reverse sweep needs it only in
         the reverse of the iteration that creates it.
         """
-        users: dict[Value, list[Value | None]] = {}
-        for block in self._nest.tree.order:
-            for phi in block.phis:
-                for operand in phi.incoming.values():
-                    if isinstance(operand, Value):
-                        users.setdefault(operand, []).append(None)
-            for value in (*block.instrs, block.terminator):
-                for operand in value.args:
-                    if isinstance(operand, Value):
-                        users.setdefault(operand, []).append(value if isinstance(value, Instr) else None)
+        read_by = ((block.phis, block.instrs, (block.terminator,)) for block in self._nest.tree.order)
+        users = grouped((operand, user) for users in read_by for user in chain(*users) for operand in user.args)
         away = {node.value for node in wanted if node.loop is not self._nest.innermost(self._home[node.value])}
 
         def stays(value: Value) -> bool:

@@ -195,9 +195,7 @@ def _arrays_of(results: Sequence[Operand]) -> list[Operand]:
                 pending += args
             case each if has_memory(each.type):
                 found.append(each)
-    if len(found) == 1 and isinstance(found[0].type, types.Array):
-        return []
-    return found
+    return [] if len(found) == 1 and isinstance(found[0].type, types.Array) else found
 
 
 def _is_apart(base: Instr) -> bool:

@@ -354,9 +354,7 @@ class _Solution:
 
     def _operand(self, operand: Operand) -> Operand | None:
         """Return an operand as available at the end; None if it is not known."""
-        if isinstance(operand, Value) and operand in self._spoilt:
-            return self._known.get(operand)
-        return operand
+        return self._known.get(operand) if isinstance(operand, Value) and operand in self._spoilt else operand
 
     def _may_have_changed(self, instr: Instr, targets: Sequence[Operand | None]) -> bool:
         """Return whether arrays that were read may have different contents at the end."""

@@ -174,9 +174,7 @@ def invariant(operand: Operand, loop: Loop) -> bool:
 
 def counted(loop: Loop, function: Function) -> CountedLoop | None:
     """Return how `loop` counts, if its only exit is in its header and is taken when a counter reaches a fixed bound."""
-    if len(loop.exits) != 1 or loop.exits[0][0] is not loop.header:
-        return None
-    return counted_exit(loop)
+    return counted_exit(loop) if len(loop.exits) == 1 and loop.exits[0][0] is loop.header else None
 
 
 def counted_exit(loop: Loop) -> CountedLoop | None:

@@ -117,9 +117,7 @@ def reads(instr: Instr) -> tuple[Operand, ...]:
         array, value, *index = instr.args
         found = (value, *index, array) if instr.op is ops.accumulate else (value, *index)
         return tuple(arg for arg in found if has_memory(arg.type))
-    if instr.op is ops.push:
-        return ()
-    if effect(instr) is Effect.PURE:
+    if instr.op is ops.push or effect(instr) is Effect.PURE:
         return ()
     return tuple(arg for arg in instr.args if has_memory(arg.type))
 
@@ -133,9 +131,7 @@ def writes(instr: Instr) -> tuple[Operand, ...]:
         return instr.args[:1]
     if isinstance(instr.op, Routine):
         return tuple(arg for number, arg in enumerate(instr.args) if number in instr.op.writes)
-    if record.silent:
-        return ()
-    return tuple(arg for arg in instr.args if has_memory(arg.type))
+    return () if record.silent else tuple(arg for arg in instr.args if has_memory(arg.type))
 
 
 def draws(instr: Instr) -> bool:
