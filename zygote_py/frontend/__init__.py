@@ -73,8 +73,7 @@ def lower(
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
-    given_for_it = given_for(func)
-    if given_for_it is not None:  # then what is given is to be seen where it is called
+    if given_for(func) is not None:  # then what is given is to be seen where it is called
         func = calling(func)
     return lower_typed(numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary))
 

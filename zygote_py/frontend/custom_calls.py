@@ -240,21 +240,17 @@ def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> Differen
 
 def _misfit(item: Type, kind: Type) -> str:
     """Return why a gradient of one type does not fit a parameter of another; empty if it does."""
-    what = f"a value of type {item}"
-    own = item.dtype if isinstance(item, types.Array) else item
-    if isinstance(own, types.Boolean) or not isinstance(own, types.Number):
-        return what
-    if isinstance(kind, types.Array):
-        if not isinstance(item, types.Array) or item.ndim != kind.ndim:
-            return what
-        needed = kind.dtype
-    else:
-        needed = kind
-        if isinstance(item, types.Array):
-            return what
-    if not isinstance(needed, types.Boolean | types.Number):
-        return what
-    return what if isinstance(own, types.Complex) and isinstance(needed, types.Float) else ""
+    match item, kind:
+        case types.Array(), types.Array():
+            own, needed, fits = item.dtype, kind.dtype, item.ndim == kind.ndim
+        case _:
+            own, needed, fits = item, kind, True
+    fits = fits and isinstance(own, types.Number) and isinstance(needed, types.Boolean | types.Number)
+    return (
+        ""
+        if fits and not (isinstance(own, types.Complex) and isinstance(needed, types.Float))
+        else f"a value of type {item}"
+    )
 
 
 # ----------------------------------------------------------------------------------------------- generated functions
@@ -314,8 +310,7 @@ def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
     """Return an argument, or a component of one, that is not a tuple."""
     if len(leaf.leaves) == 1:
         return NONE if isinstance(leaf.leaves[0].type, types.NoneType) else leaf.leaves[0]
-    known = numba_adapter.object_of(leaf.type)
-    if known is None:
+    if (known := numba_adapter.object_of(leaf.type)) is None:
         raise refuse(
             f"an argument of type {leaf.type} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
         )

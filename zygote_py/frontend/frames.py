@@ -17,7 +17,7 @@ from numba import types
 from zygote_py.base import statements as st
 from zygote_py.base.exception_edges import leads_out
 from zygote_py.frontend.expressions.calls import retype_numbers
-from zygote_py.frontend.graphs.divisions import with_divisions_of_numpy
+from zygote_py.frontend.graphs.exceptions import with_divisions_of_numpy
 from zygote_py.frontend.graphs.graph import Graph
 from zygote_py.frontend.values.bundles import Bundle
 from zygote_py.frontend.values.emitter import Counter, Iteration
@@ -131,8 +131,6 @@ def methods_of(typed: st.TypedFunction) -> dict[st.Variable, st.Attribute]:
                     found[target] = method
                 case st.Assign(target, st.Copy(source)) if source in found:
                     found[target] = found[source]
-                case _:
-                    pass
     return found
 
 

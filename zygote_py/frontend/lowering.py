@@ -27,8 +27,8 @@ from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
+from zygote_py.frontend.values import alternatives
 from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import optional
 from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
 from zygote_py.frontend.values.emitter import Counter, Iteration
 from zygote_py.frontend.values.iteration import element_of, is_used_up
@@ -106,7 +106,7 @@ class Lowering(Variables):
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
         if isinstance(self.frame.result_type, types.Optional) and not self._is_routine:
-            self.frame.result_type = optional.result(self, self.frame.graph.blocks.values(), self.frame.result_type)
+            self.frame.result_type = alternatives.result(self, self.frame.graph.blocks.values(), self.frame.result_type)
 
     def _make_parameters(self, typed: st.TypedFunction) -> None:
         count = typed.argument_count
@@ -126,8 +126,7 @@ class Lowering(Variables):
             params = parameters_of(name, type_, loc)
             self.function.params += params
             return Bundle(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
-        kind = values.unsupported(type_)
-        if kind:
+        if kind := values.unsupported(type_):
             raise refuse(
                 f"the argument `{name}`, {kind}, is not supported",
                 loc,
@@ -148,8 +147,7 @@ class Lowering(Variables):
         self.enter(frame)
         waiting = {label: len(before) for label, before in frame.preds.items()}  # for how many to be filled
         for label in frame.order:
-            preds = frame.predecessors(label)
-            if preds:
+            if preds := frame.predecessors(label):
                 self.begin(frame.shells[label], [block for block, _ in preds], seal=False)
             if preds or label == frame.order[0]:
                 self._fill(label)
@@ -194,7 +192,7 @@ class Lowering(Variables):
                 if (
                     source in frame.never_none
                     and frame.assigned[target] == 1
-                    and optional.is_optional(self.types[target])
+                    and alternatives.is_optional(self.types[target])
                 ):
                     self.types[target] = self.types[source]
                     frame.never_none.add(target)
@@ -207,8 +205,7 @@ class Lowering(Variables):
     def _evaluate(self, statement: st.Statement) -> None:
         frame = self.frame
         target = statement.target if isinstance(statement, st.Assign) else NO_VARIABLE
-        call = inlining.inlined(self, frame, target, statement)
-        if call is not None:
+        if (call := inlining.inlined(self, frame, target, statement)) is not None:
             self._inline(call, target)
             return
         self._check_in_try(statement)
@@ -216,8 +213,7 @@ class Lowering(Variables):
             expressions.act(self, statement)
             return
         self.assign(target, expressions.evaluate(self, statement.value, target))
-        initializer = inlining.initialized(self, frame, statement)
-        if initializer is not None:
+        if (initializer := inlining.initialized(self, frame, statement)) is not None:
             self._inline(initializer, NO_VARIABLE)
 
     def _hold(self, target: st.Variable, advancing: Advancing) -> None:
@@ -242,15 +238,12 @@ class Lowering(Variables):
             case st.Fail(exception, args):
                 self._raise(exception, args)
                 return
-            case _:
-                pass
         frame.ends[label] = self.block
 
     # --------------------------------------------------------------------------------------------- exceptions, calls
 
     def _raise(self, exception: type[BaseException] | None, args: tuple[object, ...]) -> None:
-        catching = self.frame.catching()
-        if catching is None:
+        if (catching := self.frame.catching()) is None:
             self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
         else:
             frame, handler = catching
@@ -259,12 +252,10 @@ class Lowering(Variables):
 
     def _check_in_try(self, statement: st.Statement) -> None:
         """Go to the handler if a division that follows would raise; refuse what may raise for another reason."""
-        catching = self.frame.catching()
-        if catching is None:
+        if (catching := self.frame.catching()) is None:
             return
         frame, handler = catching
-        found = handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)
-        if found is None:
+        if (found := handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)) is None:
             return
         variable, type_ = found
         divisor = self.cast(self.read(variable).leaves[0], type_)
@@ -281,12 +272,10 @@ class Lowering(Variables):
         self.function.blocks[place:place] = blocks
 
     def _argument(self, index: int) -> Bundle:
-        typed = self.frame.typed
-        if index < typed.argument_count:
+        typed, count = self.frame.typed, self.frame.typed.argument_count
+        if index < count:
             return self.frame.arguments[index]
-        return self._captured_value(
-            typed.hidden[index - typed.argument_count], typed.parameter_types[index], typed.name
-        )
+        return self._captured_value(typed.hidden[index - count], typed.parameter_types[index], typed.name)
 
     def _captured_value(self, capture: st.Capture, type_: Type, callee: str) -> Bundle:
         """Return the value of a captured variable: a parameter; a new one for a function that the library calls."""
@@ -411,8 +400,7 @@ class Lowering(Variables):
         before.append(here)
 
     def _advance(self, label: st.Label, target: st.Variable, iterator: st.Variable) -> None:
-        made = self.iterations.get(iterator)
-        if made is None:
+        if (made := self.iterations.get(iterator)) is None:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
         frame = self.frame

@@ -23,7 +23,7 @@ from zygote_py.adjoints.errors import DifferentiationError, refuse
 from zygote_py.adjoints.strategies.checkpoint import Checkpoint
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
-from zygote_py.frontend.graphs.divisions import divisions
+from zygote_py.frontend.graphs.exceptions import divisions
 from zygote_py.frontend.values.bundles import leaves_of
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Routine, Type

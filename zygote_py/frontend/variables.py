@@ -19,9 +19,8 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.frames import Frame
+from zygote_py.frontend.values import alternatives
 from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import function_unions as choices
-from zygote_py.frontend.values import optional
 from zygote_py.frontend.values.bundles import Bundle, leaves_of
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import ops
@@ -69,7 +68,7 @@ class Variables(Emitter):
     def read(self, variable: st.Variable) -> Bundle:
         """Return the value of a variable here; if it may be `None`, there must be a value."""
         value = self.read_whole(variable)
-        return optional.present(self, value) if optional.is_optional(value.type) else value
+        return alternatives.present(self, value) if alternatives.is_optional(value.type) else value
 
     def read_whole(self, variable: st.Variable) -> Bundle:
         """Return the value of a variable here."""
@@ -142,11 +141,11 @@ class Variables(Emitter):
         if bundle.type == type:
             return bundle
         if isinstance(type, types.Optional):
-            return optional.held(self, bundle, type)
-        if optional.is_optional(bundle.type):
-            return self.cast_bundle(optional.present(self, bundle), type)
+            return alternatives.held(self, bundle, type)
+        if alternatives.is_optional(bundle.type):
+            return self.cast_bundle(alternatives.present(self, bundle), type)
         if numba_adapter.is_choice(type):
-            return choices.chosen(self, bundle, type)
+            return alternatives.chosen(self, bundle, type)
         if values.is_tuple(type) and values.is_tuple(bundle.type):
             parts = zip(values.components(bundle), components_of(type), strict=True)
             cast = [self.cast_bundle(part, to) for part, to in parts]

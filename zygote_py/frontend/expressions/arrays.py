@@ -23,11 +23,11 @@ from zygote_py.frontend.values import bundles as values
 from zygote_py.frontend.values.bundles import Bundle, components, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT, dim, product, shape_of, unravel
-from zygote_py.frontend.values.run_time_checks import check_count, check_filled
+from zygote_py.frontend.values.run_time_checks import check_filled
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.memory import is_view
 from zygote_py.ir.core import Const, Instr, Operand, Type
-from zygote_py.ir.types import components_of, is_scalar
+from zygote_py.ir.types import is_scalar
 
 
 def is_array(type: Type) -> bool:
@@ -118,8 +118,7 @@ def store(at: Emitter, statement: st.Store) -> None:
     own = plain(target.type)
     index = index_of(at, at.read(statement.index))
     value = at.read(statement.value)
-    array = flat_of(target)
-    if array is not None:
+    if (array := flat_of(target)) is not None:
         own, index = array.type, flat_index(at, array, index)
     elif isinstance(own, types.Array):
         (array,) = target.leaves
@@ -194,20 +193,11 @@ def _is_same_index(one: Operand, other: Operand) -> bool:
     return one == other
 
 
-def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
-    """Return the elements of an array, of which there must be as many as `type_` has components."""
-    parts = components_of(type_)
-    at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
-    items = (item(at, array, [Const(place, INT)], part) for place, part in enumerate(parts))
-    return Bundle(type_, tuple(items))
-
-
 def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Operand:
     """Lower `array op= other`, and return the array."""
     array = operands[0]
     assert isinstance(array.type, types.Array)
-    type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
-    if type_ is None:
+    if (type_ := numba_adapter.result_type(op, [plain(operand.type) for operand in operands])) is None:
         sign = ops.of(op).syntax.strip("ab ")
         raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
     check_overlap(at, array, operands)

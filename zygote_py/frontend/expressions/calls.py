@@ -12,7 +12,8 @@ from __future__ import annotations
 import builtins
 import cmath
 import operator
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -40,13 +41,13 @@ from zygote_py.frontend.values.iteration import (
     OverTuple,
     OverZip,
     dim,
-    over_elements,
     shape_of,
 )
 from zygote_py.frontend.values.registry import by_position, lowered, method_of
 from zygote_py.frontend.values.run_time_checks import check_out, check_positive
 from zygote_py.frontend.values.trees import join, split
 from zygote_py.ir import ops
+from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Const, Foreign, Operand, Type
 from zygote_py.ir.ops import scipy as special
 from zygote_py.ir.ops.scipy import Special
@@ -82,8 +83,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
     keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
         return _stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := values.known(type_)) is not None:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
@@ -99,8 +99,8 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return Bundle(type_, (), numba_adapter.object_of(type_))
     if isinstance(callee, Method) and values.is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
-    if values.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
-        return empty
+    if values.is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
+        return lists.build(at, [], type_)  # `list()`, `List()` and `List.empty_list(type)`
     match callee:
         case builtins.range | numba.prange:
             return _range(at, args, type_)
@@ -122,22 +122,21 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         case np.ndindex:
             return _iterator(at, target, OverIndices(tuple(arrays.lengths(at, *args)), values.elements_of(type_)))
         case np.ndenumerate:
-            return _iterator(at, target, over_elements(at, args[0].leaves[0], values.elements_of(type_)))
+            (array,) = args[0].leaves
+            return _iterator(at, target, OverIndices(shape_of(at, array), values.elements_of(type_), array))
     if isinstance(callee, Method):
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _function_of(at, callee)
     args, keywords = by_position(callee, args, keywords)
     if not keywords:
-        simple = _simple(at, callee, args, arg_types, type_)
-        if simple is not None:
+        if (simple := _simple(at, callee, args, arg_types, type_)) is not None:
             return simple
     new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
     return new or _instruction(at, callee, args, keywords, arg_types, type_)
 
 
 def _function_of(at: Emitter, method: Method) -> Callable[..., object]:
-    function = method_of(method.value.type, method.name)
-    if function is None:
+    if (function := method_of(method.value.type, method.name)) is None:
         raise at.refuse(
             f"the method `{method.name}` of a value of type `{plain(method.value.type)}` is not supported",
             "call a function instead",
@@ -185,7 +184,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
         case builtins.bool, types.Number() | types.Boolean():
             found = at.cast(first.leaves[0], types.boolean)
         case builtins.bool, types.List() | types.ListType():
-            found = lists.truth(at, first)
+            found = at.emit(operator.ne, (lists.length(at, first), ZERO), types.boolean, "c")
         case builtins.len, types.Array():
             found = dim(at, first.leaves[0], 0)
         case builtins.len, types.List() | types.ListType():
@@ -221,8 +220,8 @@ def retype_numbers(
 
     Numba types such a result as a zero-dimensional array, which everything but indexing treats like a number.
     """
-    pending = list(numbers)
-    users: dict[st.Variable, list[st.Variable]] = {}
+    starts = list(numbers)
+    users: defaultdict[st.Variable | None, list[st.Variable]] = defaultdict(list)
     results: set[st.Variable] = set()
     for block in blocks:
         if isinstance(block.ending, st.Leave):
@@ -230,26 +229,23 @@ def retype_numbers(
         for statement in block.statements:
             match statement:
                 case st.Assign(target, st.Call(callee, types=argument_types)):
-                    number = numba_adapter.object_of(types_[callee]) is np.where
-                    if number and all(is_scalar(plain(each)) for each in argument_types):
-                        pending.append(target)
+                    is_where = numba_adapter.object_of(types_[callee]) is np.where
+                    if is_where and all(is_scalar(plain(each)) for each in argument_types):
+                        starts.append(target)
                 case st.Assign(target, st.Copy(source)):
-                    users.setdefault(source, []).append(target)
+                    users[source].append(target)
                 case st.Assign(target, st.Merge(incoming)):
                     for _, merged in incoming:
-                        if merged is not None:
-                            users.setdefault(merged, []).append(target)
-                case _:
-                    pass
-    while pending:
-        variable = pending.pop()
-        own = types_[variable]
-        if isinstance(own, types.Array) and own.ndim == 0:
-            types_[variable] = own.dtype
-            if variable in results and isinstance(return_type, types.Array):
-                return_type = own.dtype
-            pending += users.get(variable, ())
-    return return_type
+                        users[merged].append(target)
+
+    def retyped(variables: Iterable[st.Variable]) -> Iterator[st.Variable]:
+        for variable in variables:
+            if isinstance(own := types_[variable], types.Array) and own.ndim == 0:
+                types_[variable] = own.dtype
+                yield variable
+
+    found = set(reach(retyped(starts), lambda variable: retyped(users[variable])))
+    return return_type.dtype if isinstance(return_type, types.Array) and found & results else return_type
 
 
 def _of_tuple(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
@@ -364,16 +360,13 @@ def _construct(
 ) -> Bundle:
     """Return a NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
+    given = dict(zip(values.fields_of(type_), args, strict=False)) | keywords
     for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
-        if index < len(args):
-            given = args[index]
-        elif field in keywords:
-            given = keywords[field]
-        else:
+        if field not in given:
             omitted = arg_types[index]
             assert isinstance(omitted, types.Omitted)
-            given = values.constant_of(omitted.value, part, at.loc)
-        leaves += at.cast_bundle(given, part).leaves
+            given[field] = values.constant_of(omitted.value, part, at.loc)
+        leaves += at.cast_bundle(given[field], part).leaves
     return Bundle(type_, tuple(leaves))
 
 
@@ -431,7 +424,11 @@ def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> It
         if uses_up:
             at.use_up(over)
         return over.begin(at)
-    value = at.read(variable)
+    return items_of(at, at.read(variable))
+
+
+def items_of(at: Emitter, value: Bundle) -> Iteration:
+    """Return the iteration of a loop over a value."""
     refuse_sequence(at, value)
     own = plain(value.type)
     if own in values.RANGES:
@@ -462,10 +459,10 @@ def _stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
-    leaves: list[Operand] = []
-    for leaf in value.leaves:
+
+    def stopped(leaf: Operand) -> Operand:
         if isinstance(leaf, Const) or not (kinds.is_number(leaf.type) or kinds.is_array(leaf.type)):
-            leaves.append(leaf)
-        else:
-            leaves.append(at.emit(ops.stop, (leaf,), copied_type(leaf.type)))
-    return Bundle(type_, tuple(leaves), value.static)
+            return leaf
+        return at.emit(ops.stop, (leaf,), copied_type(leaf.type))
+
+    return Bundle(type_, tuple(map(stopped, value.leaves)), value.static)

@@ -20,16 +20,17 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import arrays, calls, lists, objects
+from zygote_py.frontend.values import alternatives
 from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values import optional
 from zygote_py.frontend.values.bundles import Bundle, component, components, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.iteration import INT, OverFlat, counter_of, dim, pick, product, shape_of
+from zygote_py.frontend.values.iteration import INT, OverIndices, counter_of, dim, pick, product, shape_of
 from zygote_py.frontend.values.registry import lowered
+from zygote_py.frontend.values.run_time_checks import check_count
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
 from zygote_py.ir.ops import Family
-from zygote_py.ir.types import is_scalar, itemsize
+from zygote_py.ir.types import components_of, is_scalar, itemsize
 
 _IN_WORDS = {
     "set": ("a set is not supported", "use a tuple or an array", "{"),
@@ -50,7 +51,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
         case st.Attribute(value, name):
             found = _attribute(at, at.read(value), name, type_)
             if (array := arrays.flat_of(found)) is not None:
-                at.make_iterator(target, OverFlat(array, values.elements_of(type_)))
+                at.make_iterator(target, OverIndices((), values.elements_of(type_), array, bare=True))
             return found
         case st.Item():
             return _item(at, expression, type_)
@@ -65,7 +66,6 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
             iteration = calls.iteration(at, value)
             return Bundle(type_, (), None, (iteration, counter_of(iteration, at)))
         case st.Unpack(value, _):
-            calls.refuse_sequence(at, at.read(value))
             return _unpack(at, at.read(value), type_)
         case st.Unknown(kind):
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
@@ -92,12 +92,10 @@ def act(at: Emitter, statement: st.Statement) -> None:
 
 
 def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
-    test = optional.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])
-    if test is not None:
+    if (test := alternatives.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])) is not None:
         return Bundle(type_, (test,))
     args = [at.read(arg) for arg in expression.args]
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := values.known(type_)) is not None:
         return literal_value
     if expression.op is operator.contains:
         return Bundle(type_, (_contains(at, args[0], args[1]),))
@@ -210,8 +208,7 @@ def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
 
 
 def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := values.known(type_)) is not None:
         return literal_value
     if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
         return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
@@ -244,8 +241,7 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
             return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
         case ((types.Array() | types.Number() | types.Boolean()), ("T" | "real" | "imag")):
             function = np.transpose if name == "T" else getattr(np, name)
-            found = lowered(at, function, [value], {}, type_)
-            if found is not None:
+            if (found := lowered(at, function, [value], {}, type_)) is not None:
                 return found
     raise at.refuse(
         f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
@@ -254,8 +250,7 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
 
 def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     value = at.read(expression.value)
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := values.known(type_)) is not None:
         return literal_value
     if values.is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
@@ -294,10 +289,11 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
 
 
 def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    calls.refuse_sequence(at, value)
     if values.is_tuple(value.type):
         return value
-    if values.is_list(value.type):
-        return lists.unpack(at, value, type_)
-    if not arrays.is_array(value.type):
+    if not (values.is_list(value.type) or arrays.is_array(value.type)):
         raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")
-    return arrays.unpack(at, value.leaves[0], type_)
+    over, places = calls.items_of(at, value), [Const(place, INT) for place in range(len(components_of(type_)))]
+    at.emit(check_count, (over.length(at), Const(len(places), INT)), types.none)
+    return Bundle(type_, tuple(leaf for place in places for leaf in over.at(place, at).leaves))

@@ -25,34 +25,20 @@ from zygote_py.base import statements as st
 from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter, Iteration
 from zygote_py.frontend.values.iteration import INT, OverCheckpointed, OverEnumerate, OverZip
-from zygote_py.frontend.values.run_time_checks import check_count
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.analysis.memory import Memory
 from zygote_py.ir.core import Const, Function, Instr, Jump, Operand, Type
-from zygote_py.ir.types import components_of
 
 
 def build(at: Emitter, items: list[Bundle], type_: Type) -> Bundle:
     """`[a, b]`"""
-    made = _new(at, type_)
+    if not (leaves := leaves_of(type_)):
+        raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
+    made = Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
     for item in items:
         _push(at, made, item)
     return made
-
-
-def _new(at: Emitter, type_: Type) -> Bundle:
-    leaves = leaves_of(type_)
-    if not leaves:
-        raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
-    return Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
-
-
-def make(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
-    """Return the result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
-    if args and getattr(callee, "name", "") != "empty_list":
-        return None
-    return _new(at, type_)
 
 
 def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Type) -> Bundle:
@@ -62,10 +48,7 @@ def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Typ
             _push(at, value, item)
             return Bundle(type_, ())
         case "pop", []:
-            return Bundle(
-                element(value),
-                tuple(at.emit(ops.pop, (part,), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)),
-            )
+            return at.emit_each(ops.pop, value.leaves, element(value))
     raise at.refuse(
         f"the method `{name}` of a list is not supported", "use append, pop, indexing and loops over it", name
     )
@@ -73,19 +56,7 @@ def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Typ
 
 def item(at: Emitter, value: Bundle, index: Bundle) -> Bundle:
     """`value[index]`"""
-    number = _number(at, index)
-    leaves = (
-        at.emit(ops.getitem, (part, number), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)
-    )
-    return Bundle(element(value), tuple(leaves))
-
-
-def unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
-    """Return the items of a list, of which there must be as many as `type_` has components."""
-    parts = components_of(type_)
-    at.emit(check_count, (length(at, value), Const(len(parts), INT)), types.none)
-    items = [item(at, value, Bundle(INT, (Const(place, INT),))) for place in range(len(parts))]
-    return Bundle(type_, tuple(leaf for each in items for leaf in each.leaves))
+    return at.emit_each(ops.getitem, value.leaves, element(value), _number(at, index))
 
 
 def store(at: Emitter, statement: st.Store) -> None:
@@ -102,11 +73,6 @@ def store(at: Emitter, statement: st.Store) -> None:
 def length(emit: Emitter, value: Bundle) -> Operand:
     """`len(value)`"""
     return emit.emit(builtins.len, (value.leaves[0],), INT)
-
-
-def truth(at: Emitter, value: Bundle) -> Operand:
-    """`bool(value)`"""
-    return at.emit(operator.ne, (length(at, value), Const(0, INT)), types.boolean, "c")
 
 
 def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
@@ -136,10 +102,6 @@ def element(value: Bundle) -> Type:
     return element_of(plain(value.type))
 
 
-def _parts(value: Bundle) -> tuple[Type, ...]:
-    return leaves_of(element(value))
-
-
 def _push(at: Emitter, target: Bundle, item: Bundle) -> None:
     taken = at.cast_bundle(item, element(target))
     for part, leaf in zip(target.leaves, taken.leaves, strict=True):
@@ -164,11 +126,7 @@ class OverList(Iteration):
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         """Return element number `k`."""
-        own = element(self.list)
-        leaves = (
-            emit.emit(ops.getitem, (part, k), leaf) for part, leaf in zip(self.list.leaves, leaves_of(own), strict=True)
-        )
-        return Bundle(own, tuple(leaves))
+        return emit.emit_each(ops.getitem, self.list.leaves, element(self.list), k)
 
 
 def grows(iteration: Iteration) -> bool:

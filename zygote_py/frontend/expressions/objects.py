@@ -15,9 +15,9 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
+from zygote_py.frontend.values.alternatives import empty_array
 from zygote_py.frontend.values.bundles import Bundle, cells_of, leaves_of
 from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.function_unions import empty_array
 from zygote_py.frontend.values.iteration import INT
 from zygote_py.ir import ops
 from zygote_py.ir.core import Const, Operand, Type
@@ -32,10 +32,9 @@ def make(at: Emitter, type_: Type) -> Bundle:
         for leaf, cell in zip(leaves_of(field), cells_of(field), strict=True):
             if isinstance(cell, types.Array):
                 made.append(at.emit(ops.zeros, (Const(1, INT),), cell))
-                continue
-            held = at.emit(ops.stack, (), cell)
-            at.emit(ops.push, (held, _of_field(at, leaf)), types.none)
-            made.append(held)
+            else:
+                made.append(at.emit(ops.stack, (), cell))
+                at.emit(ops.push, (made[-1], _of_field(at, leaf)), types.none)
     return Bundle(type_, tuple(made))
 
 
@@ -51,15 +50,13 @@ def _of_field(at: Emitter, leaf: Type) -> Operand:
 def read(at: Emitter, value: Bundle, name: str) -> Bundle:
     """`value.name`"""
     field, cells = _cells(value, name)
-    leaves = (at.emit(ops.getitem, (cell, _FIRST), leaf) for cell, leaf in zip(cells, leaves_of(field), strict=True))
-    return Bundle(field, tuple(leaves))
+    return at.emit_each(ops.getitem, cells, field, _FIRST)
 
 
 def assign(at: Emitter, statement: st.SetAttribute) -> None:
     """`target.name = value`"""
     target = at.read(statement.target)
-    known = numba_adapter.is_object(target.type)
-    if not known or statement.name not in numba_adapter.fields_of_object(target.type):
+    if not numba_adapter.is_object(target.type) or statement.name not in numba_adapter.fields_of_object(target.type):
         raise at.refuse("setting an attribute is not supported", "use local variables, or make a new object", "=")
     field, cells = _cells(target, statement.name)
     given = at.cast_bundle(at.read(statement.value), field)

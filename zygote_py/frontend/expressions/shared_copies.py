@@ -43,8 +43,7 @@ def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None
     if original:
         find_effects(routines)
     for function in functions:
-        copies = list(_copies(function, original))
-        if not copies:
+        if not (copies := list(_copies(function, original))):
             continue
         memory = Memory(function)
         for instr, source, result, name in copies:

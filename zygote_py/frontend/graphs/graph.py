@@ -41,8 +41,7 @@ class Graph:
         self._join_split_headers()
         # The position of each block; a new block is placed right after the one it comes from.
         self._place: dict[st.Label, tuple[int, ...]] = {label: (at,) for at, label in enumerate(self.blocks)}
-        headers = [label for label in self.blocks if self._is_header(label)]
-        if headers:
+        if headers := [label for label in self.blocks if self._is_header(label)]:
             preds = self.predecessors()
             shells = self.make_shells()
             tree = dominator_tree(Function("", [], list(shells.values())))

@@ -136,8 +136,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
         return tuple(map(_list_of, leaves_of(element_of(type))))
-    this = numba_adapter.receiver_of(type)
-    if this is not None:
+    if (this := numba_adapter.receiver_of(type)) is not None:
         return leaves_of(this)
     if numba_adapter.is_compile_time(type):
         return ()
@@ -189,8 +188,7 @@ def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
         assert isinstance(items, list | tuple)
         parts = [constant_of(item, part, loc) for item, part in zip(items, components_of(type_), strict=True)]
         return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
-    leaves = leaves_of(type_)
-    if not leaves:
+    if not leaves_of(type_):
         return Bundle(type_, (), value)
     own = plain(type_)
     if isinstance(type_, types.EnumMember):

@@ -19,7 +19,7 @@ from numba import types
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, plain
+from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
 from zygote_py.ir import ops
 from zygote_py.ir.building.builder import Builder
 from zygote_py.ir.core import Block, Const, Instr, Loc, Operand, Type, Undef, Value
@@ -94,6 +94,11 @@ class Emitter(Builder):
     ) -> Instr:
         """Add `op(*args)` to the block that is being filled."""
         return self.call(op, *args, type=type, hint=hint, keywords=keywords)
+
+    def emit_each(self, op: ops.Op, parts: Sequence[Operand], type: Type, *args: Operand) -> Bundle:
+        """Add `op(part, *args)` for each of the parts over which a value of this type is spread; return the value."""
+        leaves = (self.emit(op, (part, *args), leaf) for part, leaf in zip(parts, leaves_of(type), strict=True))
+        return Bundle(type, tuple(leaves))
 
     def cast(self, operand: Operand, type: Type) -> Operand:
         """Convert a number to another type; anything else stays as it is."""

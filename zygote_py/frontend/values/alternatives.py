@@ -1,4 +1,4 @@
-"""Variables that are `None` on one path and hold a value on another: whether there is a value, and the value.
+"""Variables that hold different kinds of values on different paths: `None` or a value, one of several inner functions.
 
     prev = None                         prev = (False, 0.0)
     for i in range(n):
@@ -6,25 +6,35 @@
             s += prev * x               check_present %flag; the second component
         prev = x                        prev = (True, x)
 
-Reading such a variable, other than to copy it or to test whether it is `None`, yields the value, which must exist.
+Reading a variable that may be `None`, other than to copy it or to test whether it is `None`, yields the value, which
+must exist. Of several functions there are a number, the captured values, and placeholders for those of the others:
+
+    if x > 0.0: back = lambda dy: (c * dy,)             back = (0, c, empty array)
+    else:       back = lambda dy: (w[0] * dy,)          back = (1, 0.0, w)
+
+Only the pullback of a rule may be such a function; see `zygote_py.numba_adapter.choices`.
 """
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, leaves_of
+from zygote_py.frontend.values.bundles import Bundle, components, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
-from zygote_py.frontend.values.function_unions import nothing
+from zygote_py.frontend.values.iteration import INT
 from zygote_py.frontend.values.run_time_checks import check_present
 from zygote_py.ir import ops
-from zygote_py.ir.core import Const, Operand, Type
+from zygote_py.ir.core import Const, Operand, Type, zero
+from zygote_py.ir.types import components_of, is_scalar
 
 
 def is_optional(type: Type) -> bool:
@@ -93,3 +103,55 @@ def result(at: Emitter, blocks: Collection[st.TypedBlock], type_: Any) -> Any:
                 "return",
             )
     return type_.type
+
+
+# --------------------------------------------------------------------------------------------- one of several functions
+
+
+def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+    """Return a function as one of several, among which it is; or one of several as one of more."""
+    _, *functions = components_of(type_)
+    if not numba_adapter.is_choice(value.type):
+        which: Operand = Const(numba_adapter.number_in(type_, value.type), INT)
+        held = {value.type: value.leaves}
+    else:
+        number, *parts = components(value)
+        held = {part.type: part.leaves for part in parts}
+        which = old = number.leaves[0]
+        numbers = [numba_adapter.number_in(type_, part.type) for part in parts]
+        if numbers != list(range(len(parts))):  # they are in another order
+            which = Const(numbers[-1], INT)
+            for place, new in enumerate(numbers[:-1]):
+                is_it = at.emit(operator.eq, (old, Const(place, INT)), types.boolean)
+                which = at.emit(ops.select, (is_it, Const(new, INT), which), INT)
+    leaves = [which]
+    for function in functions:
+        leaves += held.get(function) or [nothing(at, leaf) for leaf in leaves_of(function)]
+    return Bundle(type_, tuple(leaves))
+
+
+def nothing(at: Emitter, leaf: Type) -> Operand:
+    """Return a placeholder for a value of this type."""
+    own = plain(leaf)
+    if isinstance(own, types.NoneType):
+        return Const(None, types.none)
+    if is_scalar(own):
+        return zero(own)
+    if isinstance(own, types.Array) and is_scalar(own.dtype):
+        return empty_array(at, own)
+    raise at.refuse(
+        f"a value of type {leaf} that there is on one path only is not supported",
+        "let there be one on all paths; or use numbers, arrays and tuples",
+    )
+
+
+def empty_array(at: Emitter, type_: types.Array) -> Operand:
+    """Return an array without elements."""
+    empty = at.emit(ops.zeros, (Const(0, INT),) * type_.ndim, types.Array(type_.dtype, type_.ndim, "C"))
+    if type_.layout == "C":
+        return empty
+    if type_.layout == "F":
+        return at.emit(np.transpose, (empty,), types.Array(type_.dtype, type_.ndim, "F"))
+    bounds = Const(None, types.none), Const(None, types.none), Const(2, INT)
+    every_other = [at.emit(builtins.slice, bounds, types.slice3_type) for _ in range(type_.ndim)]
+    return at.emit(ops.getitem, (empty, *every_other), types.Array(type_.dtype, type_.ndim, "A"))
