@@ -17,6 +17,7 @@ from zygote_py.frontend.values.bundles import Bundle, is_tuple
 from zygote_py.frontend.values.trees import flatten, join, parameters_of, split
 from zygote_py.ir import passes
 from zygote_py.ir.building.builder import Builder, inserting
+from zygote_py.ir.building.clone import clone
 from zygote_py.ir.core import (
     Const,
     Function,
@@ -80,8 +81,9 @@ def typed_as_derived(
     )
 
 
-def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -> Function:
+def function_of(typed: st.TypedFunction, derived: Derived) -> Function:
     """Return a copy of a derivative's function as that of a routine."""
+    function = clone(derived.function).function
     params = function.params
     count, hidden = derived.argument_count, len(typed.hidden)
     names = dict(zip(params, (*typed.parameters[:count], *typed.parameters[count + 1 :]), strict=False))

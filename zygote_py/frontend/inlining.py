@@ -25,9 +25,8 @@ from zygote_py.frontend import custom_calls as given
 from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values import bundles as values
 from zygote_py.frontend.values import registry
-from zygote_py.frontend.values.bundles import Bundle, component, components, is_list
+from zygote_py.frontend.values.bundles import Bundle, component, components, constant_of, fields_of, is_list, tuple_of
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import ops
 from zygote_py.ir.core import Type
@@ -260,16 +259,16 @@ def _bound(
         if name not in signature.parameters and index < len(names):
             name = names[index]  # an implementation for Numba may have other names for them
         if isinstance(bound.get(name), tuple):  # of `*args`
-            value = values.tuple_of(bound[name])
+            value = tuple_of(bound[name])
         elif name in bound:
             value = bound[name]
         elif isinstance(omitted := taken[index], types.Omitted):
-            value = values.constant_of(omitted.value, type_, at.loc)
+            value = constant_of(omitted.value, type_, at.loc)
         elif signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            value = values.tuple_of(())
+            value = tuple_of(())
         else:
             captured = at.read(closure)
-            value = component(captured, values.fields_of(captured.type).index(numba_adapter.default_of(name)))
+            value = component(captured, fields_of(captured.type).index(numba_adapter.default_of(name)))
         if isinstance(type_, types.Array) and is_scalar(value.type):
             type_ = type_.dtype  # the result of `np.where` of numbers
         made.append(at.cast_bundle(value, type_))

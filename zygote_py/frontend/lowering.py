@@ -20,16 +20,22 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
-from zygote_py.frontend.expressions import calls, lists
-from zygote_py.frontend.expressions import evaluation as expressions
-from zygote_py.frontend.expressions import shared_copies as aliases
+from zygote_py.frontend.expressions import calls, evaluation, lists, shared_copies
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
 from zygote_py.frontend.values import alternatives
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
+from zygote_py.frontend.values.bundles import (
+    Bundle,
+    constant,
+    leaves_of,
+    literal,
+    plain,
+    structure,
+    undefined,
+    unsupported,
+)
 from zygote_py.frontend.values.emitter import Counter, Iteration
 from zygote_py.frontend.values.iteration import element_of, is_used_up
 from zygote_py.frontend.values.trees import flat_type, flatten, parameters_of, split, unflatten
@@ -97,7 +103,7 @@ class Lowering(Variables):
         unrotate_loops(self.function)
         clean_up(self.function)
         lists.hoist_lengths(self.function)
-        aliases.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
+        shared_copies.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
         return self.function
 
     def _check_result(self) -> None:
@@ -126,14 +132,14 @@ class Lowering(Variables):
             params = parameters_of(name, type_, loc)
             self.function.params += params
             return Bundle(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
-        if kind := values.unsupported(type_):
+        if kind := unsupported(type_):
             raise refuse(
                 f"the argument `{name}`, {kind}, is not supported",
                 loc,
                 "use a number, an array, a tuple or a NamedTuple",
                 name,
             )
-        param = Param(values.structure(type_), name, loc)
+        param = Param(structure(type_), name, loc)
         self.function.params.append(param)
         if not leaves_of(type_):
             return Bundle(type_, (), numba_adapter.object_of(type_))
@@ -210,9 +216,9 @@ class Lowering(Variables):
             return
         self._check_in_try(statement)
         if not isinstance(statement, st.Assign):
-            expressions.act(self, statement)
+            evaluation.act(self, statement)
             return
-        self.assign(target, expressions.evaluate(self, statement.value, target))
+        self.assign(target, evaluation.evaluate(self, statement.value, target))
         if (initializer := inlining.initialized(self, frame, statement)) is not None:
             self._inline(initializer, NO_VARIABLE)
 
@@ -259,7 +265,7 @@ class Lowering(Variables):
             return
         variable, type_ = found
         divisor = self.cast(self.read(variable).leaves[0], type_)
-        test = self.emit(operator.eq, (divisor, values.constant(0, type_)), types.boolean, "c")
+        test = self.emit(operator.eq, (divisor, constant(0, type_)), types.boolean, "c")
         before, following = self.block, Block(self.block.loc)
         following.terminator = before.terminator
         before.terminator = Branch(test, frame.shells[handler], following)
@@ -335,7 +341,7 @@ class Lowering(Variables):
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):
-            return values.literal(arg, self.loc)
+            return literal(arg, self.loc)
         bundle = self.read(arg.variable)
         if len(bundle.leaves) != 1:
             raise self.refuse("this argument of an exception is not supported", "raise it with numbers or strings")
@@ -346,7 +352,7 @@ class Lowering(Variables):
     def _merge(self, label: st.Label, target: st.Variable, merge: st.Merge) -> None:
         type_ = self.types[target]
         if not merge.incoming:
-            self.write(target, Bundle(type_, values.undefined(type_)))
+            self.write(target, Bundle(type_, undefined(type_)))
             return
         if not leaves_of(type_):
             self.write(target, self._same_object(merge, type_))
@@ -374,7 +380,7 @@ class Lowering(Variables):
             for self.block, pred in frame.predecessors(label):
                 variable = incoming.get(pred)
                 if variable is None:
-                    leaves = values.undefined(type_)
+                    leaves = undefined(type_)
                 else:
                     leaves = self.cast_bundle(self.read_whole(variable), type_).leaves
                 for phi, leaf in zip(phis, leaves, strict=True):

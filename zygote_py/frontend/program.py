@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 
 from numba import types
 
@@ -44,15 +45,9 @@ class Program:
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
         self._routines: dict[st.TypedFunction, Routine] = {}
-        self._prepared: dict[st.TypedFunction, st.TypedFunction] = {}
+        self.prepared = cache(with_tuples)  # a function as it is lowered: with tuples for lists that are only passed on
         self._survey(root, callees, [])
         self._choose(root, self._with_callees(caught))
-
-    def prepared(self, function: st.TypedFunction) -> st.TypedFunction:
-        """Return a function as it is lowered: with tuples for lists that are only passed on."""
-        if function not in self._prepared:
-            self._prepared[function] = with_tuples(function)
-        return self._prepared[function]
 
     def captured(self, function: st.TypedFunction) -> dict[object, tuple[st.Capture, Type]]:
         """Return the captured variables of a function and those inlined into it, by key, with names of their own."""
@@ -195,9 +190,9 @@ def _of_numpy(options: Mapping[str, object]) -> set[object]:
 
 def _has_loops(function: st.TypedFunction) -> bool:
     """Return whether a function loops, or computes with arrays."""
-    if any(isinstance(each, types.Array) for each in function.types.values()):
-        return True
-    return any(target <= label for label, block in function.blocks.items() for target in _targets(block.ending))
+    return any(isinstance(each, types.Array) for each in function.types.values()) or any(
+        target <= label for label, block in function.blocks.items() for target in _targets(block.ending)
+    )
 
 
 def _targets(ending: st.Ending) -> tuple[st.Label, ...]:

@@ -20,8 +20,7 @@ from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.frames import Frame
 from zygote_py.frontend.values import alternatives
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, leaves_of
+from zygote_py.frontend.values.bundles import Bundle, components, is_tuple, leaves_of
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import ops
 from zygote_py.ir.building.ssa import SSABuilder
@@ -119,7 +118,7 @@ class Variables(Emitter):
         type_ = self.types[variable]
         bundle = self.cast_bundle(bundle, type_)
         hint = self.hint(variable)
-        by_name = by_name and not values.is_tuple(type_)
+        by_name = by_name and not is_tuple(type_)
         leaves = (
             self._name(leaf, hint) if hint and (by_name or not isinstance(leaf, Const)) else leaf
             for leaf in bundle.leaves
@@ -146,8 +145,8 @@ class Variables(Emitter):
             return self.cast_bundle(alternatives.present(self, bundle), type)
         if numba_adapter.is_choice(type):
             return alternatives.chosen(self, bundle, type)
-        if values.is_tuple(type) and values.is_tuple(bundle.type):
-            parts = zip(values.components(bundle), components_of(type), strict=True)
+        if is_tuple(type) and is_tuple(bundle.type):
+            parts = zip(components(bundle), components_of(type), strict=True)
             cast = [self.cast_bundle(part, to) for part, to in parts]
             return Bundle(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
         if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:

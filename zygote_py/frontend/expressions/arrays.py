@@ -19,8 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import lists
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, components, plain
+from zygote_py.frontend.values.bundles import Bundle, components, is_list, is_tuple, literal, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT, dim, product, shape_of, unravel
 from zygote_py.frontend.values.run_time_checks import check_filled
@@ -37,7 +36,7 @@ def is_array(type: Type) -> bool:
 
 def index_of(at: Emitter, index: Bundle) -> list[Operand]:
     """Return the operands of an index, with tuples flattened."""
-    if values.is_tuple(index.type):
+    if is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
     return [_index(at, operand) for operand in index.leaves]
 
@@ -53,7 +52,7 @@ def static_index(at: Emitter, index: object) -> list[Operand]:
             operands = [Const(bound, types.none if bound is None else INT) for bound in bounds]
             return [at.emit(builtins.slice, operands, kind)]
         case _:
-            return [values.literal(index, at.loc)]
+            return [literal(index, at.loc)]
 
 
 def _index(at: Emitter, operand: Operand) -> Operand:
@@ -112,7 +111,7 @@ def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Op
 def store(at: Emitter, statement: st.Store) -> None:
     """Lower `target[index] = value`."""
     target = at.read(statement.target)
-    if values.is_list(target.type):
+    if is_list(target.type):
         lists.store(at, statement)
         return
     own = plain(target.type)
@@ -141,7 +140,7 @@ def fill(at: Emitter, array: Operand, value: Bundle) -> None:
     if not array.type.mutable:
         message = "this array cannot be written to: it is captured, or read-only"
         raise at.refuse(message, "pass it as an argument, or write to a copy", "=")
-    if values.is_tuple(value.type) and len(components(value)) == 1 and array.type.ndim == 1:
+    if is_tuple(value.type) and len(components(value)) == 1 and array.type.ndim == 1:
         at.emit(check_filled, (dim(at, array, 0), Const(1, INT)), types.none)  # an array of one would be repeated
         (value,) = components(value)
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
@@ -149,7 +148,7 @@ def fill(at: Emitter, array: Operand, value: Bundle) -> None:
 
 def number(at: Emitter, value: Bundle) -> Operand:
     """Return a number; that of an array without dimensions."""
-    if values.is_tuple(value.type) or len(value.leaves) != 1:
+    if is_tuple(value.type) or len(value.leaves) != 1:
         raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
     (operand,) = value.leaves
     if isinstance(operand.type, types.Array) and operand.type.ndim == 0:
@@ -159,13 +158,13 @@ def number(at: Emitter, value: Bundle) -> Operand:
 
 def lengths(at: Emitter, *shapes: Bundle) -> list[Operand]:
     """Return the lengths in shapes, each an integer or a tuple of integers."""
-    parts = (part for shape in shapes for part in (components(shape) if values.is_tuple(shape.type) else (shape,)))
+    parts = (part for shape in shapes for part in (components(shape) if is_tuple(shape.type) else (shape,)))
     return [at.cast(number(at, part), INT) for part in parts]
 
 
 def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
     """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
-    if not values.is_tuple(value.type):
+    if not is_tuple(value.type):
         operand = number(at, value)
         return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
     parts = [number(at, part) for part in components(value)]

@@ -27,8 +27,21 @@ from zygote_py.base import checkpoints
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import arrays, lists, objects
 from zygote_py.frontend.expressions.arrays import is_array
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, components, leaves_of, plain
+from zygote_py.frontend.values.bundles import (
+    RANGES,
+    Bundle,
+    components,
+    constant,
+    constant_of,
+    elements_of,
+    fields_of,
+    is_list,
+    is_tuple,
+    known,
+    leaves_of,
+    plain,
+    unsupported,
+)
 from zygote_py.frontend.values.emitter import Emitter, Iteration
 from zygote_py.frontend.values.iteration import (
     INT,
@@ -83,7 +96,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
     keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
         return _stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
-    if (literal_value := values.known(type_)) is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return objects.make(at, type_)
@@ -97,9 +110,9 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return _call_special(at, function, args, type_)
     if (callee is type and len(args) == 1 and not leaves_of(type_)) or isinstance(type_, types.DType):
         return Bundle(type_, (), numba_adapter.object_of(type_))
-    if isinstance(callee, Method) and values.is_list(callee.value.type):
+    if isinstance(callee, Method) and is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
-    if values.is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
+    if is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
         return lists.build(at, [], type_)  # `list()`, `List()` and `List.empty_list(type)`
     match callee:
         case builtins.range | numba.prange:
@@ -116,21 +129,20 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
             return replace(args[0], iterator=None)  # that of the result is its own
         case builtins.zip:
             parts = tuple(iteration(at, arg) for arg in expression.args)
-            return _iterator(at, target, OverZip(parts, values.elements_of(type_)))
+            return _iterator(at, target, OverZip(parts, elements_of(type_)))
         case builtins.enumerate:
             return _iterator(at, target, _over_enumerate(at, expression, args, type_))
         case np.ndindex:
-            return _iterator(at, target, OverIndices(tuple(arrays.lengths(at, *args)), values.elements_of(type_)))
+            return _iterator(at, target, OverIndices(tuple(arrays.lengths(at, *args)), elements_of(type_)))
         case np.ndenumerate:
             (array,) = args[0].leaves
-            return _iterator(at, target, OverIndices(shape_of(at, array), values.elements_of(type_), array))
+            return _iterator(at, target, OverIndices(shape_of(at, array), elements_of(type_), array))
     if isinstance(callee, Method):
         args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
         callee = _function_of(at, callee)
     args, keywords = by_position(callee, args, keywords)
-    if not keywords:
-        if (simple := _simple(at, callee, args, arg_types, type_)) is not None:
-            return simple
+    if not keywords and (simple := _simple(at, callee, args, arg_types, type_)) is not None:
+        return simple
     new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
     return new or _instruction(at, callee, args, keywords, arg_types, type_)
 
@@ -175,7 +187,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
     if not args:
         return None
     first, own = args[0], plain(type_)
-    if values.is_tuple(first.type):
+    if is_tuple(first.type):
         return _of_tuple(at, callee, args, type_)
     found: Operand | None = None
     match callee, plain(first.type):
@@ -189,7 +201,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
             found = dim(at, first.leaves[0], 0)
         case builtins.len, types.List() | types.ListType():
             found = lists.length(at, first)
-        case builtins.len, kind if kind in values.RANGES:
+        case builtins.len, kind if kind in RANGES:
             found = at.emit(ops.range_length, first.leaves, INT)
         case ((builtins.min | builtins.max), _) if len(args) > 1 and is_scalar(own):
             found = at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own)
@@ -200,7 +212,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
         case cmath.polar, _:
             radius, phase = leaves_of(type_)
             return Bundle(type_, (at.emit(abs, first.leaves, radius), at.emit(cmath.phase, first.leaves, phase)))
-        case builtins.divmod, _ if len(args) == 2 and values.is_tuple(type_):
+        case builtins.divmod, _ if len(args) == 2 and is_tuple(type_):
             operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
             both = zip((operator.floordiv, operator.mod), leaves_of(type_), strict=True)
             return Bundle(type_, tuple(at.emit(op, operands, leaf) for op, leaf in both))
@@ -288,7 +300,7 @@ def _instruction(
     operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
     if not leaves_of(type_):
         raise at.refuse(f"`{name}` is not supported", "use numbers, arrays and tuples", name)
-    if kind := values.unsupported(type_):
+    if kind := unsupported(type_):
         raise at.refuse(f"`{name}` gives {kind}, which is not supported", "use numbers, arrays and tuples", name)
     value = at.emit(callee, operands, plain(type_), keywords=tuple(keywords))
     return split(at, value, value.type)
@@ -360,12 +372,12 @@ def _construct(
 ) -> Bundle:
     """Return a NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
-    given = dict(zip(values.fields_of(type_), args, strict=False)) | keywords
-    for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
+    given = dict(zip(fields_of(type_), args, strict=False)) | keywords
+    for index, (field, part) in enumerate(zip(fields_of(type_), components_of(type_), strict=True)):
         if field not in given:
             omitted = arg_types[index]
             assert isinstance(omitted, types.Omitted)
-            given[field] = values.constant_of(omitted.value, part, at.loc)
+            given[field] = constant_of(omitted.value, part, at.loc)
         leaves += at.cast_bundle(given[field], part).leaves
     return Bundle(type_, tuple(leaves))
 
@@ -374,9 +386,9 @@ def _construct(
 
 
 def _range(at: Emitter, args: list[Bundle], type_: Type) -> Bundle:
-    element = values.RANGES[type_]
+    element = RANGES[type_]
     operands = [at.cast(arg.leaves[0], element) for arg in args]
-    zero, one = values.constant(0, element), values.constant(1, element)
+    zero, one = constant(0, element), constant(1, element)
     match operands:
         case [stop]:
             return Bundle(type_, (zero, stop, one))
@@ -396,7 +408,7 @@ def _over_enumerate(at: Emitter, expression: st.Call, args: list[Bundle], type_:
     keywords = dict(expression.keywords)
     start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
     number = ZERO if start is None else at.cast(start.leaves[0], INT)
-    return OverEnumerate(iteration(at, expression.args[0]), number, values.elements_of(type_))
+    return OverEnumerate(iteration(at, expression.args[0]), number, elements_of(type_))
 
 
 def _over_checkpointed(at: Emitter, expression: st.Call) -> Iteration:
@@ -431,9 +443,9 @@ def items_of(at: Emitter, value: Bundle) -> Iteration:
     """Return the iteration of a loop over a value."""
     refuse_sequence(at, value)
     own = plain(value.type)
-    if own in values.RANGES:
+    if own in RANGES:
         start, stop, step = value.leaves
-        return OverRange(start, stop, step, values.RANGES[own])
+        return OverRange(start, stop, step, RANGES[own])
     match own:
         case types.Array(ndim=1):
             return OverArray(value.leaves[0], plain(own.dtype))

@@ -21,8 +21,23 @@ from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import arrays, calls, lists, objects
 from zygote_py.frontend.values import alternatives
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, component, components, leaves_of, plain
+from zygote_py.frontend.values.bundles import (
+    Bundle,
+    component,
+    components,
+    constant,
+    constant_of,
+    elements_of,
+    fields_of,
+    is_list,
+    is_tuple,
+    known,
+    leaves_of,
+    literal,
+    plain,
+    tuple_of,
+    undefined,
+)
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT, OverIndices, counter_of, dim, pick, product, shape_of
 from zygote_py.frontend.values.registry import lowered
@@ -43,7 +58,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
     type_ = at.types[target]
     match expression:
         case st.Constant(value):
-            return values.constant_of(value, type_, at.loc)
+            return constant_of(value, type_, at.loc)
         case st.Operate():
             return _operate(at, expression, type_)
         case st.Call():
@@ -51,12 +66,12 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
         case st.Attribute(value, name):
             found = _attribute(at, at.read(value), name, type_)
             if (array := arrays.flat_of(found)) is not None:
-                at.make_iterator(target, OverIndices((), values.elements_of(type_), array, bare=True))
+                at.make_iterator(target, OverIndices((), elements_of(type_), array, bare=True))
             return found
         case st.Item():
             return _item(at, expression, type_)
         case st.Build("tuple", items):
-            return values.tuple_of([at.read_whole(item) for item in items])
+            return tuple_of([at.read_whole(item) for item in items])
         case st.Build("list", items):
             return lists.build(at, [at.read(item) for item in items], type_)
         case st.Build(kind, _):
@@ -95,11 +110,11 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
     if (test := alternatives.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])) is not None:
         return Bundle(type_, (test,))
     args = [at.read(arg) for arg in expression.args]
-    if (literal_value := values.known(type_)) is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
     if expression.op is operator.contains:
         return Bundle(type_, (_contains(at, args[0], args[1]),))
-    if any(values.is_tuple(arg.type) for arg in args):
+    if any(is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
     if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
         if args[0].type != args[1].type:  # members of different enumerations differ, though their numbers may be equal
@@ -124,7 +139,7 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
         if any(none):
             return Const(all(none) == (op is operator.is_), types.boolean)
     if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and is_scalar(operands[0].type):
-        return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
+        return at.emit(operator.eq, (operands[0], constant(0, operands[0].type)), type_, "c")
     if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
         return operands[0]
     is_test = ops.of(op).family in (Family.COMPARISON, Family.IDENTITY_TEST) or op is operator.not_
@@ -139,7 +154,7 @@ def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type)
     if op in (operator.eq, operator.ne) and len(args) == 2:
         same = _equal(at, args[0], args[1])
         return Bundle(type_, (same if op is operator.eq else _not(at, same),))
-    if ops.of(op).comparison and len(args) == 2 and all(values.is_tuple(arg.type) for arg in args):
+    if ops.of(op).comparison and len(args) == 2 and all(is_tuple(arg.type) for arg in args):
         return Bundle(type_, (_in_order(at, op, args[0], args[1]),))
     if op is operator.not_:
         return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
@@ -154,12 +169,12 @@ def _not(at: Emitter, operand: Operand) -> Operand:
 
 def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
     """Return whether two values are equal, component by component."""
-    if values.is_tuple(a.type) and values.is_tuple(b.type):
+    if is_tuple(a.type) and is_tuple(b.type):
         if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)
         tests = [_equal(at, left, right) for left, right in zip(components(a), components(b), strict=True)]
         return _join(at, operator.and_, tests, True)
-    if values.is_tuple(a.type) or values.is_tuple(b.type):
+    if is_tuple(a.type) or is_tuple(b.type):
         return Const(False, types.boolean)
     return _compare(at, operator.eq, a.leaves[0], b.leaves[0])
 
@@ -177,7 +192,7 @@ def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
 
 def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
     """Lower `a < b` of tuples: the first components that differ decide, then the lengths."""
-    if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
+    if not (is_tuple(a.type) and is_tuple(b.type)):
         return _compare(at, op, a.leaves[0], b.leaves[0])
     parts, others = components(a), components(b)
     comparison = ops.of(op).comparison
@@ -197,7 +212,7 @@ def _join(at: Emitter, op: ops.Op, tests: list[Operand], empty: bool) -> Operand
 
 
 def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
-    if values.is_tuple(container.type):
+    if is_tuple(container.type):
         return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
     if isinstance(plain(container.type), types.UnicodeType | types.Array):
         return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
@@ -208,16 +223,16 @@ def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
 
 
 def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
-    if (literal_value := values.known(type_)) is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
     if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
-        return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
+        return constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
     if isinstance(value.type, types.EnumMember) and name == "value":
         return Bundle(type_, value.leaves)
     if isinstance(value.static, ModuleType):
-        return values.constant_of(getattr(value.static, name), type_, at.loc)
-    if values.is_tuple(value.type) and name in values.fields_of(value.type):
-        return component(value, values.fields_of(value.type).index(name))
+        return constant_of(getattr(value.static, name), type_, at.loc)
+    if is_tuple(value.type) and name in fields_of(value.type):
+        return component(value, fields_of(value.type).index(name))
     if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
         return Bundle(type_, value.leaves)
     if numba_adapter.is_object(value.type) and name in numba_adapter.fields_of_object(value.type):
@@ -250,16 +265,16 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
 
 def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     value = at.read(expression.value)
-    if (literal_value := values.known(type_)) is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
-    if values.is_tuple(value.type):
+    if is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
     if isinstance(type_, types.EnumMember):
-        return values.constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
+        return constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
-        return Bundle(type_, values.undefined(type_))
-    if values.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
-        at_index = values.literal(expression.static, at.loc) if expression.index is None else None
+        return Bundle(type_, undefined(type_))
+    if is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
+        at_index = literal(expression.static, at.loc) if expression.index is None else None
         index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
         return lists.item(at, value, index)
     own = plain(value.type)
@@ -282,7 +297,7 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
     if index is not None:
         return pick(value, index.leaves[0], at, type_)
     if isinstance(static, slice):
-        return values.tuple_of(components(value)[static])
+        return tuple_of(components(value)[static])
     if not isinstance(static, int):
         raise at.refuse("this index of a tuple is not supported", "use an integer or a slice of constants", "[")
     return component(value, static)
@@ -290,9 +305,9 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
 
 def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     calls.refuse_sequence(at, value)
-    if values.is_tuple(value.type):
+    if is_tuple(value.type):
         return value
-    if not (values.is_list(value.type) or arrays.is_array(value.type)):
+    if not (is_list(value.type) or arrays.is_array(value.type)):
         raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")
     over, places = calls.items_of(at, value), [Const(place, INT) for place in range(len(components_of(type_)))]
     at.emit(check_count, (over.length(at), Const(len(places), INT)), types.none)
