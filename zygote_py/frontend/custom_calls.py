@@ -45,8 +45,13 @@ def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
         return inspect.signature(python_function(function.given.given.target))
     if function.given.given.kind != "hook":
         return numba_adapter.signature_of_given(function.given.given, function.argument_count)
+    return by_place(function)
+
+
+def by_place(function: st.TypedFunction) -> inspect.Signature:
+    """Return the signature of a function that is called by position."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters])
+    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters[: function.argument_count]])
 
 
 def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Function:
@@ -74,10 +79,10 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
     if parts.given.kind == "ignore":
         routine.passes = frozenset()
         return
-    hidden = _places(program.hidden(typed), typed)
+    count = len(_leaves(typed.parameter_types[: typed.argument_count]))
+    hidden = _places(program.hidden(typed), count)
+    state = len(leaves_of(typed.return_type))
     if parts.inverse is not None:
-        state = len(leaves_of(typed.return_type))
-        count = len(_leaves(typed.parameter_types[: typed.argument_count]))
         taken = (*range(state, count), *_taken(parts.inverse, program, hidden))
         assert parts.given.inverse is not None
         routine.inverse = Inverse(
@@ -85,14 +90,12 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         )
     if parts.given.kind == "inverse":
         return
-    count = len(_leaves(typed.parameter_types[: typed.argument_count]))
-    results = leaves_of(typed.return_type)
     inputs = [Input("seed", number) for number in _values_in(typed.return_type)]
     back = parts.back
     assert back is not None
     if parts.rule is None:
         rule, rule_inputs = None, ()
-        held = [Input("argument", number) for number in range(len(results), count)]
+        held = [Input("argument", number) for number in range(state, count)]
         gradients: tuple[Gradient, ...] = tuple(_of_hook(typed, back))
     else:
         rule = program.routine(parts.rule)
@@ -120,9 +123,8 @@ def _leaves(kinds: tuple[Type, ...]) -> list[Type]:
     return [leaf for kind in kinds for leaf in leaves_of(kind)]
 
 
-def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> dict[object, range]:
-    """Return the numbers of a routine's parameters that receive captured values."""
-    place = len(_leaves(typed.parameter_types[: typed.argument_count]))
+def _places(hidden: list[tuple[st.Capture, Type]], place: int) -> dict[object, range]:
+    """Return the numbers of a routine's parameters, from `place` on, that receive captured values."""
     found: dict[object, range] = {}
     for capture, type_ in hidden:
         found[capture.key] = range(place, place + len(leaves_of(type_)))

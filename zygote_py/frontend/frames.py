@@ -111,12 +111,9 @@ class Frame:
 
     def catching(self) -> tuple[Frame, st.Label] | None:
         """Return the handler to which an exception goes now, and its frame; None if it leaves the function."""
-        frame: Frame | None = self
-        while frame is not None:
-            if frame.handler is not None:
-                return frame, frame.handler
-            frame = frame.caller
-        return None
+        if self.handler is not None:
+            return self, self.handler
+        return None if self.caller is None else self.caller.catching()
 
 
 def methods_of(typed: st.TypedFunction) -> dict[st.Variable, st.Attribute]:

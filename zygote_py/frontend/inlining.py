@@ -200,7 +200,7 @@ def _of_body(
     own, taken = target
     if (function := frame.typed.callee_of(own, taken)) is None:
         return None
-    signature = given.signature_of(function) or frame.typed.signature_of(own) or _by_place(function)
+    signature = given.signature_of(function) or frame.typed.signature_of(own) or given.by_place(function)
     # Constants are arguments like others here.
     return Inlined(
         function, _bound(at, function, signature, tuple(map(types.unliteral, taken)), args, keywords, closure)
@@ -273,12 +273,6 @@ def _bound(
             type_ = type_.dtype  # the result of `np.where` of numbers
         made.append(at.cast_bundle(value, type_))
     return made
-
-
-def _by_place(function: st.TypedFunction) -> inspect.Signature:
-    """Return the signature of a function that is called by position."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters[: function.argument_count]])
 
 
 def _plain_slice(type: Type) -> Type:

@@ -25,6 +25,7 @@ from zygote_py.adjoints.strategies.checkpoint import Checkpoint
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
 from zygote_py.frontend.graphs.exceptions import divisions
+from zygote_py.frontend.graphs.graph import targets
 from zygote_py.frontend.values.bundles import leaves_of
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Routine, Type
@@ -133,18 +134,15 @@ class Program:
                 )
         self._keep_options(caught)
         places = Counter(callee for found in self._calls.values() for callee in found)
-        sizes: dict[st.TypedFunction, int] = {}
 
+        @cache
         def size(function: st.TypedFunction) -> int:
-            if function not in sizes:
-                sizes[function] = _size(function)
-                for callee in self._calls[function]:
-                    sizes[function] += 1 if callee in self._chosen else size(callee)
-                many = places[function] > 1 and sizes[function] * places[function] > _MOST_STATEMENTS
-                if many and function not in caught and not _no_routine(function):
-                    self._chosen.add(function)
-                    return 1
-            return 1 if function in self._chosen else sizes[function]
+            inside = (1 if callee in self._chosen else size(callee) for callee in self._calls[function])
+            own = _size(function) + sum(inside)
+            many = places[function] > 1 and own * places[function] > _MOST_STATEMENTS
+            if many and function not in caught and not _no_routine(function):
+                self._chosen.add(function)
+            return 1 if function in self._chosen else own
 
         size(root)
 
@@ -191,18 +189,8 @@ def _of_numpy(options: Mapping[str, object]) -> set[object]:
 def _has_loops(function: st.TypedFunction) -> bool:
     """Return whether a function loops, or computes with arrays."""
     return any(isinstance(each, types.Array) for each in function.types.values()) or any(
-        target <= label for label, block in function.blocks.items() for target in _targets(block.ending)
+        target <= label for label, block in function.blocks.items() for target in targets(block.ending)
     )
-
-
-def _targets(ending: st.Ending) -> tuple[st.Label, ...]:
-    match ending:
-        case st.GoTo(target, _):
-            return (target,)
-        case st.Choose(_, then, orelse, _):
-            return (then, orelse)
-        case _:
-            return ()
 
 
 def _own(function: st.TypedFunction) -> Iterator[tuple[st.Capture, Type]]:

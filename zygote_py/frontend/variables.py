@@ -77,12 +77,8 @@ class Variables(Emitter):
             block, bundle = frame.single[variable]
             if self.dominates(block, self.block):
                 return bundle
-        leaves: tuple[Operand, ...] = ()
-        if leaves_of(type_):
-            self._declare(variable)
-            leaves = tuple(
-                self.ssa.read((frame, variable, index), self.block) for index in range(len(leaves_of(type_)))
-            )
+        self._declare(variable)
+        leaves = tuple(self.ssa.read((frame, variable, index), self.block) for index in range(len(leaves_of(type_))))
         return Bundle(type_, leaves, None if leaves else frame.static.get(variable), frame.iterations.get(variable))
 
     def write(self, variable: st.Variable, bundle: Bundle) -> None:

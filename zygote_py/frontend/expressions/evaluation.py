@@ -274,9 +274,9 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
         return Bundle(type_, undefined(type_))
     if is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
-        at_index = literal(expression.static, at.loc) if expression.index is None else None
-        index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
-        return lists.item(at, value, index)
+        if expression.index is not None:
+            return lists.item(at, value, at.read(expression.index))
+        return lists.item(at, value, Bundle(INT, (literal(expression.static, at.loc),)))
     own = plain(value.type)
     flat = arrays.flat_of(value)
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):

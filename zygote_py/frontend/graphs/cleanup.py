@@ -1,4 +1,4 @@
-"""Remove what lowering leaves over: unused values and trivial phis.
+"""Remove what lowering leaves over: unused values and redundant phis.
 
     %t0 = dim %x, 1 : i64                 (x.shape, of which the function uses one)
     %r1: f64 = phi b0: %r0, b2: %r0   ->  %r0
@@ -14,34 +14,16 @@ from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.dominators import reverse_postorder
 from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.analysis.memory import effect
-from zygote_py.ir.core import Block, Function, Instr, Operand, Undef, Value
+from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.ops import Effect, of
-from zygote_py.ir.walks import replace_uses, resolved
+from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
 
 
 def clean_up(function: Function) -> None:
-    """Remove trivial phis and unused values, and order the blocks, in place."""
-    while _remove_trivial_phis(function):
-        pass
+    """Remove redundant phis and unused values, and order the blocks, in place."""
+    remove_redundant_phis(function)
     _remove_unused(function)
     _order_blocks(function)
-
-
-def _remove_trivial_phis(function: Function) -> bool:
-    replacement: dict[Value, Operand] = {}
-    for block in function.blocks:
-        for phi in block.phis:
-            others = {operand for operand in phi.incoming.values() if operand is not phi}
-            if len(others) == 1:
-                (operand,) = others
-                if operand.type == phi.type and resolved(operand, replacement) is not phi:
-                    replacement[phi] = operand
-            elif not others:
-                replacement[phi] = Undef(phi.type)
-    for block in function.blocks:
-        block.phis = [phi for phi in block.phis if phi not in replacement]
-    replace_uses(function, replacement)
-    return bool(replacement)
 
 
 def _remove_unused(function: Function) -> None:
