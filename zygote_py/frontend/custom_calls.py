@@ -26,8 +26,17 @@ from zygote_py.adjoints.strategies.custom import Custom, Gradient, Input
 from zygote_py.base import statements as st
 from zygote_py.base.custom_rules import Given, place_of, python_function
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values.bundles import Bundle, components, is_tuple, leaves_of, plain
-from zygote_py.frontend.values.trees import flatten, join, parameters_of, split
+from zygote_py.frontend.values.bundles import (
+    Bundle,
+    components,
+    flatten,
+    is_tuple,
+    join,
+    leaves_of,
+    parameters_of,
+    plain,
+    split,
+)
 from zygote_py.ir import ops
 from zygote_py.ir.building.builder import NONE, Builder
 from zygote_py.ir.core import Block, Const, Foreign, Function, Loc, Operand, Param, Return, Routine, Type
@@ -63,13 +72,13 @@ def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Func
     if parts.given.kind == "hook":
         return _identity(typed, program)
     if parts.is_foreign:
-        return _call(typed, program)
+        return _call(typed, parts, program)
     try:
         return lower(typed, program)[0]
     except DifferentiationError:
         if not numba_adapter.can_call(parts.given, typed.parameter_types[: typed.argument_count]):
             raise
-        return _call(typed, program)
+        return _call(typed, parts, program)
 
 
 def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> None:
@@ -79,7 +88,7 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
     if parts.given.kind == "ignore":
         routine.passes = frozenset()
         return
-    count = len(_leaves(typed.parameter_types[: typed.argument_count]))
+    count = sum(len(leaves_of(kind)) for kind in typed.parameter_types[: typed.argument_count])
     hidden = _places(program.hidden(typed), count)
     state = len(leaves_of(typed.return_type))
     if parts.inverse is not None:
@@ -117,10 +126,6 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         gradients=gradients,
     )
     routine.passes = frozenset(gradient.parameter for gradient in gradients)
-
-
-def _leaves(kinds: tuple[Type, ...]) -> list[Type]:
-    return [leaf for kind in kinds for leaf in leaves_of(kind)]
 
 
 def _places(hidden: list[tuple[st.Capture, Type]], place: int) -> dict[object, range]:
@@ -266,10 +271,8 @@ def _identity(typed: st.TypedFunction, program: Program) -> Function:
     return _returning(b, b.copy(value, "y") if isinstance(value.type, types.Array) else value, typed, params)
 
 
-def _call(typed: st.TypedFunction, program: Program) -> Function:
+def _call(typed: st.TypedFunction, parts: st.GivenParts, program: Program) -> Function:
     """Return a function that calls another one unchanged."""
-    parts = typed.given
-    assert parts is not None
     params, arguments = _parameters(typed, program)
     b = Builder(Block(typed.loc), typed.loc)
     args = [

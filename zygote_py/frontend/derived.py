@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from zygote_py import numba_adapter
 from zygote_py.adjoints.reverse.calls import name_apart
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, is_tuple
-from zygote_py.frontend.values.trees import flatten, join, parameters_of, split
+from zygote_py.frontend.values.bundles import Bundle, flatten, is_tuple, join, parameters_of, split
 from zygote_py.ir import passes
 from zygote_py.ir.building.builder import Builder, inserting
 from zygote_py.ir.building.clone import clone

@@ -4,7 +4,7 @@
     Assign("r.1", Copy("$imul"))                                           (names that value)
 
 Blocks are filled in reverse postorder and stand in the order of the source. What the variables hold is in
-`zygote_py.frontend.variables`, the lowering of expressions in `zygote_py.frontend.expressions.evaluation`.
+`zygote_py.frontend.frames`, the lowering of expressions in `zygote_py.frontend.expressions.evaluation`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zygote_py.adjoints.errors import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
 from zygote_py.frontend.expressions import calls, evaluation, lists, shared_copies
-from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
+from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame, Variables
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
@@ -29,17 +29,20 @@ from zygote_py.frontend.values import alternatives
 from zygote_py.frontend.values.bundles import (
     Bundle,
     constant,
+    flat_type,
+    flatten,
     leaves_of,
     literal,
+    parameters_of,
     plain,
+    split,
     structure,
     undefined,
+    unflatten,
     unsupported,
 )
 from zygote_py.frontend.values.emitter import Counter, Iteration
 from zygote_py.frontend.values.iteration import element_of, is_used_up
-from zygote_py.frontend.values.trees import flat_type, flatten, parameters_of, split, unflatten
-from zygote_py.frontend.variables import Variables
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.building.builder import Builder, inserting
 from zygote_py.ir.core import (

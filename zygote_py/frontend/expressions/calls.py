@@ -25,7 +25,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import arrays, lists, objects
+from zygote_py.frontend.expressions import arrays, lists
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values.bundles import (
     RANGES,
@@ -37,9 +37,11 @@ from zygote_py.frontend.values.bundles import (
     fields_of,
     is_list,
     is_tuple,
+    join,
     known,
     leaves_of,
     plain,
+    split,
     unsupported,
 )
 from zygote_py.frontend.values.emitter import Emitter, Iteration
@@ -58,7 +60,6 @@ from zygote_py.frontend.values.iteration import (
 )
 from zygote_py.frontend.values.registry import by_position, lowered, method_of
 from zygote_py.frontend.values.run_time_checks import check_out, check_positive
-from zygote_py.frontend.values.trees import join, split
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.core import Const, Foreign, Operand, Type
@@ -99,7 +100,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
     if (literal_value := known(type_)) is not None:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
-        return objects.make(at, type_)
+        return lists.make_object(at, type_)
     if numba_adapter.is_transform(callee_type):
         return Bundle(type_, (args or list(keywords.values()))[0].leaves)
     if makes:

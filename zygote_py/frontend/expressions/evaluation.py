@@ -19,7 +19,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import arrays, calls, lists, objects
+from zygote_py.frontend.expressions import arrays, calls, lists
 from zygote_py.frontend.values import alternatives
 from zygote_py.frontend.values.bundles import (
     Bundle,
@@ -94,7 +94,7 @@ def act(at: Emitter, statement: st.Statement) -> None:
         case st.Store():
             arrays.store(at, statement)
         case st.SetAttribute():
-            objects.assign(at, statement)
+            lists.assign_field(at, statement)
         case st.Act("print", args):
             at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
         case st.Act("delitem"):
@@ -236,7 +236,7 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
     if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
         return Bundle(type_, value.leaves)
     if numba_adapter.is_object(value.type) and name in numba_adapter.fields_of_object(value.type):
-        return objects.read(at, value, name)
+        return lists.read_field(at, value, name)
     if not leaves_of(type_):
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)

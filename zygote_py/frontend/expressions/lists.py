@@ -1,4 +1,4 @@
-"""Lists that a function creates and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
+"""Lists and objects of a `jitclass` that a function creates, which all references to them share.
 
     s = [x]                  %s = stack : list(f64)
                              push %s, %x
@@ -9,6 +9,16 @@
 A list of tuples is spread over several lists, one for each component, as a tuple is over its components. A list of
 `numba.typed` becomes a list like any other, since it cannot leave the function. Other methods and operators are
 functions of `zygote_py.numpy_functions.lists.lists`, or refused here.
+
+An object is memory for each field:
+
+    acc = Counter(x)         %acc_total = zeros 1 : f64[:]          a number is the element of an array of one
+    acc.total += y           %t0 = getitem %acc_total, 0            anything else the element of a list of one
+                             %t1 = add %t0, %y
+                             setitem %acc_total, %t1, 0
+
+`__init__` and the methods are inlined like functions, the object first. A number that `__init__` does not set is zero,
+as with Numba. An object cannot be an argument, a result or a captured value.
 """
 
 from __future__ import annotations
@@ -17,14 +27,17 @@ import builtins
 import operator
 import sys
 from dataclasses import dataclass
+from itertools import islice
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis.kinds import element_of
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, leaves_of, plain
+from zygote_py.frontend.values.alternatives import empty_array
+from zygote_py.frontend.values.bundles import Bundle, cells_of, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter, Iteration
-from zygote_py.frontend.values.iteration import INT, OverCheckpointed, OverEnumerate, OverZip
+from zygote_py.frontend.values.iteration import INT, ZERO, OverCheckpointed, OverEnumerate, OverZip
 from zygote_py.ir import ops
 from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.analysis.memory import Memory
@@ -93,7 +106,7 @@ def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
     forwards, backwards = (0, sys.maxsize) if name == "start" else (sys.maxsize, -sys.maxsize - 1)
     if isinstance(step, Const):
         return Const(forwards if step.value > 0 else backwards, INT)  # type: ignore[operator]
-    positive = at.emit(operator.gt, (step, Const(0, INT)), types.boolean)
+    positive = at.emit(operator.gt, (step, ZERO), types.boolean)
     return at.emit(ops.select, (positive, Const(forwards, INT), Const(backwards, INT)), INT)
 
 
@@ -158,3 +171,52 @@ def hoist_lengths(function: Function) -> None:
                 if instr.args[0] not in inside and not any(writer in inside for writer in resized):
                     header.instrs.remove(instr)
                     loop.entering[0].instrs.append(instr)
+
+
+# ---------------------------------------------------------------------------------------------- objects of a jitclass
+
+
+def make_object(at: Emitter, type_: Type) -> Bundle:
+    """Return a new object; its fields are zeros and empty arrays."""
+    made: list[Operand] = []
+    for field in numba_adapter.fields_of_object(type_).values():
+        for leaf, cell in zip(leaves_of(field), cells_of(field), strict=True):
+            if isinstance(cell, types.Array):
+                made.append(at.emit(ops.zeros, (Const(1, INT),), cell))
+            else:
+                made.append(at.emit(ops.stack, (), cell))
+                at.emit(ops.push, (made[-1], _of_field(at, leaf)), types.none)
+    return Bundle(type_, tuple(made))
+
+
+def _of_field(at: Emitter, leaf: Type) -> Operand:
+    """Return the value of a field before anything is assigned to it."""
+    if isinstance(leaf, types.List):
+        raise at.refuse("a list in a field of a jitclass object is not supported", "use an array")
+    if not isinstance(leaf, types.Array) or leaf.layout == "F":
+        raise at.refuse(f"a field of type `{leaf}` of a jitclass object is not supported", "use numbers and arrays")
+    return empty_array(at, leaf)
+
+
+def read_field(at: Emitter, value: Bundle, name: str) -> Bundle:
+    """`value.name`"""
+    field, cells = _cells(value, name)
+    return at.emit_each(ops.getitem, cells, field, ZERO)
+
+
+def assign_field(at: Emitter, statement: st.SetAttribute) -> None:
+    """`target.name = value`"""
+    target = at.read(statement.target)
+    if not numba_adapter.is_object(target.type) or statement.name not in numba_adapter.fields_of_object(target.type):
+        raise at.refuse("setting an attribute is not supported", "use local variables, or make a new object", "=")
+    field, cells = _cells(target, statement.name)
+    given = at.cast_bundle(at.read(statement.value), field)
+    for cell, leaf in zip(cells, given.leaves, strict=True):
+        at.emit(ops.setitem, (cell, leaf, ZERO), types.none)
+
+
+def _cells(value: Bundle, name: str) -> tuple[Type, tuple[Operand, ...]]:
+    """Return the type of a field, and what holds it."""
+    fields, cells = numba_adapter.fields_of_object(value.type), iter(value.leaves)
+    held = {each: tuple(islice(cells, len(leaves_of(field)))) for each, field in fields.items()}
+    return fields[name], held[name]
