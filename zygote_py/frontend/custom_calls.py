@@ -99,7 +99,6 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         )
     if parts.given.kind == "inverse":
         return
-    inputs = [Input("seed", number) for number in _values_in(typed.return_type)]
     back = parts.back
     assert back is not None
     if parts.rule is None:
@@ -111,8 +110,11 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         rule_inputs = (*range(count), *_taken(parts.rule, program, hidden))
         held = [Input("kept", number) for number in range(len(leaves_of(components_of(parts.rule.return_type)[1])))]
         gradients = tuple(_gradients(typed, parts.given, back))
-    inputs += held if parts.holds else []
-    inputs += [Input("argument", number) for number in _taken(back, program, hidden)]
+    inputs = (
+        *(Input("seed", number) for number in _values_in(typed.return_type)),
+        *(held if parts.holds else ()),
+        *(Input("argument", number) for number in _taken(back, program, hidden)),
+    )
     routine.is_custom = True
     routine.derivation = Custom(
         name=str(parts.given) if parts.rule is not None else f"the function that is given to `{parts.given.name}`",
@@ -121,7 +123,7 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         rule_inputs=tuple(rule_inputs),
         returned=() if parts.rule is None else tuple(map(plain, leaves_of(parts.rule.return_type))),
         back=program.routine(back),
-        back_inputs=tuple(inputs),
+        back_inputs=inputs,
         contributions=tuple(map(plain, leaves_of(back.return_type))),
         gradients=gradients,
     )
@@ -238,10 +240,9 @@ def _matched(
 
 
 def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> DifferentiationError:
+    hint = f"no gradient flows to `{name}`: let it return None"
     if carries_adjoint(plain(kind)) and leaves_of(kind):
         hint = f"let it return one of the form of `{name}`, or None if no gradient flows there"
-    else:
-        hint = f"no gradient flows to `{name}`: let it return None"
     return refuse(f"the pullback of {given} returns {what} for `{name}`, which is of type {kind}", loc, hint, "def")
 
 

@@ -93,8 +93,7 @@ def flat_of(value: Bundle) -> Operand | None:
     """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):
         return None
-    (array,) = value.static.value.leaves  # type: ignore[attr-defined]
-    return array  # type: ignore[no-any-return]
+    return value.static.value.leaves[0]  # type: ignore[attr-defined,no-any-return]
 
 
 def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Operand]:

@@ -96,7 +96,7 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         args += components(at.read(expression.star))
     keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
-        return _stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
+        return _stop(at, (args or list(keywords.values()))[0], type_)
     if (literal_value := known(type_)) is not None:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
@@ -115,6 +115,23 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return lists.method(at, callee.value, callee.name, args, type_)
     if is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
         return lists.build(at, [], type_)  # `list()`, `List()` and `List.empty_list(type)`
+    if (iterable := _iterable(at, expression, callee, args, target)) is not None:
+        return iterable
+    if isinstance(callee, Method):
+        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
+        callee = _function_of(at, callee)
+    args, keywords = by_position(callee, args, keywords)
+    if not keywords and (simple := _simple(at, callee, args, arg_types, type_)) is not None:
+        return simple
+    new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
+    return new or _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+def _iterable(
+    at: Emitter, expression: st.Call, callee: object, args: list[Bundle], target: st.Variable
+) -> Bundle | None:
+    """Return what a loop goes over, or how long that is; None for the results of other calls."""
+    type_ = at.types[target]
     match callee:
         case builtins.range | numba.prange:
             return _range(at, args, type_)
@@ -138,14 +155,8 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         case np.ndenumerate:
             (array,) = args[0].leaves
             return _iterator(at, target, OverIndices(shape_of(at, array), elements_of(type_), array))
-    if isinstance(callee, Method):
-        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
-        callee = _function_of(at, callee)
-    args, keywords = by_position(callee, args, keywords)
-    if not keywords and (simple := _simple(at, callee, args, arg_types, type_)) is not None:
-        return simple
-    new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
-    return new or _instruction(at, callee, args, keywords, arg_types, type_)
+        case _:
+            return None
 
 
 def _function_of(at: Emitter, method: Method) -> Callable[..., object]:

@@ -206,9 +206,7 @@ def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
 
 
 def _join(at: Emitter, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
-    if not tests:
-        return Const(empty, types.boolean)
-    return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests)
+    return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests) if tests else Const(empty, types.boolean)
 
 
 def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:

@@ -14,7 +14,7 @@ from zygote_py.ir.analysis.dataflow import reach
 from zygote_py.ir.analysis.dominators import reverse_postorder
 from zygote_py.ir.analysis.loops import loop_nest
 from zygote_py.ir.analysis.memory import effect
-from zygote_py.ir.core import Block, Function, Instr, Operand, Value
+from zygote_py.ir.core import Block, Function, Operand, Value
 from zygote_py.ir.ops import Effect, of
 from zygote_py.ir.passes.cleanup.redundant_phis import remove_redundant_phis
 
@@ -29,7 +29,8 @@ def clean_up(function: Function) -> None:
 def _remove_unused(function: Function) -> None:
     starts: list[Operand] = []
     for block in function.blocks:
-        starts += (*block.terminator.args, *(instr for instr in block.instrs if not _is_idle(instr)))
+        acting = (instr for instr in block.instrs if effect(instr) is Effect.WRITE or of(instr.op).may_raise)
+        starts += (*block.terminator.args, *acting)
     used = set(reach(starts, lambda operand: operand.args if isinstance(operand, Value) else ()))
     for block in function.blocks:
         block.phis = [phi for phi in block.phis if phi in used]
@@ -47,7 +48,3 @@ def _order_blocks(function: Function) -> None:
         return sorted(block.successors, key=loops_left)
 
     function.blocks = reverse_postorder(function, ways)
-
-
-def _is_idle(instr: Instr) -> bool:
-    return effect(instr) is not Effect.WRITE and not of(instr.op).may_raise

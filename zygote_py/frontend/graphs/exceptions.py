@@ -82,9 +82,8 @@ def _check_call(
     own = types_[callee]
     function = numba_adapter.object_of(own)
     made = types_[target]
-    if isinstance(made, types.ExceptionInstance) or numba_adapter.constructed_by(own) is not None:
-        return
-    if numba_adapter.is_closure(made) or function is numba_adapter.LENGTH_OF_ITERATOR or function is divmod:
+    is_made = isinstance(made, types.ExceptionInstance) or numba_adapter.constructed_by(own) is not None
+    if is_made or numba_adapter.is_closure(made) or function in (numba_adapter.LENGTH_OF_ITERATOR, divmod):
         return
     if callee in methods:
         method = methods[callee]
@@ -110,19 +109,18 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
     if function in seen:
         return True
     seen.add(function)
-    types_ = function.types
     for block in function.blocks.values():
         if isinstance(block.ending, st.Fail | st.Try):
             return False
         for statement in block.statements:
             match statement:
                 case st.Assign(_, st.Call(callee, _, _, taken)):
-                    if (called := function.callee_of(types_[callee], taken)) is not None:
+                    if (called := function.callee_of(function.types[callee], taken)) is not None:
                         if not _is_safe(called, seen):
                             return False
                         continue
             try:
-                if divisor(statement, types_, {}, function.options) is not None:
+                if divisor(statement, function.types, {}, function.options) is not None:
                     return False
             except Exception:  # it may raise
                 return False

@@ -76,9 +76,7 @@ def is_none(at: Emitter, op: ops.Op, args: list[Bundle]) -> Operand | None:
     if len(may_be) != 1 or not any(isinstance(arg.type, types.NoneType) for arg in args):
         return None
     flag = may_be[0].leaves[0]
-    if op in (operator.is_not, operator.ne):
-        return flag
-    return at.emit(operator.not_, (flag,), types.boolean, "c")
+    return flag if op in (operator.is_not, operator.ne) else at.emit(operator.not_, (flag,), types.boolean, "c")
 
 
 def result(at: Emitter, blocks: Collection[st.TypedBlock], type_: Any) -> Any:
