@@ -100,6 +100,7 @@ from .passes.canonical.unrotate_loops import unrotate_loops as unrotate_loops
 from .passes.cleanup.common_subexpressions import merge_common_subexpressions as merge_common_subexpressions
 from .passes.cleanup.fold_constants import fold_constants as fold_constants
 from .passes.cleanup.merge_blocks import merge_blocks as merge_blocks
+from .passes.cleanup.redundant_phis import remove_redundant_phis as remove_redundant_phis
 from .passes.program.flatten_results import flatten_results as flatten_results
 from .passes.program.inline import inline_calls as inline_calls, shares_what_it_writes as shares_what_it_writes
 from .passes.program.outline import (

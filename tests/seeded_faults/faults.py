@@ -418,7 +418,7 @@ FAULTS = (
     ),
     fault(
         "one of several functions keeps its number among more",
-        "zygote_py/frontend/values/function_unions.py",
+        "zygote_py/frontend/values/alternatives.py",
         "        if numbers != list(range(len(parts))):",
         "        if not numbers:",
         "api/test_custom_forms",
@@ -426,7 +426,7 @@ FAULTS = (
     ),
     fault(
         "a value that may be `None` is read without a check",
-        "zygote_py/frontend/values/optional.py",
+        "zygote_py/frontend/values/alternatives.py",
         "    at.emit(check_present, (flag, Const(str(kind), types.unicode_type)), types.none)\n",
         "",
         "language/test_optional",

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py import numba_adapter
-from zygote_py.base import Capture, TypedFunction, calling, given_for
-from zygote_py.frontend import custom_calls as given, derived
+from zygote_py.base import TypedFunction, calling, given_for
+from zygote_py.base.statements import Capture
+from zygote_py.frontend import custom_calls, derived
 from zygote_py.frontend.derived import Derived, typed_as_derived
 from zygote_py.frontend.expressions.shared_copies import separate
 from zygote_py.frontend.inlining import program_of
@@ -68,19 +69,22 @@ def lower(
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
-    given_for_it = given_for(func)
-    if given_for_it is not None:  # then what is given is to be seen where it is called
+    if given_for(func) is not None:  # then what is given is to be seen where it is called
         func = calling(func)
     return lower_typed(numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary))
 
 
 def lower_typed(typed: TypedFunction) -> LoweredFunction:
     """Return the IR of a typed function. The captured variables of a closure are its last parameter, after `hidden`."""
-    if isinstance(typed.derived, Derived):
-        copy = clone(typed.derived.function).function
-        count, routines = typed.derived.argument_count, typed.derived.routines
+    if isinstance(known := typed.derived, Derived):
         return LoweredFunction(
-            copy, count, typed.return_type, typed.hidden, typed.frozen, routines, has_derivatives=True
+            clone(known.function).function,
+            known.argument_count,
+            typed.return_type,
+            typed.hidden,
+            typed.frozen,
+            known.routines,
+            has_derivatives=True,
         )
     program = program_of(typed)
     lowering = Lowering(typed, program)
@@ -91,19 +95,17 @@ def lower_typed(typed: TypedFunction) -> LoweredFunction:
         for callee, routine in waiting:
             made[routine] = None
             if callee.given is not None:
-                routine.function = given.function_of(callee, program, _lowered_routine)
-                continue
-            if isinstance(callee.derived, Derived):
-                copy = clone(callee.derived.function).function
-                routine.function = derived.function_of(callee, callee.derived, copy)
+                routine.function = custom_calls.function_of(callee, program, _lowered_routine)
+            elif isinstance(callee.derived, Derived):
+                routine.function = derived.function_of(callee, callee.derived)
                 frozen |= {capture.key: capture for capture in callee.frozen}
                 made |= dict.fromkeys(callee.derived.routines)
-                continue
-            routine.function, found = _lowered_routine(callee, program)
-            frozen |= {capture.key: capture for capture in found}
+            else:
+                routine.function, found = _lowered_routine(callee, program)
+                frozen |= {capture.key: capture for capture in found}
     for callee, routine in program.routines().items():
         if callee.given is not None:
-            given.add_rule(callee, routine, program)
+            custom_calls.add_rule(callee, routine, program)
     find_effects(tuple(made))
     functions = (function, *(routine.function for routine in made))
     separate(functions, tuple(made))

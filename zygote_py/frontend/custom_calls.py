@@ -64,8 +64,13 @@ def signature_of(function: st.TypedFunction) -> inspect.Signature | None:
         return inspect.signature(python_function(function.given.given.target))
     if function.given.given.kind != "hook":
         return numba_adapter.signature_of_given(function.given.given, function.argument_count)
+    return by_place(function)
+
+
+def by_place(function: st.TypedFunction) -> inspect.Signature:
+    """Return the signature of a function that is called by position."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters])
+    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters[: function.argument_count]])
 
 
 def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Function:
@@ -77,13 +82,13 @@ def function_of(typed: st.TypedFunction, program: Program, lower: Lower) -> Func
     if parts.given.kind == "hook":
         return _identity(typed, program)
     if parts.is_foreign:
-        return _call(typed, program)
+        return _call(typed, parts, program)
     try:
         return lower(typed, program)[0]
     except DifferentiationError:
         if not numba_adapter.can_call(parts.given, typed.parameter_types[: typed.argument_count]):
             raise
-        return _call(typed, program)
+        return _call(typed, parts, program)
 
 
 def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> None:
@@ -93,10 +98,10 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
     if parts.given.kind == "ignore":
         routine.passes = frozenset()
         return
-    hidden = _places(program.hidden(typed), typed)
+    count = sum(len(leaves_of(kind)) for kind in typed.parameter_types[: typed.argument_count])
+    hidden = _places(program.hidden(typed), count)
+    state = len(leaves_of(typed.return_type))
     if parts.inverse is not None:
-        state = len(leaves_of(typed.return_type))
-        count = len(_leaves(typed.parameter_types[: typed.argument_count]))
         taken = (*range(state, count), *_taken(parts.inverse, program, hidden))
         assert parts.given.inverse is not None
         routine.inverse = Inverse(
@@ -104,22 +109,22 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         )
     if parts.given.kind == "inverse":
         return
-    count = len(_leaves(typed.parameter_types[: typed.argument_count]))
-    results = leaves_of(typed.return_type)
-    inputs = [Input("seed", number) for number in _values_in(typed.return_type)]
     back = parts.back
     assert back is not None
     if parts.rule is None:
         rule, rule_inputs = None, ()
-        held = [Input("argument", number) for number in range(len(results), count)]
+        held = [Input("argument", number) for number in range(state, count)]
         gradients: tuple[Gradient, ...] = tuple(_of_hook(typed, back))
     else:
         rule = program.routine(parts.rule)
         rule_inputs = (*range(count), *_taken(parts.rule, program, hidden))
         held = [Input("kept", number) for number in range(len(leaves_of(components_of(parts.rule.return_type)[1])))]
         gradients = tuple(_gradients(typed, parts.given, back))
-    inputs += held if parts.holds else []
-    inputs += [Input("argument", number) for number in _taken(back, program, hidden)]
+    inputs = (
+        *(Input("seed", number) for number in _values_in(typed.return_type)),
+        *(held if parts.holds else ()),
+        *(Input("argument", number) for number in _taken(back, program, hidden)),
+    )
     routine.is_custom = True
     routine.derivation = Custom(
         name=str(parts.given) if parts.rule is not None else f"the function that is given to `{parts.given.name}`",
@@ -128,20 +133,15 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         rule_inputs=tuple(rule_inputs),
         returned=() if parts.rule is None else tuple(map(plain, leaves_of(parts.rule.return_type))),
         back=program.routine(back),
-        back_inputs=tuple(inputs),
+        back_inputs=inputs,
         contributions=tuple(map(plain, leaves_of(back.return_type))),
         gradients=gradients,
     )
     routine.passes = frozenset(gradient.parameter for gradient in gradients)
 
 
-def _leaves(kinds: tuple[Type, ...]) -> list[Type]:
-    return [leaf for kind in kinds for leaf in leaves_of(kind)]
-
-
-def _places(hidden: list[tuple[st.Capture, Type]], typed: st.TypedFunction) -> dict[object, range]:
-    """Return the numbers of a routine's parameters that receive captured values."""
-    place = len(_leaves(typed.parameter_types[: typed.argument_count]))
+def _places(hidden: list[tuple[st.Capture, Type]], place: int) -> dict[object, range]:
+    """Return the numbers of a routine's parameters, from `place` on, that receive captured values."""
     found: dict[object, range] = {}
     for capture, type_ in hidden:
         found[capture.key] = range(place, place + len(leaves_of(type_)))
@@ -250,30 +250,25 @@ def _matched(
 
 
 def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> DifferentiationError:
+    hint = f"no gradient flows to `{name}`: let it return None"
     if carries_adjoint(plain(kind)) and leaves_of(kind):
         hint = f"let it return one of the form of `{name}`, or None if no gradient flows there"
-    else:
-        hint = f"no gradient flows to `{name}`: let it return None"
     return refuse(f"the pullback of {given} returns {what} for `{name}`, which is of type {kind}", loc, hint, "def")
 
 
 def _misfit(item: Type, kind: Type) -> str:
     """Return why a gradient of one type does not fit a parameter of another; empty if it does."""
-    what = f"a value of type {item}"
-    own = item.dtype if isinstance(item, types.Array) else item
-    if isinstance(own, types.Boolean) or not isinstance(own, types.Number):
-        return what
-    if isinstance(kind, types.Array):
-        if not isinstance(item, types.Array) or item.ndim != kind.ndim:
-            return what
-        needed = kind.dtype
-    else:
-        needed = kind
-        if isinstance(item, types.Array):
-            return what
-    if not isinstance(needed, types.Boolean | types.Number):
-        return what
-    return what if isinstance(own, types.Complex) and isinstance(needed, types.Float) else ""
+    match item, kind:
+        case types.Array(), types.Array():
+            own, needed, fits = item.dtype, kind.dtype, item.ndim == kind.ndim
+        case _:
+            own, needed, fits = item, kind, True
+    fits = fits and isinstance(own, types.Number) and isinstance(needed, types.Boolean | types.Number)
+    return (
+        ""
+        if fits and not (isinstance(own, types.Complex) and isinstance(needed, types.Float))
+        else f"a value of type {item}"
+    )
 
 
 # ----------------------------------------------------------------------------------------------- generated functions
@@ -287,10 +282,8 @@ def _identity(typed: st.TypedFunction, program: Program) -> Function:
     return _returning(b, b.copy(value, "y") if isinstance(value.type, types.Array) else value, typed, params)
 
 
-def _call(typed: st.TypedFunction, program: Program) -> Function:
+def _call(typed: st.TypedFunction, parts: st.GivenParts, program: Program) -> Function:
     """Return a function that calls another one unchanged."""
-    parts = typed.given
-    assert parts is not None
     params, arguments = _parameters(typed, program)
     b = Builder(Block(typed.loc), typed.loc)
     args = [
@@ -333,8 +326,7 @@ def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
     """Return an argument, or a component of one, that is not a tuple."""
     if len(leaf.leaves) == 1:
         return NONE if isinstance(leaf.leaves[0].type, types.NoneType) else leaf.leaves[0]
-    known = numba_adapter.object_of(leaf.type)
-    if known is None:
+    if (known := numba_adapter.object_of(leaf.type)) is None:
         raise refuse(
             f"an argument of type {leaf.type} of `{typed.name}` is not supported", typed.loc, "pass numbers and arrays"
         )

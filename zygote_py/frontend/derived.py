@@ -22,6 +22,7 @@ from zygote_py.ir import (
     Routine,
     Type,
     Value,
+    clone,
     components_of,
     inserting,
     passes,
@@ -77,8 +78,9 @@ def typed_as_derived(
     )
 
 
-def function_of(typed: st.TypedFunction, derived: Derived, function: Function) -> Function:
+def function_of(typed: st.TypedFunction, derived: Derived) -> Function:
     """Return a copy of a derivative's function as that of a routine."""
+    function = clone(derived.function).function
     params = function.params
     count, hidden = derived.argument_count, len(typed.hidden)
     names = dict(zip(params, (*typed.parameters[:count], *typed.parameters[count + 1 :]), strict=False))

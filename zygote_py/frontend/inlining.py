@@ -25,7 +25,17 @@ from zygote_py.frontend import custom_calls as given
 from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
-from zygote_py.frontend.values import Bundle, Emitter, bundles as values, component, components, is_list, registry
+from zygote_py.frontend.values import (
+    Bundle,
+    Emitter,
+    component,
+    components,
+    constant_of,
+    fields_of,
+    is_list,
+    registry,
+    tuple_of,
+)
 from zygote_py.ir import InternalError, Type, components_of, is_scalar, ops
 
 _HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
@@ -55,8 +65,7 @@ def _callees(function: st.TypedFunction, caught: set[st.TypedFunction]) -> Itera
     for block in function.blocks.values():
         for statement in block.statements:
             for own, taken in _calls(function, methods, statement):
-                callee = function.callee_of(own, taken)
-                if callee is not None:
+                if (callee := function.callee_of(own, taken)) is not None:
                     yield callee
                     if isinstance(block.ending, st.Try):
                         caught.add(callee)
@@ -72,11 +81,8 @@ def _calls(
             yield from _initializer(typed, typed.types[callee], taken)
         case st.Assign(_, st.Attribute(value, name)):
             this = typed.types[value]
-            accessor = typed.accessor_of(this, name)
-            if accessor is not None:
+            if (accessor := typed.accessor_of(this, name)) is not None:
                 yield accessor, (this,)
-        case _:
-            pass
 
 
 def _initializer(
@@ -99,11 +105,9 @@ def _target(
     own = types_[call.callee]
     if numba_adapter.is_closure(own):
         return own, (*call.types, own)
-    this = numba_adapter.receiver_of(own)
-    if this is not None:
+    if (this := numba_adapter.receiver_of(own)) is not None:
         return own, (this, *call.types)
-    method = methods.get(call.callee)
-    if method is not None:
+    if (method := methods.get(call.callee)) is not None:
         this = types_[method.value]
         member = typed.member_of(this, method.name)
         if member is not None or numba_adapter.is_object(this):
@@ -121,8 +125,7 @@ def inlined(at: Emitter, frame: Frame, target: st.Variable, statement: st.Statem
         case st.Assign(_, st.Call() as call):
             return _of_call(at, frame, target, call)
         case st.Assign(_, st.Attribute(value, name)):
-            accessor = frame.typed.accessor_of(types_[value], name)
-            if accessor is not None:
+            if (accessor := frame.typed.accessor_of(types_[value], name)) is not None:
                 return _of_body(at, frame, (accessor, (types_[value],)), _read(at, [value]), {})
         case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
             function = (ops.of(op).in_place or op) if inplace else op
@@ -136,8 +139,6 @@ def inlined(at: Emitter, frame: Frame, target: st.Variable, statement: st.Statem
             return _implemented(at, frame, target, operator.setitem, _read(at, [of, index, value]))
         case st.Act("delitem", (of, index)) if is_list(types_[of]):
             return _implemented(at, frame, target, operator.delitem, _read(at, [of, index]))
-        case _:
-            pass
     return None
 
 
@@ -162,8 +163,7 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
         args.insert(0, method.value)
     else:
         method = None
-    found = _of_body(at, frame, (own, taken), args, keywords, call.callee)
-    if found is not None:
+    if (found := _of_body(at, frame, (own, taken), args, keywords, call.callee)) is not None:
         return found
     if not isinstance(method, Method):
         function = numba_adapter.object_of(own)
@@ -203,10 +203,9 @@ def _of_body(
 ) -> Inlined | None:
     """Return the call of a function of the user's, of which these are the types; None if it has no body."""
     own, taken = target
-    function = frame.typed.callee_of(own, taken)
-    if function is None:
+    if (function := frame.typed.callee_of(own, taken)) is None:
         return None
-    signature = given.signature_of(function) or frame.typed.signature_of(own) or _by_place(function)
+    signature = given.signature_of(function) or frame.typed.signature_of(own) or given.by_place(function)
     # Constants are arguments like others here.
     return Inlined(
         function, _bound(at, function, signature, tuple(map(types.unliteral, taken)), args, keywords, closure)
@@ -265,26 +264,20 @@ def _bound(
         if name not in signature.parameters and index < len(names):
             name = names[index]  # an implementation for Numba may have other names for them
         if isinstance(bound.get(name), tuple):  # of `*args`
-            value = values.tuple_of(bound[name])
+            value = tuple_of(bound[name])
         elif name in bound:
             value = bound[name]
         elif isinstance(omitted := taken[index], types.Omitted):
-            value = values.constant_of(omitted.value, type_, at.loc)
+            value = constant_of(omitted.value, type_, at.loc)
         elif signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            value = values.tuple_of(())
+            value = tuple_of(())
         else:
             captured = at.read(closure)
-            value = component(captured, values.fields_of(captured.type).index(numba_adapter.default_of(name)))
+            value = component(captured, fields_of(captured.type).index(numba_adapter.default_of(name)))
         if isinstance(type_, types.Array) and is_scalar(value.type):
             type_ = type_.dtype  # the result of `np.where` of numbers
         made.append(at.cast_bundle(value, type_))
     return made
-
-
-def _by_place(function: st.TypedFunction) -> inspect.Signature:
-    """Return the signature of a function that is called by position."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(name, kind) for name in function.parameters[: function.argument_count]])
 
 
 def _plain_slice(type: Type) -> Type:

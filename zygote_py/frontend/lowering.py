@@ -4,7 +4,7 @@
     Assign("r.1", Copy("$imul"))                                           (names that value)
 
 Blocks are filled in reverse postorder and stand in the order of the source. What the variables hold is in
-`zygote_py.frontend.variables`, the lowering of expressions in `zygote_py.frontend.expressions.evaluation`.
+`zygote_py.frontend.frames`, the lowering of expressions in `zygote_py.frontend.expressions.evaluation`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
-from zygote_py.frontend.expressions import calls, evaluation as expressions, lists, shared_copies as aliases
-from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame
+from zygote_py.frontend.expressions import calls, evaluation, lists, shared_copies
+from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame, Variables
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
@@ -29,19 +29,22 @@ from zygote_py.frontend.values import (
     Bundle,
     Counter,
     Iteration,
-    bundles as values,
+    alternatives,
+    constant,
     element_of,
     flat_type,
     flatten,
     is_used_up,
     leaves_of,
-    optional,
+    literal,
     parameters_of,
     plain,
     split,
+    structure,
+    undefined,
     unflatten,
+    unsupported,
 )
-from zygote_py.frontend.variables import Variables
 from zygote_py.ir import (
     Block,
     Branch,
@@ -62,9 +65,9 @@ from zygote_py.ir import (
     inserting,
     is_scalar,
     merge_blocks,
-    reach,
     unrotate_loops,
 )
+from zygote_py.ir.analysis import reach
 
 
 class Lowering(Variables):
@@ -106,7 +109,7 @@ class Lowering(Variables):
         unrotate_loops(self.function)
         clean_up(self.function)
         lists.hoist_lengths(self.function)
-        aliases.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
+        shared_copies.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
         return self.function
 
     def _check_result(self) -> None:
@@ -115,7 +118,7 @@ class Lowering(Variables):
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
         if isinstance(self.frame.result_type, types.Optional) and not self._is_routine:
-            self.frame.result_type = optional.result(self, self.frame.graph.blocks.values(), self.frame.result_type)
+            self.frame.result_type = alternatives.result(self, self.frame.graph.blocks.values(), self.frame.result_type)
 
     def _make_parameters(self, typed: st.TypedFunction) -> None:
         count = typed.argument_count
@@ -135,15 +138,14 @@ class Lowering(Variables):
             params = parameters_of(name, type_, loc)
             self.function.params += params
             return Bundle(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
-        kind = values.unsupported(type_)
-        if kind:
+        if kind := unsupported(type_):
             raise refuse(
                 f"the argument `{name}`, {kind}, is not supported",
                 loc,
                 "use a number, an array, a tuple or a NamedTuple",
                 name,
             )
-        param = Param(values.structure(type_), name, loc)
+        param = Param(structure(type_), name, loc)
         self.function.params.append(param)
         if not leaves_of(type_):
             return Bundle(type_, (), numba_adapter.object_of(type_))
@@ -157,8 +159,7 @@ class Lowering(Variables):
         self.enter(frame)
         waiting = {label: len(before) for label, before in frame.preds.items()}  # for how many to be filled
         for label in frame.order:
-            preds = frame.predecessors(label)
-            if preds:
+            if preds := frame.predecessors(label):
                 self.begin(frame.shells[label], [block for block, _ in preds], seal=False)
             if preds or label == frame.order[0]:
                 self._fill(label)
@@ -203,7 +204,7 @@ class Lowering(Variables):
                 if (
                     source in frame.never_none
                     and frame.assigned[target] == 1
-                    and optional.is_optional(self.types[target])
+                    and alternatives.is_optional(self.types[target])
                 ):
                     self.types[target] = self.types[source]
                     frame.never_none.add(target)
@@ -216,17 +217,15 @@ class Lowering(Variables):
     def _evaluate(self, statement: st.Statement) -> None:
         frame = self.frame
         target = statement.target if isinstance(statement, st.Assign) else NO_VARIABLE
-        call = inlining.inlined(self, frame, target, statement)
-        if call is not None:
+        if (call := inlining.inlined(self, frame, target, statement)) is not None:
             self._inline(call, target)
             return
         self._check_in_try(statement)
         if not isinstance(statement, st.Assign):
-            expressions.act(self, statement)
+            evaluation.act(self, statement)
             return
-        self.assign(target, expressions.evaluate(self, statement.value, target))
-        initializer = inlining.initialized(self, frame, statement)
-        if initializer is not None:
+        self.assign(target, evaluation.evaluate(self, statement.value, target))
+        if (initializer := inlining.initialized(self, frame, statement)) is not None:
             self._inline(initializer, NO_VARIABLE)
 
     def _hold(self, target: st.Variable, advancing: Advancing) -> None:
@@ -251,15 +250,12 @@ class Lowering(Variables):
             case st.Fail(exception, args):
                 self._raise(exception, args)
                 return
-            case _:
-                pass
         frame.ends[label] = self.block
 
     # --------------------------------------------------------------------------------------------- exceptions, calls
 
     def _raise(self, exception: type[BaseException] | None, args: tuple[object, ...]) -> None:
-        catching = self.frame.catching()
-        if catching is None:
+        if (catching := self.frame.catching()) is None:
             self.block.terminator = Raise(exception, tuple(map(self._raised, args)))
         else:
             frame, handler = catching
@@ -268,16 +264,14 @@ class Lowering(Variables):
 
     def _check_in_try(self, statement: st.Statement) -> None:
         """Go to the handler if a division that follows would raise; refuse what may raise for another reason."""
-        catching = self.frame.catching()
-        if catching is None:
+        if (catching := self.frame.catching()) is None:
             return
         frame, handler = catching
-        found = handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)
-        if found is None:
+        if (found := handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)) is None:
             return
         variable, type_ = found
         divisor = self.cast(self.read(variable).leaves[0], type_)
-        test = self.emit(operator.eq, (divisor, values.constant(0, type_)), types.boolean, "c")
+        test = self.emit(operator.eq, (divisor, constant(0, type_)), types.boolean, "c")
         before, following = self.block, Block(self.block.loc)
         following.terminator = before.terminator
         before.terminator = Branch(test, frame.shells[handler], following)
@@ -290,12 +284,10 @@ class Lowering(Variables):
         self.function.blocks[place:place] = blocks
 
     def _argument(self, index: int) -> Bundle:
-        typed = self.frame.typed
-        if index < typed.argument_count:
+        typed, count = self.frame.typed, self.frame.typed.argument_count
+        if index < count:
             return self.frame.arguments[index]
-        return self._captured_value(
-            typed.hidden[index - typed.argument_count], typed.parameter_types[index], typed.name
-        )
+        return self._captured_value(typed.hidden[index - count], typed.parameter_types[index], typed.name)
 
     def _captured_value(self, capture: st.Capture, type_: Type, callee: str) -> Bundle:
         """Return the value of a captured variable: a parameter; a new one for a function that the library calls."""
@@ -355,7 +347,7 @@ class Lowering(Variables):
 
     def _raised(self, arg: object) -> Operand:
         if not isinstance(arg, st.Name):
-            return values.literal(arg, self.loc)
+            return literal(arg, self.loc)
         bundle = self.read(arg.variable)
         if len(bundle.leaves) != 1:
             raise self.refuse("this argument of an exception is not supported", "raise it with numbers or strings")
@@ -366,7 +358,7 @@ class Lowering(Variables):
     def _merge(self, label: st.Label, target: st.Variable, merge: st.Merge) -> None:
         type_ = self.types[target]
         if not merge.incoming:
-            self.write(target, Bundle(type_, values.undefined(type_)))
+            self.write(target, Bundle(type_, undefined(type_)))
             return
         if not leaves_of(type_):
             self.write(target, self._same_object(merge, type_))
@@ -394,7 +386,7 @@ class Lowering(Variables):
             for self.block, pred in frame.predecessors(label):
                 variable = incoming.get(pred)
                 if variable is None:
-                    leaves = values.undefined(type_)
+                    leaves = undefined(type_)
                 else:
                     leaves = self.cast_bundle(self.read_whole(variable), type_).leaves
                 for phi, leaf in zip(phis, leaves, strict=True):
@@ -420,8 +412,7 @@ class Lowering(Variables):
         before.append(here)
 
     def _advance(self, label: st.Label, target: st.Variable, iterator: st.Variable) -> None:
-        made = self.iterations.get(iterator)
-        if made is None:
+        if (made := self.iterations.get(iterator)) is None:
             raise self.refuse("this use of an iterator is not supported", "loop over it with `for`")
         iteration, counter = made
         frame = self.frame

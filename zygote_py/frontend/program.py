@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 
 from numba import types
 
@@ -22,9 +23,11 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import Checkpoint, DifferentiationError, refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend.expressions.displays import with_tuples
-from zygote_py.frontend.graphs.divisions import divisions
+from zygote_py.frontend.graphs.exceptions import divisions
+from zygote_py.frontend.graphs.graph import targets
 from zygote_py.frontend.values import leaves_of
-from zygote_py.ir import Routine, Type, identifier, is_identifier, reach
+from zygote_py.ir import Routine, Type, identifier, is_identifier
+from zygote_py.ir.analysis import reach
 
 # The limit on all copies of a function that is called in several places, in Numba's statements, of which a line of
 # source has about four.
@@ -41,15 +44,9 @@ class Program:
         self._calls: dict[st.TypedFunction, list[st.TypedFunction]] = {}
         self._chosen: set[st.TypedFunction] = set()  # those that are to be routines
         self._routines: dict[st.TypedFunction, Routine] = {}
-        self._prepared: dict[st.TypedFunction, st.TypedFunction] = {}
+        self.prepared = cache(with_tuples)  # a function as it is lowered: with tuples for lists that are only passed on
         self._survey(root, callees, [])
         self._choose(root, self._with_callees(caught))
-
-    def prepared(self, function: st.TypedFunction) -> st.TypedFunction:
-        """Return a function as it is lowered: with tuples for lists that are only passed on."""
-        if function not in self._prepared:
-            self._prepared[function] = with_tuples(function)
-        return self._prepared[function]
 
     def captured(self, function: st.TypedFunction) -> dict[object, tuple[st.Capture, Type]]:
         """Return the captured variables of a function and those inlined into it, by key, with names of their own."""
@@ -135,18 +132,15 @@ class Program:
                 )
         self._keep_options(caught)
         places = Counter(callee for found in self._calls.values() for callee in found)
-        sizes: dict[st.TypedFunction, int] = {}
 
+        @cache
         def size(function: st.TypedFunction) -> int:
-            if function not in sizes:
-                sizes[function] = _size(function)
-                for callee in self._calls[function]:
-                    sizes[function] += 1 if callee in self._chosen else size(callee)
-                many = places[function] > 1 and sizes[function] * places[function] > _MOST_STATEMENTS
-                if many and function not in caught and not _no_routine(function):
-                    self._chosen.add(function)
-                    return 1
-            return 1 if function in self._chosen else sizes[function]
+            inside = (1 if callee in self._chosen else size(callee) for callee in self._calls[function])
+            own = _size(function) + sum(inside)
+            many = places[function] > 1 and own * places[function] > _MOST_STATEMENTS
+            if many and function not in caught and not _no_routine(function):
+                self._chosen.add(function)
+            return 1 if function in self._chosen else own
 
         size(root)
 
@@ -192,19 +186,9 @@ def _of_numpy(options: Mapping[str, object]) -> set[object]:
 
 def _has_loops(function: st.TypedFunction) -> bool:
     """Return whether a function loops, or computes with arrays."""
-    if any(isinstance(each, types.Array) for each in function.types.values()):
-        return True
-    return any(target <= label for label, block in function.blocks.items() for target in _targets(block.ending))
-
-
-def _targets(ending: st.Ending) -> tuple[st.Label, ...]:
-    match ending:
-        case st.GoTo(target, _):
-            return (target,)
-        case st.Choose(_, then, orelse, _):
-            return (then, orelse)
-        case _:
-            return ()
+    return any(isinstance(each, types.Array) for each in function.types.values()) or any(
+        target <= label for label, block in function.blocks.items() for target in targets(block.ending)
+    )
 
 
 def _own(function: st.TypedFunction) -> Iterator[tuple[st.Capture, Type]]:

@@ -23,17 +23,19 @@ from zygote_py.frontend.values import (
     INT,
     Bundle,
     Emitter,
-    bundles as values,
-    check_count,
     check_filled,
     components,
     dim,
+    is_list,
+    is_tuple,
+    literal,
     plain,
     product,
     shape_of,
     unravel,
 )
-from zygote_py.ir import Const, Instr, Operand, Type, components_of, is_scalar, is_view, ops
+from zygote_py.ir import Const, Instr, Operand, Type, is_scalar, ops
+from zygote_py.ir.analysis import is_view
 
 
 def is_array(type: Type) -> bool:
@@ -43,7 +45,7 @@ def is_array(type: Type) -> bool:
 
 def index_of(at: Emitter, index: Bundle) -> list[Operand]:
     """Return the operands of an index, with tuples flattened."""
-    if values.is_tuple(index.type):
+    if is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
     return [_index(at, operand) for operand in index.leaves]
 
@@ -59,7 +61,7 @@ def static_index(at: Emitter, index: object) -> list[Operand]:
             operands = [Const(bound, types.none if bound is None else INT) for bound in bounds]
             return [at.emit(builtins.slice, operands, kind)]
         case _:
-            return [values.literal(index, at.loc)]
+            return [literal(index, at.loc)]
 
 
 def _index(at: Emitter, operand: Operand) -> Operand:
@@ -100,8 +102,7 @@ def flat_of(value: Bundle) -> Operand | None:
     """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):
         return None
-    (array,) = value.static.value.leaves  # type: ignore[attr-defined]
-    return array  # type: ignore[no-any-return]
+    return value.static.value.leaves[0]  # type: ignore[attr-defined,no-any-return]
 
 
 def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Operand]:
@@ -118,14 +119,13 @@ def flat_index(at: Emitter, array: Operand, index: Sequence[Operand]) -> list[Op
 def store(at: Emitter, statement: st.Store) -> None:
     """Lower `target[index] = value`."""
     target = at.read(statement.target)
-    if values.is_list(target.type):
+    if is_list(target.type):
         lists.store(at, statement)
         return
     own = plain(target.type)
     index = index_of(at, at.read(statement.index))
     value = at.read(statement.value)
-    array = flat_of(target)
-    if array is not None:
+    if (array := flat_of(target)) is not None:
         own, index = array.type, flat_index(at, array, index)
     elif isinstance(own, types.Array):
         (array,) = target.leaves
@@ -148,7 +148,7 @@ def fill(at: Emitter, array: Operand, value: Bundle) -> None:
     if not array.type.mutable:
         message = "this array cannot be written to: it is captured, or read-only"
         raise at.refuse(message, "pass it as an argument, or write to a copy", "=")
-    if values.is_tuple(value.type) and len(components(value)) == 1 and array.type.ndim == 1:
+    if is_tuple(value.type) and len(components(value)) == 1 and array.type.ndim == 1:
         at.emit(check_filled, (dim(at, array, 0), Const(1, INT)), types.none)  # an array of one would be repeated
         (value,) = components(value)
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
@@ -156,7 +156,7 @@ def fill(at: Emitter, array: Operand, value: Bundle) -> None:
 
 def number(at: Emitter, value: Bundle) -> Operand:
     """Return a number; that of an array without dimensions."""
-    if values.is_tuple(value.type) or len(value.leaves) != 1:
+    if is_tuple(value.type) or len(value.leaves) != 1:
         raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
     (operand,) = value.leaves
     if isinstance(operand.type, types.Array) and operand.type.ndim == 0:
@@ -166,13 +166,13 @@ def number(at: Emitter, value: Bundle) -> Operand:
 
 def lengths(at: Emitter, *shapes: Bundle) -> list[Operand]:
     """Return the lengths in shapes, each an integer or a tuple of integers."""
-    parts = (part for shape in shapes for part in (components(shape) if values.is_tuple(shape.type) else (shape,)))
+    parts = (part for shape in shapes for part in (components(shape) if is_tuple(shape.type) else (shape,)))
     return [at.cast(number(at, part), INT) for part in parts]
 
 
 def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
     """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
-    if not values.is_tuple(value.type):
+    if not is_tuple(value.type):
         operand = number(at, value)
         return operand if isinstance(operand.type, types.Array) else at.cast(operand, dtype)
     parts = [number(at, part) for part in components(value)]
@@ -200,20 +200,11 @@ def _is_same_index(one: Operand, other: Operand) -> bool:
     return one == other
 
 
-def unpack(at: Emitter, array: Operand, type_: Type) -> Bundle:
-    """Return the elements of an array, of which there must be as many as `type_` has components."""
-    parts = components_of(type_)
-    at.emit(check_count, (dim(at, array, 0), Const(len(parts), INT)), types.none)
-    items = (item(at, array, [Const(place, INT)], part) for place, part in enumerate(parts))
-    return Bundle(type_, tuple(items))
-
-
 def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Operand:
     """Lower `array op= other`, and return the array."""
     array = operands[0]
     assert isinstance(array.type, types.Array)
-    type_ = numba_adapter.result_type(op, [plain(operand.type) for operand in operands])
-    if type_ is None:
+    if (type_ := numba_adapter.result_type(op, [plain(operand.type) for operand in operands])) is None:
         sign = ops.of(op).syntax.strip("ab ")
         raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
     check_overlap(at, array, operands)

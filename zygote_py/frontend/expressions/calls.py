@@ -12,7 +12,8 @@ from __future__ import annotations
 import builtins
 import cmath
 import operator
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -23,10 +24,11 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints, statements as st
-from zygote_py.frontend.expressions import arrays, lists, objects
+from zygote_py.frontend.expressions import arrays, lists
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values import (
     INT,
+    RANGES,
     ZERO,
     Bundle,
     Emitter,
@@ -38,22 +40,29 @@ from zygote_py.frontend.values import (
     OverRange,
     OverTuple,
     OverZip,
-    bundles as values,
     by_position,
     check_out,
     check_positive,
     components,
+    constant,
+    constant_of,
     dim,
+    elements_of,
+    fields_of,
+    is_list,
+    is_tuple,
     join,
+    known,
     leaves_of,
     lowered,
     method_of,
-    over_elements,
     plain,
     shape_of,
     split,
+    unsupported,
 )
 from zygote_py.ir import Const, Foreign, Operand, Special, Type, components_of, copied_type, is_scalar, ops
+from zygote_py.ir.analysis import reach
 from zygote_py.ir.ops import scipy as special
 
 ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)
@@ -85,12 +94,11 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         args += components(at.read(expression.star))
     keywords = {name: read(arg) for name, arg in expression.keywords}
     if isinstance(callee_type, numba_adapter.GivenType):
-        return _stop(at, (args or [at.read_whole(arg) for _, arg in expression.keywords])[0], type_)
-    literal_value = values.known(type_)
-    if literal_value is not None:
+        return _stop(at, (args or list(keywords.values()))[0], type_)
+    if (literal_value := known(type_)) is not None:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
-        return objects.make(at, type_)
+        return lists.make_object(at, type_)
     if isinstance(callee_type, numba_adapter.TransformType):
         return Bundle(type_, (args or list(keywords.values()))[0].leaves)
     if makes:
@@ -101,10 +109,27 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
         return _call_special(at, function, args, type_)
     if (callee is type and len(args) == 1 and not leaves_of(type_)) or isinstance(type_, types.DType):
         return Bundle(type_, (), numba_adapter.object_of(type_))
-    if isinstance(callee, Method) and values.is_list(callee.value.type):
+    if isinstance(callee, Method) and is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
-    if values.is_list(type_) and (empty := lists.make(at, callee, args, type_)) is not None:
-        return empty
+    if is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
+        return lists.build(at, [], type_)  # `list()`, `List()` and `List.empty_list(type)`
+    if (iterable := _iterable(at, expression, callee, args, target)) is not None:
+        return iterable
+    if isinstance(callee, Method):
+        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
+        callee = _function_of(at, callee)
+    args, keywords = by_position(callee, args, keywords)
+    if not keywords and (simple := _simple(at, callee, args, arg_types, type_)) is not None:
+        return simple
+    new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
+    return new or _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+def _iterable(
+    at: Emitter, expression: st.Call, callee: object, args: list[Bundle], target: st.Variable
+) -> Bundle | None:
+    """Return what a loop goes over, or how long that is; None for the results of other calls."""
+    type_ = at.types[target]
     match callee:
         case builtins.range | numba.prange:
             return _range(at, args, type_)
@@ -120,28 +145,20 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
             return replace(args[0], iterator=None)  # that of the result is its own
         case builtins.zip:
             parts = tuple(iteration(at, arg) for arg in expression.args)
-            return _iterator(at, target, OverZip(parts, values.elements_of(type_)))
+            return _iterator(at, target, OverZip(parts, elements_of(type_)))
         case builtins.enumerate:
             return _iterator(at, target, _over_enumerate(at, expression, args, type_))
         case np.ndindex:
-            return _iterator(at, target, OverIndices(tuple(arrays.lengths(at, *args)), values.elements_of(type_)))
+            return _iterator(at, target, OverIndices(tuple(arrays.lengths(at, *args)), elements_of(type_)))
         case np.ndenumerate:
-            return _iterator(at, target, over_elements(at, args[0].leaves[0], values.elements_of(type_)))
-    if isinstance(callee, Method):
-        args, arg_types = [callee.value, *args], (callee.value.type, *arg_types)
-        callee = _function_of(at, callee)
-    args, keywords = by_position(callee, args, keywords)
-    if not keywords:
-        simple = _simple(at, callee, args, arg_types, type_)
-        if simple is not None:
-            return simple
-    new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
-    return new or _instruction(at, callee, args, keywords, arg_types, type_)
+            (array,) = args[0].leaves
+            return _iterator(at, target, OverIndices(shape_of(at, array), elements_of(type_), array))
+        case _:
+            return None
 
 
 def _function_of(at: Emitter, method: Method) -> Callable[..., object]:
-    function = method_of(method.value.type, method.name)
-    if function is None:
+    if (function := method_of(method.value.type, method.name)) is None:
         raise at.refuse(
             f"the method `{method.name}` of a value of type `{plain(method.value.type)}` is not supported",
             "call a function instead",
@@ -180,7 +197,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
     if not args:
         return None
     first, own = args[0], plain(type_)
-    if values.is_tuple(first.type):
+    if is_tuple(first.type):
         return _of_tuple(at, callee, args, type_)
     found: Operand | None = None
     match callee, plain(first.type):
@@ -189,12 +206,12 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
         case builtins.bool, types.Number() | types.Boolean():
             found = at.cast(first.leaves[0], types.boolean)
         case builtins.bool, types.List() | types.ListType():
-            found = lists.truth(at, first)
+            found = at.emit(operator.ne, (lists.length(at, first), ZERO), types.boolean, "c")
         case builtins.len, types.Array():
             found = dim(at, first.leaves[0], 0)
         case builtins.len, types.List() | types.ListType():
             found = lists.length(at, first)
-        case builtins.len, kind if kind in values.RANGES:
+        case builtins.len, kind if kind in RANGES:
             found = at.emit(ops.range_length, first.leaves, INT)
         case ((builtins.min | builtins.max), _) if len(args) > 1 and is_scalar(own):
             found = at.emit(callee, [at.cast(arg.leaves[0], own) for arg in args], own)
@@ -205,7 +222,7 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
         case cmath.polar, _:
             radius, phase = leaves_of(type_)
             return Bundle(type_, (at.emit(abs, first.leaves, radius), at.emit(cmath.phase, first.leaves, phase)))
-        case builtins.divmod, _ if len(args) == 2 and values.is_tuple(type_):
+        case builtins.divmod, _ if len(args) == 2 and is_tuple(type_):
             operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
             both = zip((operator.floordiv, operator.mod), leaves_of(type_), strict=True)
             return Bundle(type_, tuple(at.emit(op, operands, leaf) for op, leaf in both))
@@ -225,8 +242,8 @@ def retype_numbers(
 
     Numba types such a result as a zero-dimensional array, which everything but indexing treats like a number.
     """
-    pending = list(numbers)
-    users: dict[st.Variable, list[st.Variable]] = {}
+    starts = list(numbers)
+    users: defaultdict[st.Variable | None, list[st.Variable]] = defaultdict(list)
     results: set[st.Variable] = set()
     for block in blocks:
         if isinstance(block.ending, st.Leave):
@@ -234,26 +251,23 @@ def retype_numbers(
         for statement in block.statements:
             match statement:
                 case st.Assign(target, st.Call(callee, types=argument_types)):
-                    number = numba_adapter.object_of(types_[callee]) is np.where
-                    if number and all(is_scalar(plain(each)) for each in argument_types):
-                        pending.append(target)
+                    is_where = numba_adapter.object_of(types_[callee]) is np.where
+                    if is_where and all(is_scalar(plain(each)) for each in argument_types):
+                        starts.append(target)
                 case st.Assign(target, st.Copy(source)):
-                    users.setdefault(source, []).append(target)
+                    users[source].append(target)
                 case st.Assign(target, st.Merge(incoming)):
                     for _, merged in incoming:
-                        if merged is not None:
-                            users.setdefault(merged, []).append(target)
-                case _:
-                    pass
-    while pending:
-        variable = pending.pop()
-        own = types_[variable]
-        if isinstance(own, types.Array) and own.ndim == 0:
-            types_[variable] = own.dtype
-            if variable in results and isinstance(return_type, types.Array):
-                return_type = own.dtype
-            pending += users.get(variable, ())
-    return return_type
+                        users[merged].append(target)
+
+    def retyped(variables: Iterable[st.Variable]) -> Iterator[st.Variable]:
+        for variable in variables:
+            if isinstance(own := types_[variable], types.Array) and own.ndim == 0:
+                types_[variable] = own.dtype
+                yield variable
+
+    found = set(reach(retyped(starts), lambda variable: retyped(users[variable])))
+    return return_type.dtype if isinstance(return_type, types.Array) and found & results else return_type
 
 
 def _of_tuple(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
@@ -296,7 +310,7 @@ def _instruction(
     operands: list[Operand] = [whole(at, arg, callee) for arg in (*args, *keywords.values())]
     if not leaves_of(type_):
         raise at.refuse(f"`{name}` is not supported", "use numbers, arrays and tuples", name)
-    if kind := values.unsupported(type_):
+    if kind := unsupported(type_):
         raise at.refuse(f"`{name}` gives {kind}, which is not supported", "use numbers, arrays and tuples", name)
     value = at.emit(callee, operands, plain(type_), keywords=tuple(keywords))
     return split(at, value, value.type)
@@ -368,16 +382,13 @@ def _construct(
 ) -> Bundle:
     """Return a NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
-    for index, (field, part) in enumerate(zip(values.fields_of(type_), components_of(type_), strict=True)):
-        if index < len(args):
-            given = args[index]
-        elif field in keywords:
-            given = keywords[field]
-        else:
+    given = dict(zip(fields_of(type_), args, strict=False)) | keywords
+    for index, (field, part) in enumerate(zip(fields_of(type_), components_of(type_), strict=True)):
+        if field not in given:
             omitted = arg_types[index]
             assert isinstance(omitted, types.Omitted)
-            given = values.constant_of(omitted.value, part, at.loc)
-        leaves += at.cast_bundle(given, part).leaves
+            given[field] = constant_of(omitted.value, part, at.loc)
+        leaves += at.cast_bundle(given[field], part).leaves
     return Bundle(type_, tuple(leaves))
 
 
@@ -385,9 +396,9 @@ def _construct(
 
 
 def _range(at: Emitter, args: list[Bundle], type_: Type) -> Bundle:
-    element = values.RANGES[type_]
+    element = RANGES[type_]
     operands = [at.cast(arg.leaves[0], element) for arg in args]
-    zero, one = values.constant(0, element), values.constant(1, element)
+    zero, one = constant(0, element), constant(1, element)
     match operands:
         case [stop]:
             return Bundle(type_, (zero, stop, one))
@@ -407,7 +418,7 @@ def _over_enumerate(at: Emitter, expression: st.Call, args: list[Bundle], type_:
     keywords = dict(expression.keywords)
     start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
     number = ZERO if start is None else at.cast(start.leaves[0], INT)
-    return OverEnumerate(iteration(at, expression.args[0]), number, values.elements_of(type_))
+    return OverEnumerate(iteration(at, expression.args[0]), number, elements_of(type_))
 
 
 def _over_checkpointed(at: Emitter, expression: st.Call) -> Iteration:
@@ -435,12 +446,16 @@ def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> It
         if uses_up:
             at.use_up(over)
         return over.begin(at)
-    value = at.read(variable)
+    return items_of(at, at.read(variable))
+
+
+def items_of(at: Emitter, value: Bundle) -> Iteration:
+    """Return the iteration of a loop over a value."""
     refuse_sequence(at, value)
     own = plain(value.type)
-    if own in values.RANGES:
+    if own in RANGES:
         start, stop, step = value.leaves
-        return OverRange(start, stop, step, values.RANGES[own])
+        return OverRange(start, stop, step, RANGES[own])
     match own:
         case types.Array(ndim=1):
             return OverArray(value.leaves[0], plain(own.dtype))
@@ -466,10 +481,10 @@ def _stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
-    leaves: list[Operand] = []
-    for leaf in value.leaves:
+
+    def stopped(leaf: Operand) -> Operand:
         if isinstance(leaf, Const) or not (kinds.is_number(leaf.type) or kinds.is_array(leaf.type)):
-            leaves.append(leaf)
-        else:
-            leaves.append(at.emit(ops.stop, (leaf,), copied_type(leaf.type)))
-    return Bundle(type_, tuple(leaves), value.static)
+            return leaf
+        return at.emit(ops.stop, (leaf,), copied_type(leaf.type))
+
+    return Bundle(type_, tuple(map(stopped, value.leaves)), value.static)

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
 from zygote_py.ir import Type, ops
+from zygote_py.ir.analysis import reach
 
 
 def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
@@ -43,13 +44,12 @@ def with_tuples(typed: st.TypedFunction) -> st.TypedFunction:
                 case _:
                     uses.update(_names(statement))
         uses.update(_names(block.ending))
-    found: dict[st.Variable, tuple[st.Variable, ...]] = {}
-    pending = [name for name in lists if taken[name] == 1]
-    while pending:
-        name = pending.pop()
-        if uses[name] == 2 and name not in found:
-            found[name] = lists[name]
-            pending += [item for item in lists[name] if item in lists]
+
+    def once(names: Iterable[st.Variable]) -> Iterator[st.Variable]:
+        return (name for name in names if name in lists and uses[name] == 2)
+
+    starts = once(name for name in lists if taken[name] == 1)
+    found = {name: lists[name] for name in reach(starts, lambda name: once(lists[name]))}
     if not found:
         return typed
     types_ = dict(types_)

@@ -19,26 +19,36 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import arrays, calls, lists, objects
+from zygote_py.frontend.expressions import arrays, calls, lists
 from zygote_py.frontend.values import (
     INT,
     Bundle,
     Emitter,
-    OverFlat,
-    bundles as values,
+    OverIndices,
+    alternatives,
+    check_count,
     component,
     components,
+    constant,
+    constant_of,
     counter_of,
     dim,
+    elements_of,
+    fields_of,
+    is_list,
+    is_tuple,
+    known,
     leaves_of,
+    literal,
     lowered,
-    optional,
     pick,
     plain,
     product,
     shape_of,
+    tuple_of,
+    undefined,
 )
-from zygote_py.ir import Const, Operand, Type, is_scalar, itemsize, ops
+from zygote_py.ir import Const, Operand, Type, components_of, is_scalar, itemsize, ops
 from zygote_py.ir.ops import Family
 
 _IN_WORDS = {
@@ -52,7 +62,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
     type_ = at.types[target]
     match expression:
         case st.Constant(value):
-            return values.constant_of(value, type_, at.loc)
+            return constant_of(value, type_, at.loc)
         case st.Operate():
             return _operate(at, expression, type_)
         case st.Call():
@@ -60,12 +70,12 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
         case st.Attribute(value, name):
             found = _attribute(at, at.read(value), name, type_)
             if (array := arrays.flat_of(found)) is not None:
-                at.make_iterator(target, OverFlat(array, values.elements_of(type_)))
+                at.make_iterator(target, OverIndices((), elements_of(type_), array, bare=True))
             return found
         case st.Item():
             return _item(at, expression, type_)
         case st.Build("tuple", items):
-            return values.tuple_of([at.read_whole(item) for item in items])
+            return tuple_of([at.read_whole(item) for item in items])
         case st.Build("list", items):
             return lists.build(at, [at.read(item) for item in items], type_)
         case st.Build(kind, _):
@@ -75,7 +85,6 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
             iteration = calls.iteration(at, value)
             return Bundle(type_, (), None, (iteration, counter_of(iteration, at)))
         case st.Unpack(value, _):
-            calls.refuse_sequence(at, at.read(value))
             return _unpack(at, at.read(value), type_)
         case st.Unknown(kind):
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
@@ -89,7 +98,7 @@ def act(at: Emitter, statement: st.Statement) -> None:
         case st.Store():
             arrays.store(at, statement)
         case st.SetAttribute():
-            objects.assign(at, statement)
+            lists.assign_field(at, statement)
         case st.Act("print", args):
             at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
         case st.Act("delitem"):
@@ -102,16 +111,14 @@ def act(at: Emitter, statement: st.Statement) -> None:
 
 
 def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
-    test = optional.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])
-    if test is not None:
+    if (test := alternatives.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])) is not None:
         return Bundle(type_, (test,))
     args = [at.read(arg) for arg in expression.args]
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
     if expression.op is operator.contains:
         return Bundle(type_, (_contains(at, args[0], args[1]),))
-    if any(values.is_tuple(arg.type) for arg in args):
+    if any(is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
     if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
         if args[0].type != args[1].type:  # members of different enumerations differ, though their numbers may be equal
@@ -136,7 +143,7 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
         if any(none):
             return Const(all(none) == (op is operator.is_), types.boolean)
     if op is operator.not_ and not isinstance(operands[0].type, types.Boolean) and is_scalar(operands[0].type):
-        return at.emit(operator.eq, (operands[0], values.constant(0, operands[0].type)), type_, "c")
+        return at.emit(operator.eq, (operands[0], constant(0, operands[0].type)), type_, "c")
     if op is operator.pos and operands[0].type == type_ and is_scalar(type_):
         return operands[0]
     is_test = ops.of(op).family in (Family.COMPARISON, Family.IDENTITY_TEST) or op is operator.not_
@@ -151,7 +158,7 @@ def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type)
     if op in (operator.eq, operator.ne) and len(args) == 2:
         same = _equal(at, args[0], args[1])
         return Bundle(type_, (same if op is operator.eq else _not(at, same),))
-    if ops.of(op).comparison and len(args) == 2 and all(values.is_tuple(arg.type) for arg in args):
+    if ops.of(op).comparison and len(args) == 2 and all(is_tuple(arg.type) for arg in args):
         return Bundle(type_, (_in_order(at, op, args[0], args[1]),))
     if op is operator.not_:
         return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
@@ -166,12 +173,12 @@ def _not(at: Emitter, operand: Operand) -> Operand:
 
 def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
     """Return whether two values are equal, component by component."""
-    if values.is_tuple(a.type) and values.is_tuple(b.type):
+    if is_tuple(a.type) and is_tuple(b.type):
         if len(components(a)) != len(components(b)):
             return Const(False, types.boolean)
         tests = [_equal(at, left, right) for left, right in zip(components(a), components(b), strict=True)]
         return _join(at, operator.and_, tests, True)
-    if values.is_tuple(a.type) or values.is_tuple(b.type):
+    if is_tuple(a.type) or is_tuple(b.type):
         return Const(False, types.boolean)
     return _compare(at, operator.eq, a.leaves[0], b.leaves[0])
 
@@ -189,7 +196,7 @@ def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
 
 def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
     """Lower `a < b` of tuples: the first components that differ decide, then the lengths."""
-    if not (values.is_tuple(a.type) and values.is_tuple(b.type)):
+    if not (is_tuple(a.type) and is_tuple(b.type)):
         return _compare(at, op, a.leaves[0], b.leaves[0])
     parts, others = components(a), components(b)
     comparison = ops.of(op).comparison
@@ -203,13 +210,11 @@ def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
 
 
 def _join(at: Emitter, op: ops.Op, tests: list[Operand], empty: bool) -> Operand:
-    if not tests:
-        return Const(empty, types.boolean)
-    return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests)
+    return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests) if tests else Const(empty, types.boolean)
 
 
 def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
-    if values.is_tuple(container.type):
+    if is_tuple(container.type):
         return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
     if isinstance(plain(container.type), types.UnicodeType | types.Array):
         return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
@@ -220,21 +225,20 @@ def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
 
 
 def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
     if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
-        return values.constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
+        return constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
     if isinstance(value.type, types.EnumMember) and name == "value":
         return Bundle(type_, value.leaves)
     if isinstance(value.static, ModuleType):
-        return values.constant_of(getattr(value.static, name), type_, at.loc)
-    if values.is_tuple(value.type) and name in values.fields_of(value.type):
-        return component(value, values.fields_of(value.type).index(name))
+        return constant_of(getattr(value.static, name), type_, at.loc)
+    if is_tuple(value.type) and name in fields_of(value.type):
+        return component(value, fields_of(value.type).index(name))
     if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
         return Bundle(type_, value.leaves)
     if numba_adapter.is_object(value.type) and name in numba_adapter.fields_of_object(value.type):
-        return objects.read(at, value, name)
+        return lists.read_field(at, value, name)
     if not leaves_of(type_):
         return Bundle(type_, (), calls.Method(value, name))
     own = plain(value.type)
@@ -254,8 +258,7 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
             return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
         case ((types.Array() | types.Number() | types.Boolean()), ("T" | "real" | "imag")):
             function = np.transpose if name == "T" else getattr(np, name)
-            found = lowered(at, function, [value], {}, type_)
-            if found is not None:
+            if (found := lowered(at, function, [value], {}, type_)) is not None:
                 return found
     raise at.refuse(
         f"the attribute `{name}` of a value of type `{own}` is not supported", "compute it another way", name
@@ -264,19 +267,18 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
 
 def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     value = at.read(expression.value)
-    literal_value = values.known(type_)
-    if literal_value is not None:
+    if (literal_value := known(type_)) is not None:
         return literal_value
-    if values.is_tuple(value.type):
+    if is_tuple(value.type):
         return _item_of_tuple(at, value, expression, type_)
     if isinstance(type_, types.EnumMember):
-        return values.constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
+        return constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
-        return Bundle(type_, values.undefined(type_))
-    if values.is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
-        at_index = values.literal(expression.static, at.loc) if expression.index is None else None
-        index = at.read(expression.index) if expression.index else Bundle(INT, (at_index,) if at_index else ())
-        return lists.item(at, value, index)
+        return Bundle(type_, undefined(type_))
+    if is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
+        if expression.index is not None:
+            return lists.item(at, value, at.read(expression.index))
+        return lists.item(at, value, Bundle(INT, (literal(expression.static, at.loc),)))
     own = plain(value.type)
     flat = arrays.flat_of(value)
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):
@@ -297,17 +299,18 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
     if index is not None:
         return pick(value, index.leaves[0], at, type_)
     if isinstance(static, slice):
-        return values.tuple_of(components(value)[static])
+        return tuple_of(components(value)[static])
     if not isinstance(static, int):
         raise at.refuse("this index of a tuple is not supported", "use an integer or a slice of constants", "[")
     return component(value, static)
 
 
 def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
-    if values.is_tuple(value.type):
+    calls.refuse_sequence(at, value)
+    if is_tuple(value.type):
         return value
-    if values.is_list(value.type):
-        return lists.unpack(at, value, type_)
-    if not arrays.is_array(value.type):
+    if not (is_list(value.type) or arrays.is_array(value.type)):
         raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")
-    return arrays.unpack(at, value.leaves[0], type_)
+    over, places = calls.items_of(at, value), [Const(place, INT) for place in range(len(components_of(type_)))]
+    at.emit(check_count, (over.length(at), Const(len(places), INT)), types.none)
+    return Bundle(type_, tuple(leaf for place in places for leaf in over.at(place, at).leaves))

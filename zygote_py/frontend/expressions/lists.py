@@ -1,4 +1,4 @@
-"""Lists that a function creates and reads: `ops.stack`, `push`, `pop`, `getitem`, `setitem` and `len`.
+"""Lists and objects of a `jitclass` that a function creates, which all references to them share.
 
     s = [x]                  %s = stack : list(f64)
                              push %s, %x
@@ -9,6 +9,16 @@
 A list of tuples is spread over several lists, one for each component, as a tuple is over its components. A list of
 `numba.typed` becomes a list like any other, since it cannot leave the function. Other methods and operators are
 functions of `zygote_py.numpy_functions.lists.lists`, or refused here.
+
+An object is memory for each field:
+
+    acc = Counter(x)         %acc_total = zeros 1 : f64[:]          a number is the element of an array of one
+    acc.total += y           %t0 = getitem %acc_total, 0            anything else the element of a list of one
+                             %t1 = add %t0, %y
+                             setitem %acc_total, %t1, 0
+
+`__init__` and the methods are inlined like functions, the object first. A number that `__init__` does not set is zero,
+as with Numba. An object cannot be an argument, a result or a captured value.
 """
 
 from __future__ import annotations
@@ -17,46 +27,39 @@ import builtins
 import operator
 import sys
 from dataclasses import dataclass
+from itertools import islice
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import element_of
 from zygote_py.base import statements as st
 from zygote_py.frontend.values import (
     INT,
+    ZERO,
     Bundle,
     Emitter,
     Iteration,
     OverCheckpointed,
     OverEnumerate,
     OverZip,
-    check_count,
+    cells_of,
+    empty_array,
     leaves_of,
     plain,
 )
-from zygote_py.ir import Const, Function, Instr, Jump, Memory, Operand, Type, components_of, loop_nest, ops
+from zygote_py.ir import Const, Function, Instr, Jump, Operand, Type, ops
+from zygote_py.ir.analysis import Memory, loop_nest
 
 
 def build(at: Emitter, items: list[Bundle], type_: Type) -> Bundle:
     """`[a, b]`"""
-    made = _new(at, type_)
+    if not (leaves := leaves_of(type_)):
+        raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
+    made = Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
     for item in items:
         _push(at, made, item)
     return made
-
-
-def _new(at: Emitter, type_: Type) -> Bundle:
-    leaves = leaves_of(type_)
-    if not leaves:
-        raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
-    return Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
-
-
-def make(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
-    """Return the result of a call that makes an empty list: `list()`, `List()` and `List.empty_list(type)`."""
-    if args and getattr(callee, "name", "") != "empty_list":
-        return None
-    return _new(at, type_)
 
 
 def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Type) -> Bundle:
@@ -66,10 +69,7 @@ def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Typ
             _push(at, value, item)
             return Bundle(type_, ())
         case "pop", []:
-            return Bundle(
-                element(value),
-                tuple(at.emit(ops.pop, (part,), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)),
-            )
+            return at.emit_each(ops.pop, value.leaves, element(value))
     raise at.refuse(
         f"the method `{name}` of a list is not supported", "use append, pop, indexing and loops over it", name
     )
@@ -77,19 +77,7 @@ def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Typ
 
 def item(at: Emitter, value: Bundle, index: Bundle) -> Bundle:
     """`value[index]`"""
-    number = _number(at, index)
-    leaves = (
-        at.emit(ops.getitem, (part, number), leaf) for part, leaf in zip(value.leaves, _parts(value), strict=True)
-    )
-    return Bundle(element(value), tuple(leaves))
-
-
-def unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
-    """Return the items of a list, of which there must be as many as `type_` has components."""
-    parts = components_of(type_)
-    at.emit(check_count, (length(at, value), Const(len(parts), INT)), types.none)
-    items = [item(at, value, Bundle(INT, (Const(place, INT),))) for place in range(len(parts))]
-    return Bundle(type_, tuple(leaf for each in items for leaf in each.leaves))
+    return at.emit_each(ops.getitem, value.leaves, element(value), _number(at, index))
 
 
 def store(at: Emitter, statement: st.Store) -> None:
@@ -106,11 +94,6 @@ def store(at: Emitter, statement: st.Store) -> None:
 def length(emit: Emitter, value: Bundle) -> Operand:
     """`len(value)`"""
     return emit.emit(builtins.len, (value.leaves[0],), INT)
-
-
-def truth(at: Emitter, value: Bundle) -> Operand:
-    """`bool(value)`"""
-    return at.emit(operator.ne, (length(at, value), Const(0, INT)), types.boolean, "c")
 
 
 def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
@@ -131,17 +114,13 @@ def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
     forwards, backwards = (0, sys.maxsize) if name == "start" else (sys.maxsize, -sys.maxsize - 1)
     if isinstance(step, Const):
         return Const(forwards if step.value > 0 else backwards, INT)  # type: ignore[operator]
-    positive = at.emit(operator.gt, (step, Const(0, INT)), types.boolean)
+    positive = at.emit(operator.gt, (step, ZERO), types.boolean)
     return at.emit(ops.select, (positive, Const(forwards, INT), Const(backwards, INT)), INT)
 
 
 def element(value: Bundle) -> Type:
     """Return the type of the elements of a list."""
     return element_of(plain(value.type))
-
-
-def _parts(value: Bundle) -> tuple[Type, ...]:
-    return leaves_of(element(value))
 
 
 def _push(at: Emitter, target: Bundle, item: Bundle) -> None:
@@ -168,11 +147,7 @@ class OverList(Iteration):
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         """Return element number `k`."""
-        own = element(self.list)
-        leaves = (
-            emit.emit(ops.getitem, (part, k), leaf) for part, leaf in zip(self.list.leaves, leaves_of(own), strict=True)
-        )
-        return Bundle(own, tuple(leaves))
+        return emit.emit_each(ops.getitem, self.list.leaves, element(self.list), k)
 
 
 def grows(iteration: Iteration) -> bool:
@@ -204,3 +179,52 @@ def hoist_lengths(function: Function) -> None:
                 if instr.args[0] not in inside and not any(writer in inside for writer in resized):
                     header.instrs.remove(instr)
                     loop.entering[0].instrs.append(instr)
+
+
+# ---------------------------------------------------------------------------------------------- objects of a jitclass
+
+
+def make_object(at: Emitter, type_: Type) -> Bundle:
+    """Return a new object; its fields are zeros and empty arrays."""
+    made: list[Operand] = []
+    for field in numba_adapter.fields_of_object(type_).values():
+        for leaf, cell in zip(leaves_of(field), cells_of(field), strict=True):
+            if isinstance(cell, types.Array):
+                made.append(at.emit(ops.zeros, (Const(1, INT),), cell))
+            else:
+                made.append(at.emit(ops.stack, (), cell))
+                at.emit(ops.push, (made[-1], _of_field(at, leaf)), types.none)
+    return Bundle(type_, tuple(made))
+
+
+def _of_field(at: Emitter, leaf: Type) -> Operand:
+    """Return the value of a field before anything is assigned to it."""
+    if isinstance(leaf, types.List):
+        raise at.refuse("a list in a field of a jitclass object is not supported", "use an array")
+    if not isinstance(leaf, types.Array) or leaf.layout == "F":
+        raise at.refuse(f"a field of type `{leaf}` of a jitclass object is not supported", "use numbers and arrays")
+    return empty_array(at, leaf)
+
+
+def read_field(at: Emitter, value: Bundle, name: str) -> Bundle:
+    """`value.name`"""
+    field, cells = _cells(value, name)
+    return at.emit_each(ops.getitem, cells, field, ZERO)
+
+
+def assign_field(at: Emitter, statement: st.SetAttribute) -> None:
+    """`target.name = value`"""
+    target = at.read(statement.target)
+    if not numba_adapter.is_object(target.type) or statement.name not in numba_adapter.fields_of_object(target.type):
+        raise at.refuse("setting an attribute is not supported", "use local variables, or make a new object", "=")
+    field, cells = _cells(target, statement.name)
+    given = at.cast_bundle(at.read(statement.value), field)
+    for cell, leaf in zip(cells, given.leaves, strict=True):
+        at.emit(ops.setitem, (cell, leaf, ZERO), types.none)
+
+
+def _cells(value: Bundle, name: str) -> tuple[Type, tuple[Operand, ...]]:
+    """Return the type of a field, and what holds it."""
+    fields, cells = numba_adapter.fields_of_object(value.type), iter(value.leaves)
+    held = {each: tuple(islice(cells, len(leaves_of(field)))) for each, field in fields.items()}
+    return fields[name], held[name]

@@ -37,14 +37,14 @@ from zygote_py.ir import (
 
 def separate(functions: Sequence[Function], routines: Sequence[Routine]) -> None:
     """Make ignored functions return memory of their own. Raise DifferentiationError where a copy would not do."""
-    original = {routine: routine.shares for routine in routines if _is_ignored(routine) and routine.shares}
+    ignored = (routine for routine in routines if not routine.is_custom and routine.passes == frozenset())
+    original = {routine: routine.shares for routine in ignored if routine.shares}
     for routine in original:
         _copy_results(routine)
     if original:
         find_effects(routines)
     for function in functions:
-        copies = list(_copies(function, original))
-        if not copies:
+        if not (copies := list(_copies(function, original))):
             continue
         memory = Memory(function)
         for instr, source, result, name in copies:
@@ -81,10 +81,6 @@ def _leave_together(function: Function, memory: Memory, array: Operand, copy: Op
     returned = {memory.root(value) for _, end in function.returns() for value in end.args if has_memory(value.type)}
     root = memory.root(array)
     return memory.root(copy) in returned and root is not None and (root in returned or bool(memory.seen_outside(root)))
-
-
-def _is_ignored(routine: Routine) -> bool:
-    return not routine.is_custom and routine.passes is not None and not routine.passes
 
 
 def _copy_results(routine: Routine) -> None:

@@ -1,4 +1,4 @@
-"""Remove what lowering leaves over: unused values and trivial phis.
+"""Remove what lowering leaves over: unused values and redundant phis.
 
     %t0 = dim %x, 1 : i64                 (x.shape, of which the function uses one)
     %r1: f64 = phi b0: %r0, b2: %r0   ->  %r0
@@ -10,52 +10,23 @@ it.
 
 from __future__ import annotations
 
-from zygote_py.ir import (
-    Block,
-    Function,
-    Instr,
-    Operand,
-    Undef,
-    Value,
-    effect,
-    loop_nest,
-    reach,
-    replace_uses,
-    resolved,
-    reverse_postorder,
-)
+from zygote_py.ir import Block, Function, Operand, Value, remove_redundant_phis
+from zygote_py.ir.analysis import effect, loop_nest, reach, reverse_postorder
 from zygote_py.ir.ops import Effect, of
 
 
 def clean_up(function: Function) -> None:
-    """Remove trivial phis and unused values, and order the blocks, in place."""
-    while _remove_trivial_phis(function):
-        pass
+    """Remove redundant phis and unused values, and order the blocks, in place."""
+    remove_redundant_phis(function)
     _remove_unused(function)
     _order_blocks(function)
-
-
-def _remove_trivial_phis(function: Function) -> bool:
-    replacement: dict[Value, Operand] = {}
-    for block in function.blocks:
-        for phi in block.phis:
-            others = {operand for operand in phi.incoming.values() if operand is not phi}
-            if len(others) == 1:
-                (operand,) = others
-                if operand.type == phi.type and resolved(operand, replacement) is not phi:
-                    replacement[phi] = operand
-            elif not others:
-                replacement[phi] = Undef(phi.type)
-    for block in function.blocks:
-        block.phis = [phi for phi in block.phis if phi not in replacement]
-    replace_uses(function, replacement)
-    return bool(replacement)
 
 
 def _remove_unused(function: Function) -> None:
     starts: list[Operand] = []
     for block in function.blocks:
-        starts += (*block.terminator.args, *(instr for instr in block.instrs if not _is_idle(instr)))
+        acting = (instr for instr in block.instrs if effect(instr) is Effect.WRITE or of(instr.op).may_raise)
+        starts += (*block.terminator.args, *acting)
     used = set(reach(starts, lambda operand: operand.args if isinstance(operand, Value) else ()))
     for block in function.blocks:
         block.phis = [phi for phi in block.phis if phi in used]
@@ -73,7 +44,3 @@ def _order_blocks(function: Function) -> None:
         return sorted(block.successors, key=loops_left)
 
     function.blocks = reverse_postorder(function, ways)
-
-
-def _is_idle(instr: Instr) -> bool:
-    return effect(instr) is not Effect.WRITE and not of(instr.op).may_raise

@@ -9,13 +9,17 @@
 An explicit `raise` becomes a jump, a division is tested before it is made. Other operations that may raise by
 themselves are refused. What a function has done before it raises stays done. Exceptions are not told apart: Numba
 supports `except Exception` only.
+
+Whether a division by zero raises at all depends on the options of the function: which divisions it has is told here.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Mapping
 
+import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
@@ -61,8 +65,6 @@ def divisor(
             raise _refuse("an assignment to a part of an array", statement.loc, "[")
         case st.Act(kind) if not kind.startswith("print"):
             raise _refuse(f"`{kind}`", statement.loc)
-        case _:
-            pass
     return None
 
 
@@ -77,9 +79,8 @@ def _check_call(
     own = types_[callee]
     function = numba_adapter.object_of(own)
     made = types_[target]
-    if isinstance(made, types.ExceptionInstance) or numba_adapter.constructed_by(own) is not None:
-        return
-    if numba_adapter.is_closure(made) or function is numba_adapter.length_of_iterator or function is divmod:
+    is_made = isinstance(made, types.ExceptionInstance) or numba_adapter.constructed_by(own) is not None
+    if is_made or numba_adapter.is_closure(made) or function in (numba_adapter.length_of_iterator, divmod):
         return
     if callee in methods:
         method = methods[callee]
@@ -105,22 +106,18 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
     if function in seen:
         return True
     seen.add(function)
-    types_ = function.types
     for block in function.blocks.values():
         if isinstance(block.ending, st.Fail | st.Try):
             return False
         for statement in block.statements:
             match statement:
                 case st.Assign(_, st.Call(callee, _, _, taken)):
-                    called = function.callee_of(types_[callee], taken)
-                    if called is not None:
+                    if (called := function.callee_of(function.types[callee], taken)) is not None:
                         if not _is_safe(called, seen):
                             return False
                         continue
-                case _:
-                    pass
             try:
-                if divisor(statement, types_, {}, function.options) is not None:
+                if divisor(statement, function.types, {}, function.options) is not None:
                     return False
             except Exception:  # it may raise
                 return False
@@ -134,3 +131,36 @@ def _refuse(what: str, loc: Loc, token: str = "") -> Exception:
         "do it outside of `try`, or test for the error with `if` and raise an exception",
         token,
     )
+
+
+# ------------------------------------------------------------------------------------- divisions by zero as no errors
+
+
+def divisions(function: st.TypedFunction) -> set[object]:
+    """Return the operators by which a function divides numbers, and functions that do."""
+    found: set[object] = set()
+    for block in function.blocks.values():
+        for statement in block.statements:
+            match statement:
+                case st.Assign(_, st.Operate(op, _, types_)) if ops.of(op).divides and _are_numbers(types_):
+                    found.add(op)
+                case st.Assign(_, st.Call(callee, types=types_)) if _are_numbers(types_):
+                    called = numba_adapter.object_of(function.types[callee])
+                    if ops.properties(called).divides:
+                        found.add(called)
+    return found
+
+
+def with_divisions_of_numpy(block: st.TypedBlock) -> st.TypedBlock:
+    """Return a block in which dividing a number by zero yields infinity or NaN, whatever Python would do."""
+    statements: list[st.Statement] = []
+    for statement in block.statements:
+        match statement:
+            case st.Assign(target, st.Operate(operator.truediv, args, types_), loc) if _are_numbers(types_):
+                statement = st.Assign(target, st.Operate(np.true_divide, args, types_), loc)
+        statements.append(statement)
+    return dataclasses.replace(block, statements=tuple(statements))
+
+
+def _are_numbers(types_: tuple[Type, ...]) -> bool:
+    return all(isinstance(types.unliteral(each), types.Number | types.Boolean) for each in types_)

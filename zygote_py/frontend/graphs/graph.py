@@ -16,8 +16,8 @@ Blocks keep their labels, in the order of the source; new ones follow the block 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from numba import types
 
@@ -51,8 +51,7 @@ class Graph:
         self._join_split_headers()
         # The position of each block; a new block is placed right after the one it comes from.
         self._place: dict[st.Label, tuple[int, ...]] = {label: (at,) for at, label in enumerate(self.blocks)}
-        headers = [label for label in self.blocks if self._is_header(label)]
-        if headers:
+        if headers := [label for label in self.blocks if self._is_header(label)]:
             preds = self.predecessors()
             shells = self.make_shells()
             tree = dominator_tree(Function("", [], list(shells.values())))
@@ -66,13 +65,7 @@ class Graph:
 
     def successors(self, label: st.Label) -> tuple[st.Label, ...]:
         """Return where control may go from a block."""
-        match self.blocks[label].ending:
-            case st.GoTo(target):
-                return (target,)
-            case st.Choose(_, then, orelse) | st.Try(then, orelse):
-                return (then, orelse) if then != orelse else (then,)
-            case _:
-                return ()
+        return targets(self.blocks[label].ending)
 
     def predecessors(self) -> dict[st.Label, list[st.Label]]:
         """Return where control may come from, for each block."""
@@ -87,10 +80,9 @@ class Graph:
 
     def _drop_idle_choices(self) -> None:
         for label, block in self.blocks.items():
-            ending = block.ending
-            if isinstance(ending, st.Choose) and ending.then == ending.orelse:
-                ending = st.GoTo(ending.then, ending.loc)
-                self.blocks[label] = st.TypedBlock(block.statements, ending, block.loc)
+            match block.ending:
+                case st.Choose(_, then, orelse, loc) if then == orelse:
+                    self.blocks[label] = replace(block, ending=st.GoTo(then, loc))
 
     def _remove_unreachable(self) -> None:
         seen = set(reach([next(iter(self.blocks))], self.successors))
@@ -103,16 +95,14 @@ class Graph:
         """
         preds = self.predecessors()
         for label in list(self.blocks):
-            sources = preds[label]
-            if len(sources) != 1 or not self._is_header(label):
-                continue
-            (source,) = sources
-            if self.successors(source) == (label,) and source != label:
-                for successor in self.successors(label):
-                    self._rename_source(successor, label, source)
-                    preds[successor] = [source if pred == label else pred for pred in preds[successor]]
-                first, second = self.blocks[source], self.blocks.pop(label)
-                self.blocks[source] = st.TypedBlock((*first.statements, *second.statements), second.ending, first.loc)
+            match preds[label]:
+                case [source] if source != label and self._is_header(label) and self.successors(source) == (label,):
+                    for successor in self.successors(label):
+                        self._rename_source(successor, label, source)
+                        preds[successor] = [source if pred == label else pred for pred in preds[successor]]
+                    statements = (*self._body(source), *self._body(label))
+                    ending = self.blocks.pop(label).ending
+                    self.blocks[source] = replace(self.blocks[source], statements=statements, ending=ending)
 
     def make_shells(self, loc: Loc | None = None) -> dict[st.Label, Block]:
         """Return empty blocks of the IR with their edges; the conditions of branches are filled in later."""
@@ -162,8 +152,8 @@ class Graph:
                 merged.append(st.Assign(joined, st.Merge(tuple(through)), statement.loc))
                 statement = st.Assign(statement.target, st.Merge((*others, (new, joined))), statement.loc)
             statements.append(statement)
-        self.blocks[target] = _replace(self.blocks[target], statements=statements)
-        self.blocks[new] = _replace(self.blocks[new], statements=merged)
+        self.blocks[target] = replace(self.blocks[target], statements=tuple(statements))
+        self.blocks[new] = replace(self.blocks[new], statements=tuple(merged))
         return new
 
     def _rename_source(self, target: st.Label, old: st.Label, new: st.Label) -> None:
@@ -185,11 +175,18 @@ class Graph:
                 case st.Try(handler, following):
                     handler, following = (new if label == target else label for label in (handler, following))
                     ending = st.Try(handler, following, ending.loc)
-            self.blocks[source] = st.TypedBlock(self._body(source), ending, self.blocks[source].loc)
+            self.blocks[source] = replace(self.blocks[source], ending=ending)
         self.blocks[new] = st.TypedBlock((), st.GoTo(target, loc), loc)
         self._place[new] = (*self._place[after], len(self._place))
         return new
 
 
-def _replace(block: st.TypedBlock, statements: Iterable[st.Statement]) -> st.TypedBlock:
-    return st.TypedBlock(tuple(statements), block.ending, block.loc)
+def targets(ending: st.Ending) -> tuple[st.Label, ...]:
+    """Return where control may go from a block with this ending."""
+    match ending:
+        case st.GoTo(target):
+            return (target,)
+        case st.Choose(_, then, orelse) | st.Try(then, orelse):
+            return (then, orelse) if then != orelse else (then,)
+        case _:
+            return ()

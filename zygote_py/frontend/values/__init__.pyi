@@ -1,27 +1,41 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
+from .alternatives import empty_array as empty_array
 from .bundles import (
+    RANGES as RANGES,
     Bundle as Bundle,
     cast_op as cast_op,
     cells_of as cells_of,
     component as component,
     components as components,
     constant as constant,
+    constant_of as constant_of,
+    elements_of as elements_of,
+    fields_of as fields_of,
+    flat_type as flat_type,
+    flatten as flatten,
     is_list as is_list,
     is_tuple as is_tuple,
+    join as join,
+    known as known,
     leaves_of as leaves_of,
+    literal as literal,
+    parameters_of as parameters_of,
     plain as plain,
+    split as split,
     structure as structure,
+    tuple_of as tuple_of,
+    undefined as undefined,
+    unflatten as unflatten,
+    unsupported as unsupported,
 )
 from .emitter import Counter as Counter, Emitter as Emitter, Iteration as Iteration
-from .function_unions import empty_array as empty_array
 from .iteration import (
     INT as INT,
     ZERO as ZERO,
     OverArray as OverArray,
     OverCheckpointed as OverCheckpointed,
     OverEnumerate as OverEnumerate,
-    OverFlat as OverFlat,
     OverIndices as OverIndices,
     OverRange as OverRange,
     OverTuple as OverTuple,
@@ -30,7 +44,6 @@ from .iteration import (
     dim as dim,
     element_of as element_of,
     is_used_up as is_used_up,
-    over_elements as over_elements,
     pick as pick,
     product as product,
     shape_of as shape_of,
@@ -53,12 +66,4 @@ from .run_time_checks import (
     check_out as check_out,
     check_positive as check_positive,
     enum_value as enum_value,
-)
-from .trees import (
-    flat_type as flat_type,
-    flatten as flatten,
-    join as join,
-    parameters_of as parameters_of,
-    split as split,
-    unflatten as unflatten,
 )

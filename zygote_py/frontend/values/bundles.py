@@ -3,13 +3,18 @@
     leaves_of(UniTuple(float64, 2))         (float64, float64)
     leaves_of(Function(sin))                ()                    known while compiling, no operand at all
 
-A `Bundle` is a value of any type with its operands. Casts between numbers are here too. It emits no instructions.
+A `Bundle` is a value of any type with its operands. Casts between numbers are here too. Instructions are made only
+where whole tuples are taken apart, put together and returned:
+
+    split(%p: (f64, (i64, f64)))        getitem %p, 0     %t = getitem %p, 1     getitem %t, 0     getitem %t, 1
+    join(%x, %n, %y)                    %t = pack %n, %y                         pack %x, %t
+    flatten(%x, %n, %y)                 pack %x, %n, %y                          what a routine returns
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +24,23 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import element_of
-from zygote_py.ir import Const, Loc, Operand, Type, Undef, components_of, is_scalar, with_components
+from zygote_py.ir import (
+    NONE,
+    Builder,
+    Const,
+    Instr,
+    Loc,
+    Operand,
+    Param,
+    Type,
+    Undef,
+    components_of,
+    is_scalar,
+    names_of,
+    ops,
+    result_type,
+    with_components,
+)
 
 _list_of: Callable[[Type], Type] = types.List
 RANGES: dict[Type, Type] = {
@@ -92,10 +113,7 @@ def unsupported(type: Type) -> str:
     own = plain(type)
     if isinstance(own, _KINDS) or not leaves_of(type):
         return ""
-    for kind, name in _NAMES.items():
-        if isinstance(own, kind):
-            return name
-    return f"a value of type `{own}`"
+    return next((name for kind, name in _NAMES.items() if isinstance(own, kind)), f"a value of type `{own}`")
 
 
 _NAMES = {
@@ -135,8 +153,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
         return tuple(map(_list_of, leaves_of(element_of(type))))
-    this = numba_adapter.receiver_of(type)
-    if this is not None:
+    if (this := numba_adapter.receiver_of(type)) is not None:
         return leaves_of(this)
     if numba_adapter.is_compile_time(type):
         return ()
@@ -188,8 +205,7 @@ def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
         assert isinstance(items, list | tuple)
         parts = [constant_of(item, part, loc) for item, part in zip(items, components_of(type_), strict=True)]
         return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
-    leaves = leaves_of(type_)
-    if not leaves:
+    if not leaves_of(type_):
         return Bundle(type_, (), value)
     own = plain(type_)
     if isinstance(type_, types.EnumMember):
@@ -230,3 +246,70 @@ def known(type_: Type) -> Bundle | None:
         own = plain(type_)
         return Bundle(own, (constant(type_.literal_value, own),))
     return None
+
+
+# ---------------------------------------------------------------------------------------- whole tuples as instructions
+
+
+def split(b: Builder, value: Operand, kind: Type) -> Bundle:
+    """Take a value of a type apart; a value known by its type alone has no operand."""
+    if not is_tuple(kind):
+        return Bundle(kind, (value,) if leaves_of(kind) else ())
+    leaves: list[Operand] = []
+    for number, part in enumerate(components_of(kind)):
+        if leaves_of(part):
+            leaves += split(b, _item(b, value, number, part), part).leaves
+    return Bundle(kind, tuple(leaves))
+
+
+def join(b: Builder, value: Bundle, leaf: Callable[[Bundle], Operand]) -> Operand:
+    """Put the tuples of a value together again; `leaf` returns the operand of a component that is not a tuple."""
+    if not is_tuple(value.type):
+        return leaf(value)
+    return b.call(ops.pack, *[join(b, part, leaf) for part in components(value)], type=plain(value.type))
+
+
+def flatten(b: Builder, value: Bundle) -> Operand:
+    """Return what a routine returns: nothing, the one number or array of a result, or a tuple of them."""
+    if len(value.leaves) > 1:
+        return b.call(ops.pack, *value.leaves, type=flat_type(leaves_of(value.type)))
+    return value.leaves[0] if value.leaves else NONE
+
+
+def unflatten(b: Builder, value: Operand, kind: Type) -> Bundle:
+    """Return the value of a type from the result of a routine, which is in the form of `flatten`."""
+    leaves = leaves_of(kind)
+    if len(leaves) < 2:
+        return Bundle(kind, (value,) if leaves else ())
+    parts = (NONE if plain(leaf) == types.none else _item(b, value, number, leaf) for number, leaf in enumerate(leaves))
+    return Bundle(kind, tuple(parts))
+
+
+def flat_type(leaves: Iterable[Type]) -> Type:
+    """Return the type of a routine's flat result, for a result of these parts."""
+    return result_type(tuple(map(plain, leaves)))
+
+
+def parameters_of(name: str, type: Type, loc: Loc) -> list[Param]:
+    """Return the parameters of a routine for one of a function: one for each number or array in it."""
+    names = _names(name, type)
+    leaves = leaves_of(type)
+    if len(names) != len(leaves):  # a range, an object: known by the type alone
+        names = [name] * len(leaves) if len(leaves) == 1 else [f"{name}_{number}" for number in range(len(leaves))]
+    return [Param(plain(leaf), each, loc) for each, leaf in zip(names, leaves, strict=True)]
+
+
+def _names(name: str, type: Type) -> list[str]:
+    if isinstance(type, types.Optional):
+        return [f"has_{name}", *_names(name, type.type)]
+    if not is_tuple(type):
+        return [name]
+    parts = zip(names_of(type), components_of(type), strict=True)
+    return [each for part, kind in parts for each in _names(f"{name}_{part}", kind) if leaves_of(kind)]
+
+
+def _item(b: Builder, value: Operand, number: int, kind: Type) -> Operand:
+    """Return an item of a tuple: what was packed, if that is known."""
+    if isinstance(value, Instr) and value.op is ops.pack:
+        return value.args[number]
+    return b.call(ops.getitem, value, Const(number, types.int64), type=plain(kind))

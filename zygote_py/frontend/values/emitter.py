@@ -18,8 +18,7 @@ from numba import types
 
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
-from zygote_py.frontend.values import bundles as values
-from zygote_py.frontend.values.bundles import Bundle, plain
+from zygote_py.frontend.values.bundles import Bundle, cast_op, constant, leaves_of, plain
 from zygote_py.ir import Block, Builder, Const, Instr, Loc, Operand, Type, Undef, Value, is_scalar, ops
 
 
@@ -92,6 +91,11 @@ class Emitter(Builder):
         """Add `op(*args)` to the block that is being filled."""
         return self.call(op, *args, type=type, hint=hint, keywords=keywords)
 
+    def emit_each(self, op: ops.Op, parts: Sequence[Operand], type: Type, *args: Operand) -> Bundle:
+        """Add `op(part, *args)` for each of the parts over which a value of this type is spread; return the value."""
+        leaves = (self.emit(op, (part, *args), leaf) for part, leaf in zip(parts, leaves_of(type), strict=True))
+        return Bundle(type, tuple(leaves))
+
     def cast(self, operand: Operand, type: Type) -> Operand:
         """Convert a number to another type; anything else stays as it is."""
         type, own = plain(type), plain(operand.type)
@@ -99,16 +103,16 @@ class Emitter(Builder):
             return operand
         match operand:
             case Const(value, _):
-                return values.constant(value, type)
+                return constant(value, type)
             case Undef():
                 return Undef(type)
             case Instr(op=ops.const):
                 return self._cast_named(operand, type)
         if isinstance(type, types.Boolean):
-            return self.emit(operator.ne, (operand, values.constant(0, own)), type)
+            return self.emit(operator.ne, (operand, constant(0, own)), type)
         if isinstance(own, types.Boolean):  # Numba has no `float(bool)`
-            return self.emit(ops.select, (operand, values.constant(1, type), values.constant(0, type)), type)
-        return self.emit(values.cast_op(own, type), (operand,), type)
+            return self.emit(ops.select, (operand, constant(1, type), constant(0, type)), type)
+        return self.emit(cast_op(own, type), (operand,), type)
 
     def _cast_named(self, named: Instr, type: Type) -> Operand:
         """Return the named constant as one of another type, defined next to it."""
@@ -116,7 +120,7 @@ class Emitter(Builder):
         if key not in self._recast:
             (literal,) = named.args
             assert isinstance(literal, Const)
-            made = Instr(ops.const, (values.constant(literal.value, type),), type, named.hint, named.loc)
+            made = Instr(ops.const, (constant(literal.value, type),), type, named.hint, named.loc)
             block = self.homes[named]
             block.instrs.insert(block.instrs.index(named) + 1, made)
             self._recast[key] = made

@@ -61,10 +61,9 @@ class OverRange(Iteration):
 
     def at(self, k: Operand, emit: Emitter) -> Bundle:
         """Return element number `k`."""
-        if self.constant_step == 1:
-            offset = emit.cast(k, self.type)
-        else:
-            offset = emit.emit(operator.mul, (emit.cast(k, self.type), self.step), self.type)
+        offset = emit.cast(k, self.type)
+        if self.constant_step != 1:
+            offset = emit.emit(operator.mul, (offset, self.step), self.type)
         if self.start == Const(0, self.start.type):
             return Bundle(self.type, (offset,))
         return Bundle(self.type, (emit.emit(operator.add, (self.start, offset), self.type),))
@@ -123,9 +122,10 @@ def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None
         parts = tuple(part if part.type == type else possible[0] for part in parts)
     if not parts:
         return bundle  # the loop over it runs no iteration
-    leaves = []
-    for number, leaf in enumerate(leaves_of(parts[0].type)):
-        leaves.append(emit.emit(ops.pick, (index, *(part.leaves[number] for part in parts)), leaf))
+    leaves = (
+        emit.emit(ops.pick, (index, *choices), leaf)
+        for leaf, *choices in zip(leaves_of(parts[0].type), *(part.leaves for part in parts), strict=True)
+    )
     return Bundle(parts[0].type, tuple(leaves))
 
 
@@ -138,11 +138,7 @@ class OverZip(Iteration):
 
     def length(self, emit: Emitter) -> Operand:
         """Return the number of elements."""
-        lengths: list[Operand] = []
-        for part in self.parts:
-            length = part.length(emit)
-            if length not in lengths:
-                lengths.append(length)
+        lengths = list(dict.fromkeys(part.length(emit) for part in self.parts))
         known = [length for length in lengths if isinstance(length, Const)]
         if len(known) > 1:
             least = min(known, key=lambda length: length.value)  # type: ignore[return-value,arg-type]
@@ -205,6 +201,10 @@ class OverIndices(Iteration):
     array: Operand | None = None
     bare: bool = False
 
+    def begin(self, emit: Emitter) -> Iteration:
+        """Return the iteration of a loop; `array.flat` asks for the lengths where the loop begins."""
+        return self if self.lengths or self.array is None else replace(self, lengths=shape_of(emit, self.array))
+
     def length(self, emit: Emitter) -> Operand:
         """Return the number of elements."""
         return product(emit, self.lengths)
@@ -219,36 +219,11 @@ class OverIndices(Iteration):
         return Bundle(self.element_type, (element,) if self.bare else (*index, element))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OverFlat(Iteration):
-    """`array.flat` over which no loop has begun; `begin` returns its iteration."""
-
-    array: Operand
-    element_type: Type
-
-    def begin(self, emit: Emitter) -> OverIndices:
-        """Return the elements, for a loop."""
-        return over_elements(emit, self.array, self.element_type, bare=True)
-
-    def length(self, emit: Emitter) -> Operand:
-        """Return the number of elements."""
-        return self.begin(emit).length(emit)
-
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
-        """Return element number `k`."""
-        return self.begin(emit).at(k, emit)
-
-
 def is_used_up(over: Iteration) -> bool:
     """Return whether a loop exhausts what it iterates over: iterators are used up, the underlying objects are not."""
     if isinstance(over, OverCheckpointed):
         return is_used_up(over.part)
-    return isinstance(over, OverZip | OverEnumerate | OverIndices | OverFlat)
-
-
-def over_elements(emit: Emitter, array: Operand, element_type: Type, bare: bool = False) -> OverIndices:
-    """Return all elements of an array, with their indices unless `bare`."""
-    return OverIndices(shape_of(emit, array), element_type, array, bare)
+    return isinstance(over, OverZip | OverEnumerate | OverIndices)
 
 
 def shape_of(emit: Emitter, array: Operand) -> tuple[Operand, ...]:

@@ -60,10 +60,6 @@ def enum_value(member):  # type: ignore[no-untyped-def]
 
 
 helper(enum_value)
-helper(check_count, Effect.WRITE)
-helper(check_filled, Effect.WRITE)
-helper(check_positive, Effect.WRITE)
-helper(check_present, Effect.WRITE)
-helper(check_out, Effect.WRITE)
-helper(check_last_axis, Effect.WRITE)
+for check in (check_count, check_filled, check_positive, check_present, check_out, check_last_axis):
+    helper(check, Effect.WRITE)
 operation(check_present, check_last_axis, silent=True)
