@@ -336,8 +336,7 @@ class Expressions:
         if value is None or value is Ellipsis or isinstance(value, str | bytes):
             return ast.Constant(value)
         if callable(value):
-            first, *rest = self.module.callable(value)
-            return ast.Attribute(name(first), rest[0]) if rest else name(first)
+            return _dotted(self.module.callable(value))
         return name(self.module.value(value, "constant"))
 
     def _real(self, value: float) -> ast.expr:

@@ -66,9 +66,7 @@ def choose_statements(
         roots[block] = []
         chooser.pending.clear()
         for instr in order[block]:
-            if instr in removed or chooser.is_dead(instr):
-                continue
-            if chooser.is_root(instr):
+            if instr not in removed and not chooser.is_dead(instr) and chooser.is_root(instr):
                 roots[block].append(instr)
         chooser.take(block.terminator.args)
         if block in at_end:
@@ -177,9 +175,7 @@ class _Chooser:
         return taken
 
     def assigned(self, variable: Variable) -> None:
-        stale = [value for value, expression in self.pending.items() if variable in expression.leaves]
-        for value in stale:
-            del self.pending[value]
+        self.pending = {value: found for value, found in self.pending.items() if variable not in found.leaves}
 
 
 def _width(instr: Instr) -> int:

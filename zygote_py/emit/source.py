@@ -192,11 +192,9 @@ class _Comments:
         self.last: tuple[str, int, bool] | None = None
 
     def at(self, place: Place | None) -> str:
-        if place is None:
-            return ""
-        loc = place.loc
-        if loc.file.startswith("<zygote_py "):
+        if place is None or place.loc.file.startswith("<zygote_py "):
             return ""  # not a line of the user's code
+        loc = place.loc
         key = (loc.file, loc.line, place.reverse)
         if key == self.last:
             return ""

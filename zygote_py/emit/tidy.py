@@ -34,8 +34,6 @@ Body = tuple[Statement, ...]
 def tidy(body: Body, guards: Collection[str]) -> Body:
     """Return `body` with conditions joined, and without the guards that this makes redundant."""
     body = _everywhere(body, _joined)
-    if not guards:
-        return body
     single = {guard for guard, count in Counter(_setters(body, set(guards))).items() if count == 1}
     if not single:
         return body

@@ -64,13 +64,12 @@ def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
     if not isinstance(phi.type, types.Integer) or not isinstance(following, Phi) or following not in latch.phis:
         return None
     steps = {operand for pred, operand in following.incoming.items() if pred not in stopping}
-    if len(steps) != 1:
-        return None
-    (step,) = steps
-    if not isinstance(step, Instr) or step.op not in (operator.add, operator.sub):
-        return None
-    constants = [arg for arg in step.args if isinstance(arg, Const)]
-    return step if phi in step.args and len(constants) == 1 else None
+    match list(steps):
+        case [Instr(op=operator.add | operator.sub, args=(a, b)) as step] if (
+            phi in step.args and isinstance(a, Const) != isinstance(b, Const)
+        ):
+            return step
+    return None
 
 
 def _used_after(function: Function, loops: Iterable[Loop]) -> set[Operand]:
