@@ -70,8 +70,12 @@ def _check_products(function: Function) -> None:
 
 
 def _is_scalar_product(instr: Instr) -> bool:
-    known = ops.of(instr.op).scalar_product and len(instr.args) == 2
-    return known and is_scalar(instr.type) and all(ndim(arg) == 1 for arg in instr.args)
+    return (
+        ops.of(instr.op).scalar_product
+        and is_scalar(instr.type)
+        and len(instr.args) == 2
+        and all(ndim(arg) == 1 for arg in instr.args)
+    )
 
 
 def _has_python_errors(function: Function) -> bool:

@@ -314,36 +314,30 @@ class _BlockGroups:
     def _brought_together(self, groups: Sequence[Group]) -> Group | None:
         """Join several groups at the position of one of them; None if that is impossible."""
         first, *others = sorted(groups, key=lambda group: group.position)
-        for other in others:
-            joined = self._join(first, other)
-            if joined is None:
-                return None
-            first = joined
-        return first
+        return first if all(self._join(first, other) for other in others) else None
 
     def _join_neighbours(self) -> None:
         place = 0
         while place < len(self.groups):
             for other in self.groups[place + 1 : place + 1 + _FAR]:
-                joined = self._join(self.groups[place], other)
-                if joined is not None:
+                if self._join(self.groups[place], other):
                     self.groups.sort(key=lambda group: group.position)
                     break
             else:
                 place += 1
 
-    def _join(self, first: Group, second: Group) -> Group | None:
-        """Join two groups over equal shapes at the position of the first or else the second, if possible."""
+    def _join(self, first: Group, second: Group) -> bool:
+        """Add a group to another over an equal shape, at the position of the first or else the second, if possible."""
         if not (first.may_move and second.may_move) or first.backwards != second.backwards or not first.frame:
-            return None
+            return False
         if [length.key for length in first.frame] != [length.key for length in second.frame]:
-            return None
+            return False
         if self._can_precede(second, first):
             position = first.position
         elif self._can_follow(first, second):
             position = second.position
         else:
-            return None
+            return False
         first.roots += second.roots
         first.roots.sort(key=lambda node: node.position)
         first.fused += second.fused
@@ -351,16 +345,15 @@ class _BlockGroups:
         for node in second.nodes:
             node.group = first
         self.groups.remove(second)
-        return first
+        return True
 
     def _can_precede(self, group: Group, other: Group) -> bool:
         """Return whether a group may move up to the position of another."""
         own = {node.instr for node in (*group.nodes, *other.nodes) if node.is_by_element}
         for node in group.nodes:
-            if not self._unchanged(node, other.position):
+            gathers = node.kind is Kind.GATHER and node.instr.args[0] in own  # it reads arbitrary elements of an array
+            if gathers or not self._unchanged(node, other.position):
                 return False
-            if node.kind is Kind.GATHER and node.instr.args[0] in own:
-                return False  # a gather reads arbitrary elements of an array
             for operand in node.instr.args:
                 waits = isinstance(operand, Instr) and self.places.get(operand, -1) >= other.position
                 if waits and operand not in own:

@@ -134,8 +134,7 @@ class Expressions:
                 return ast.Compare(self.operand(left), [comparison], [self.operand(right)])
             case ast.UnaryOp(op=sign), (value,):
                 return ast.UnaryOp(sign, self.operand(value))
-        special = self._special(instr)
-        if special is not None:
+        if (special := self._special(instr)) is not None:
             return special
         positional = len(args) - len(instr.keywords)
         keywords = [

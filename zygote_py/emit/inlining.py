@@ -148,8 +148,11 @@ class _Chooser:
 
     def _is_constant_slice(self, instr: Instr) -> bool:
         """Return whether `instr` is written as a slice, `1:`, wherever it is used."""
-        constant = instr.op is builtins.slice and all(isinstance(bound, Const) for bound in instr.args)
-        return constant and len(self.variables.of[instr].members) == 1
+        return (
+            instr.op is builtins.slice
+            and all(isinstance(bound, Const) for bound in instr.args)
+            and len(self.variables.of[instr].members) == 1
+        )
 
     def _can_move(self, instr: Instr, effect: ops.Effect) -> bool:
         if effect not in (ops.Effect.PURE, ops.Effect.READ):

@@ -171,9 +171,11 @@ class Module:
             if op in self._used_pointers:
                 ctypes_, find = map(self._reserved, _OF_POINTERS)
                 kinds = [f"{ctypes_}.{C_TYPES[kind].__name__}" for kind in (op.result, *op.parameters)]
-                lines.append(f"{alias} = {ctypes_}.CFUNCTYPE({', '.join(kinds)})(")
-                lines.append(f'    {find}("{MODULE}", "{op.symbol}")')
-                lines.append(")")
+                lines += [
+                    f"{alias} = {ctypes_}.CFUNCTYPE({', '.join(kinds)})(",
+                    f'    {find}("{MODULE}", "{op.symbol}")',
+                    ")",
+                ]
         return lines
 
 

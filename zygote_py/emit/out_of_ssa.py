@@ -95,8 +95,7 @@ def sequence_copies(
     groups: list[list[tuple[T, Operand]]] = []
     while pending:
         read = {reads(source) for _, source in pending}
-        free = [copy for copy in pending if copy[0] not in read]
-        if free:
+        if free := [copy for copy in pending if copy[0] not in read]:
             groups += [[copy] for copy in free]
             pending = [copy for copy in pending if copy[0] in read]
             continue

@@ -67,12 +67,11 @@ def function_text(
 def _passed_on(function: Function) -> frozenset[Value]:
     """Return the lists that are passed to a routine or returned; Numba cannot infer their type from `append`."""
     passed: set[Value] = set()
-    for block in function.blocks:
-        for node in (*block.instrs, block.terminator):
-            if isinstance(node, Return) or (
-                isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
-            ):
-                passed.update(each for each in node.args if isinstance(each, Instr) and each.op is ops.stack)
+    for node in function.nodes():
+        if isinstance(node, Return) or (
+            isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
+        ):
+            passed.update(each for each in node.args if isinstance(each, Instr) and each.op is ops.stack)
     return frozenset(passed)
 
 

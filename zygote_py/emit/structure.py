@@ -305,10 +305,7 @@ class Range:
 def ranges(function: Function, nest: LoopNest, regions: Sequence[Region]) -> dict[Block, Range]:
     """Return the loops in `regions` that can be printed as `for`, by their headers."""
     candidates: dict[Value, tuple[NaturalLoop, CountedLoop]] = {}
-    for region in walk(regions):
-        if not isinstance(region, Loop):
-            continue
-        loop = region.loop
+    for loop in (region.loop for region in walk(regions) if isinstance(region, Loop)):
         found = counted(loop, function)
         if found is None or len(loop.entering) != 1 or len(loop.latches) != 1:
             continue

@@ -45,10 +45,13 @@ def promote_accumulations(function: Function) -> None:
 def _promote_one(function: Function, memory: Memory) -> bool:
     nest = loop_nest(function)
     for loop in reversed(nest.loops):
-        if len(loop.latches) == 1 and len(loop.entering) == 1 and len(loop.exits) == 1 and not loop.raising_exits:
-            counted = counted_exit(loop)
-            if counted is not None and _promote(loop, counted, function, memory, nest.tree):
-                return True
+        if (
+            len(loop.latches) == len(loop.entering) == len(loop.exits) == 1
+            and not loop.raising_exits
+            and (counted := counted_exit(loop)) is not None
+            and _promote(loop, counted, function, memory, nest.tree)
+        ):
+            return True
     return False
 
 

@@ -54,9 +54,13 @@ def _matched(store: Instr, uses: Counter[Operand]) -> tuple[Instr, Instr, Operan
     if store.op is not ops.setitem or not isinstance(store.args[0].type, types.Array):
         return None
     array, total, *index = store.args
-    if not isinstance(total, Instr) or total.op not in (operator.add, operator.sub) or uses[total] != 1:
-        return None
-    if total.type != getattr(array.type, "dtype", None) or not isinstance(total.type, types.Float | types.Complex):
+    if (
+        not isinstance(total, Instr)
+        or total.op not in (operator.add, operator.sub)
+        or uses[total] != 1
+        or total.type != getattr(array.type, "dtype", None)
+        or not isinstance(total.type, types.Float | types.Complex)
+    ):
         return None
     left, right = total.args
     for read, value in ((left, right), (right, left)) if total.op is operator.add else ((left, right),):

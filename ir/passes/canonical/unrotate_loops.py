@@ -55,12 +55,11 @@ def _round(function: Function) -> bool:
     touched: set[Block] = set()
     replacement: dict[Value, Operand] = {}
     for loop in reversed(nest.loops):
-        if touched.isdisjoint((loop.header, *loop.entering, *loop.latches)):
-            match = _find(loop, preds, used, nest.tree)
-            if match is not None:
-                touched |= _rewrite(function, loop.header, match, replacement)
-                _fold_first_test(function, match, nest, replacement)
-                touched |= set(preds[loop.header]) | {loop.header}
+        near = (loop.header, *loop.entering, *loop.latches)
+        if touched.isdisjoint(near) and (match := _find(loop, preds, used, nest.tree)) is not None:
+            touched |= _rewrite(function, loop.header, match, replacement)
+            _fold_first_test(function, match, nest, replacement)
+            touched |= set(preds[loop.header]) | {loop.header}
     replace_uses(function, replacement)
     return bool(touched)
 
