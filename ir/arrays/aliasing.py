@@ -25,10 +25,9 @@ def same_elements(a: Operand, b: Operand) -> bool:
         return True
     match a, b:
         case Instr(), Instr() if a.op is b.op and a.keywords == b.keywords and len(a.args) == len(b.args):
-            if a.type != b.type:  # views of the same bytes as numbers of different types
-                return False
             plain = is_view(a) or a.op is builtins.slice or a.op is ops.dim
-            return plain and all(map(same_elements, a.args, b.args))
+            # Views of the same bytes may be numbers of different types.
+            return plain and a.type == b.type and all(map(same_elements, a.args, b.args))
         case _:
             return False
 

@@ -9,7 +9,6 @@ first, as a view.
 
 from __future__ import annotations
 
-import builtins
 import operator
 
 import numpy as np
@@ -18,7 +17,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import Memory, Order
 from zygote_py.ir.arrays.classify import element, in_layout, is_numeric, ndim
-from zygote_py.ir.arrays.shapes import Length, full_index, is_whole
+from zygote_py.ir.arrays.shapes import Length, full_index, is_whole, whole_slice
 from zygote_py.ir.arrays.writer import Writer
 from zygote_py.ir.building.loop_nest import INDEX, Nest
 from zygote_py.ir.core import Block, Branch, Const, Function, Instr, Jump, Operand, Phi
@@ -54,7 +53,11 @@ def _prepare(instr: Instr, first: int, order: Order, known: dict[Operand, tuple[
     masks = [item for item in index if _is_mask(item)]
     if len(masks) == len(index) == 1 and value and is_scalar(value[0].type):
         return []
-    if any(ndim(mask) != 1 for mask in masks) or len(masks) > 1 or (masks and len(masks) < _arrays(index)):
+    if (
+        any(ndim(mask) != 1 for mask in masks)
+        or len(masks) > 1
+        or (masks and len(masks) < sum(is_numeric(item.type) for item in index))
+    ):
         return []
     made: list[Instr] = []
     items = list(full_index(index, ndim(source)))
@@ -67,12 +70,9 @@ def _prepare(instr: Instr, first: int, order: Order, known: dict[Operand, tuple[
                 known[item] = found = instr, positions
             items[place] = found[1]
     slices = [isinstance(item.type, types.SliceType) for item in items]
-    for item in items:
-        if isinstance(item, Instr) and is_whole(item) and item not in index:
-            made.append(item)
+    made += [item for item in items if isinstance(item, Instr) and is_whole(item) and item not in index]
     if any(is_slice and not is_whole(item) for is_slice, item in zip(slices, items, strict=True)):
-        nothing = Const(None, types.none)
-        whole = Instr(builtins.slice, (nothing, nothing), types.slice2_type, "", instr.loc)
+        whole = whole_slice(instr.loc)
         taken = tuple(item if is_slice else whole for is_slice, item in zip(slices, items, strict=True))
         view = Instr(ops.getitem, (source, *taken), in_layout(source.type, "A"), "", instr.loc)
         made += [whole, view]
@@ -84,10 +84,6 @@ def _prepare(instr: Instr, first: int, order: Order, known: dict[Operand, tuple[
 
 def _is_mask(item: Operand) -> bool:
     return is_numeric(item.type) and element(item) == types.boolean
-
-
-def _arrays(index: tuple[Operand, ...]) -> int:
-    return sum(is_numeric(item.type) for item in index)
 
 
 def find_positions(instr: Instr, length: Length, writer: Writer) -> tuple[list[Block], Instr]:
@@ -115,8 +111,7 @@ def find_positions(instr: Instr, length: Length, writer: Writer) -> tuple[list[B
     then.instrs.append(step)
     body.terminator = Branch(holds, then, orelse)
     then.terminator = orelse.terminator = Jump(end)
-    moved = Phi(INDEX, "k", instr.loc)
-    moved.incoming = {then: step, orelse: place.inner}
+    moved = Phi(INDEX, "k", instr.loc, {then: step, orelse: place.inner})
     end.phis.append(moved)
     nest.ends[0] = end
     nest.set_next(place, moved)

@@ -82,10 +82,8 @@ def _is_of_elements(instr: Instr) -> bool:
         return is_numeric(first.type) and len(bounds) == 2 and bool(given) and all(map(_is_part, given))
     if not all(map(_is_part, args)):
         return False
-    if op is np.copy:
-        return len(args) == 1
-    if op is np.where:
-        return len(args) == 3
+    if op in (np.copy, np.where):
+        return len(args) == (1 if op is np.copy else 3)
     record = ops.of(op)
     if record.family is Family.PARAMETRIC:
         inexact = isinstance(element(args[0]), types.Float | types.Complex)

@@ -37,15 +37,16 @@ def cast(emit: Emit, operand: Operand, type: Type) -> Operand:
     if own == type:
         return operand
     if isinstance(operand, Const):
-        return Const(_converted(operand.value, type), type)
+        return Const(converted(operand.value, type), type)
     if isinstance(type, types.Boolean):
-        return emit(operator.ne, operand, Const(_converted(0, own), own), type=type)
+        return emit(operator.ne, operand, Const(converted(0, own), own), type=type)
     if type == types.float64 and isinstance(own, types.Integer):
         return emit(float, operand, type=type)
     return emit(getattr(np, type.name), operand, type=type)
 
 
-def _converted(value: object, type: Type) -> object:
+def converted(value: object, type: Type) -> object:
+    """Return a number as the Python value of a constant of a type."""
     match type:
         case types.Boolean():
             return bool(value)
@@ -149,7 +150,7 @@ def _divide_whole(emit: Emit, op: ops.Op, args: tuple[Operand, ...], result: Typ
     a, b = (cast(emit, arg, work) for arg in args)
     if isinstance(b, Const) and b.value:
         return cast(emit, emit(op, a, b, type=work), result)
-    zero, one = (Const(_converted(value, work), work) for value in (0, 1))
+    zero, one = (Const(converted(value, work), work) for value in (0, 1))
     fails = emit(operator.eq, b, zero, type=types.boolean)
     divisor = emit(ops.select, fails, one, b, type=work)
     quotient = emit(op, a, divisor, type=work)

@@ -32,9 +32,8 @@ def expand_arrays(function: Function) -> None:
     memory = Memory(function)
     shapes = Shapes()
     plan = find_groups(function, shapes, memory)
-    if not plan.nodes:
-        return
-    _Expansion(function, shapes, memory, plan).run()
+    if plan.nodes:
+        _Expansion(function, shapes, memory, plan).run()
 
 
 def _read_numbers(function: Function) -> None:
@@ -70,8 +69,12 @@ def _check_products(function: Function) -> None:
 
 
 def _is_scalar_product(instr: Instr) -> bool:
-    known = ops.of(instr.op).scalar_product and len(instr.args) == 2
-    return known and is_scalar(instr.type) and all(ndim(arg) == 1 for arg in instr.args)
+    return (
+        ops.of(instr.op).scalar_product
+        and is_scalar(instr.type)
+        and len(instr.args) == 2
+        and all(ndim(arg) == 1 for arg in instr.args)
+    )
 
 
 def _has_python_errors(function: Function) -> bool:
@@ -110,11 +113,8 @@ class _Expansion:
             writer.loc = instr.loc
             if instr in self.plan.groups:
                 added += self._make(self.plan.groups[instr], writer)
-            if instr in self.plan.nodes:
-                continue
-            if instr.op is ops.dim and self._answer(instr, writer):
-                continue
-            writer.block.instrs.append(instr)
+            if instr not in self.plan.nodes and not (instr.op is ops.dim and self._answer(instr, writer)):
+                writer.block.instrs.append(instr)
         writer.block.terminator = terminator
         if writer.block is not block:
             for successor in successors:
@@ -165,9 +165,8 @@ class _Expansion:
             if are_apart(part, target) or (node.kind is not Kind.SCATTER and same_elements(part, target)):
                 continue
             copy = Instr(np.copy, (part,), part.type, "", node.instr.loc)
-            made = Node(copy, Kind.ELEMENTWISE, node.position)
-            shape = self.shapes.of(copy)
-            kernel = Kernel(Group([made], shape, False, node.position), writer, self.shapes, self.replaced)
+            made = Group([Node(copy, Kind.ELEMENTWISE, node.position)], self.shapes.of(copy), False, node.position)
+            kernel = Kernel(made, writer, self.shapes, self.replaced)
             added += kernel.make()
             result = kernel.results[copy]
             node.instr.args = (*node.instr.args[:place], result, *node.instr.args[place + 1 :])

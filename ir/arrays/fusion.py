@@ -37,7 +37,7 @@ from zygote_py.ir.arrays.classify import (
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathered, gathering
 from zygote_py.ir.core import Block, Function, Instr, Operand, Value
 from zygote_py.ir.types import is_scalar
-from zygote_py.ir.walks import grouped
+from zygote_py.ir.walks import uses
 
 _FAR = 12  # how many groups ahead to search for one to join with
 
@@ -59,9 +59,7 @@ class Node:
         match self.kind:
             case Kind.STORE:
                 args = args[1:2]
-            case Kind.SCATTER | Kind.MASKED_STORE:
-                args = args[1:]
-            case Kind.GATHER:
+            case Kind.SCATTER | Kind.MASKED_STORE | Kind.GATHER:
                 args = args[1:]
             case Kind.REDUCE | Kind.REDUCE_AXES | Kind.POSITIONS:
                 args = args[:1]
@@ -155,21 +153,16 @@ def _kind_of_store(instr: Instr) -> Kind | None:
 
 def find_groups(function: Function, shapes: Shapes, memory: Memory) -> Plan:
     """Group the array instructions of all blocks."""
-    nodes = (node for block in function.blocks for node in (*block.phis, *block.instrs, block.terminator))
-    uses = grouped(
-        (operand, node if isinstance(node, Instr) else None)
-        for node in nodes
-        for operand in node.args
-        if isinstance(operand, Value)
-    )
+    users = {
+        value: [use.user if isinstance(use.user, Instr) else None for use in found]
+        for value, found in uses(function).items()
+    }
     plan = Plan({}, {})
     for block in function.blocks:
         with memory.order_of(block) as order:
-            found = _BlockGroups(block, uses, shapes, memory, order)
+            found = _BlockGroups(block, users, shapes, memory, order)
         plan.nodes |= found.nodes
-        for group in found.groups:
-            instr = block.instrs[group.position]
-            plan.groups[instr] = group
+        plan.groups |= {block.instrs[group.position]: group for group in found.groups}
     return plan
 
 
@@ -177,11 +170,11 @@ class _BlockGroups:
     """The groups of one block, which is visited backwards, so that the uses of a value are known before it."""
 
     def __init__(
-        self, block: Block, uses: dict[Value, list[Instr | None]], shapes: Shapes, memory: Memory, order: Order
+        self, block: Block, users: dict[Value, list[Instr | None]], shapes: Shapes, memory: Memory, order: Order
     ) -> None:
         self.block = block
         self.order = order
-        self.uses = uses
+        self.users = users
         self.shapes = shapes
         self.memory = memory
         self.places = {instr: place for place, instr in enumerate(block.instrs)}
@@ -200,7 +193,7 @@ class _BlockGroups:
         if not node.is_by_element:
             self._start(node)
             return
-        users = [user for user in self.uses.get(node.instr, []) if user is None or user.op is not ops.dim]
+        users = [user for user in self.users.get(node.instr, []) if user is None or user.op is not ops.dim]
         if not users:
             return  # its lengths may be read, its elements are not
         readers = [self.nodes.get(user) if user is not None else None for user in users]
@@ -248,15 +241,13 @@ class _BlockGroups:
         args = instr.args
         made = instr.type
         match node.kind:
-            case Kind.STORE:
+            case Kind.STORE | Kind.REDUCE | Kind.REDUCE_AXES | Kind.POSITIONS:
                 frame, made = self.shapes.of(args[0]), args[0].type
             case Kind.SCATTER:
                 frame = gathered(self.shapes, args[0], args[2:]) or ()
             case Kind.MASKED_STORE:
                 mask = self.shapes.of(args[2])
                 frame = (*mask, *self.shapes.of(args[0])[len(mask) :])
-            case Kind.REDUCE | Kind.REDUCE_AXES | Kind.POSITIONS:
-                frame, made = self.shapes.of(args[0]), args[0].type
             case _:
                 frame = self.shapes.of(instr)
         in_order = node.kind in (Kind.SCATTER, Kind.MASKED_STORE, Kind.GATHER)
@@ -268,11 +259,11 @@ class _BlockGroups:
 
     def _can_join(self, node: Node, group: Group) -> bool:
         """Return whether the elements of an array may be computed in the loops of `group`, at its position."""
-        if not self._unchanged(node, group.position):
-            return False
-        if any(not self._keeps_clear(node, root) for root in group.roots):
-            return False
-        return ops.of(node.instr.op).duplicable or not self._is_repeated(node, group)
+        return (
+            self._unchanged(node, group.position)
+            and all(self._keeps_clear(node, root) for root in group.roots)
+            and (ops.of(node.instr.op).duplicable or not self._is_repeated(node, group))
+        )
 
     def _unchanged(self, node: Node, position: int) -> bool:
         """Return whether the memory an instruction reads is the same at a different position in the block."""
@@ -323,36 +314,30 @@ class _BlockGroups:
     def _brought_together(self, groups: Sequence[Group]) -> Group | None:
         """Join several groups at the position of one of them; None if that is impossible."""
         first, *others = sorted(groups, key=lambda group: group.position)
-        for other in others:
-            joined = self._join(first, other)
-            if joined is None:
-                return None
-            first = joined
-        return first
+        return first if all(self._join(first, other) for other in others) else None
 
     def _join_neighbours(self) -> None:
         place = 0
         while place < len(self.groups):
             for other in self.groups[place + 1 : place + 1 + _FAR]:
-                joined = self._join(self.groups[place], other)
-                if joined is not None:
+                if self._join(self.groups[place], other):
                     self.groups.sort(key=lambda group: group.position)
                     break
             else:
                 place += 1
 
-    def _join(self, first: Group, second: Group) -> Group | None:
-        """Join two groups over equal shapes at the position of the first or else the second, if possible."""
+    def _join(self, first: Group, second: Group) -> bool:
+        """Add a group to another over an equal shape, at the position of the first or else the second, if possible."""
         if not (first.may_move and second.may_move) or first.backwards != second.backwards or not first.frame:
-            return None
+            return False
         if [length.key for length in first.frame] != [length.key for length in second.frame]:
-            return None
+            return False
         if self._can_precede(second, first):
             position = first.position
         elif self._can_follow(first, second):
             position = second.position
         else:
-            return None
+            return False
         first.roots += second.roots
         first.roots.sort(key=lambda node: node.position)
         first.fused += second.fused
@@ -360,16 +345,15 @@ class _BlockGroups:
         for node in second.nodes:
             node.group = first
         self.groups.remove(second)
-        return first
+        return True
 
     def _can_precede(self, group: Group, other: Group) -> bool:
         """Return whether a group may move up to the position of another."""
         own = {node.instr for node in (*group.nodes, *other.nodes) if node.is_by_element}
         for node in group.nodes:
-            if not self._unchanged(node, other.position):
+            gathers = node.kind is Kind.GATHER and node.instr.args[0] in own  # it reads arbitrary elements of an array
+            if gathers or not self._unchanged(node, other.position):
                 return False
-            if node.kind is Kind.GATHER and node.instr.args[0] in own:
-                return False  # a gather reads arbitrary elements of an array
             for operand in node.instr.args:
                 waits = isinstance(operand, Instr) and self.places.get(operand, -1) >= other.position
                 if waits and operand not in own:
@@ -378,18 +362,13 @@ class _BlockGroups:
 
     def _can_follow(self, group: Group, other: Group) -> bool:
         """Return whether a group may move down to the position of another."""
-        for root in group.roots:
-            for user in self.uses.get(root.instr, []):
-                if (
-                    user is not None
-                    and user.op is not ops.dim
-                    and self.places.get(user, -1) in range(group.position, other.position + 1)
-                ):
-                    return False
+        users = (user for root in group.roots for user in self.users.get(root.instr, []) if user is not None)
+        if any(
+            user.op is not ops.dim and group.position <= self.places.get(user, -1) <= other.position for user in users
+        ):
+            return False
         first, last = self._at(group.position), self._at(other.position)
         return not any(self.order.writes_between(first, last, operand) for node in group.nodes for operand in node.read)
 
     def _at(self, position: int) -> Instr:
-        found = self.block.instrs[position]
-        assert isinstance(found, Instr)
-        return found
+        return self.block.instrs[position]

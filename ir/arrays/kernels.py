@@ -21,7 +21,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.arrays.aliasing import seen_through
 from zygote_py.ir.arrays.classify import Kind, element, in_fortran_order, in_layout, is_numeric, ndim, reduced_axes
-from zygote_py.ir.arrays.elementwise import cast, compute
+from zygote_py.ir.arrays.elementwise import cast, compute, converted
 from zygote_py.ir.arrays.fusion import Group, Node
 from zygote_py.ir.arrays.shapes import Shape, Shapes, gathering, is_whole
 from zygote_py.ir.arrays.writer import Writer
@@ -39,16 +39,7 @@ class Frame:
 
 def start_of(op: ops.Op, type: Type) -> Const:
     """Return the initial value of a sum or a product."""
-    number = 1 if op is np.prod else 0
-    match type:
-        case types.Float():
-            return Const(float(number), type)
-        case types.Complex():
-            return Const(complex(number), type)
-        case types.Boolean():
-            return Const(bool(number), type)
-        case _:
-            return Const(number, type)
+    return Const(converted(1 if op is np.prod else 0, type), type)
 
 
 class Kernel:
@@ -283,14 +274,11 @@ class Kernel:
             elif length.key == frame.shape[axis].key:
                 found.append(frame.indices[axis])
             else:
-                whole = self.writer.length(frame.shape[axis])
-                if frame is self.frame:
-                    whole = self.lengths[axis]
+                whole = self.lengths[axis] if frame is self.frame else self.writer.length(frame.shape[axis])
                 extends = self.writer.equal(self.writer.length(length), whole)
                 key = (extends, frame.indices[axis])
                 if key not in self.loads:
-                    chosen = self.emit(ops.select, *key, Const(0, INDEX), type=INDEX)
-                    self.loads[key] = chosen
+                    self.loads[key] = self.emit(ops.select, *key, Const(0, INDEX), type=INDEX)
                 found.append(self.loads[key])
         return tuple(found)
 

@@ -20,7 +20,7 @@ from numba import types
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import is_view
 from zygote_py.ir.arrays.classify import is_elementwise, ndim, reduced_axes
-from zygote_py.ir.core import Const, Instr, Operand, Value
+from zygote_py.ir.core import Const, Instr, Loc, Operand, Value
 from zygote_py.ir.types import itemsize
 
 INDEX = types.int64
@@ -223,10 +223,10 @@ def full_index(index: Sequence[Operand], rank: int) -> tuple[Operand, ...]:
     return (*index, *missing)
 
 
-def whole_slice() -> Instr:
+def whole_slice(loc: Loc | None = None) -> Instr:
     """Return the slice `:`."""
     nothing = Const(None, types.none)
-    return Instr(builtins.slice, (nothing, nothing), types.slice2_type)
+    return Instr(builtins.slice, (nothing, nothing), types.slice2_type, "", loc)
 
 
 def is_whole(item: Operand) -> bool:

@@ -131,8 +131,7 @@ class Expressions:
                 return ast.Compare(self.operand(left), [comparison], [self.operand(right)])
             case ast.UnaryOp(op=sign), (value,):
                 return ast.UnaryOp(sign, self.operand(value))
-        special = self._special(instr)
-        if special is not None:
+        if (special := self._special(instr)) is not None:
             return special
         positional = len(args) - len(instr.keywords)
         keywords = [
@@ -333,8 +332,7 @@ class Expressions:
         if value is None or value is Ellipsis or isinstance(value, str | bytes):
             return ast.Constant(value)
         if callable(value):
-            first, *rest = self.module.callable(value)
-            return ast.Attribute(name(first), rest[0]) if rest else name(first)
+            return _dotted(self.module.callable(value))
         return name(self.module.value(value, "constant"))
 
     def _real(self, value: float) -> ast.expr:

@@ -64,9 +64,7 @@ def choose_statements(
         roots[block] = []
         chooser.pending.clear()
         for instr in order[block]:
-            if instr in removed or chooser.is_dead(instr):
-                continue
-            if chooser.is_root(instr):
+            if instr not in removed and not chooser.is_dead(instr) and chooser.is_root(instr):
                 roots[block].append(instr)
         chooser.take(block.terminator.args)
         if block in at_end:
@@ -148,8 +146,11 @@ class _Chooser:
 
     def _is_constant_slice(self, instr: Instr) -> bool:
         """Return whether `instr` is written as a slice, `1:`, wherever it is used."""
-        constant = instr.op is builtins.slice and all(isinstance(bound, Const) for bound in instr.args)
-        return constant and len(self.variables.of[instr].members) == 1
+        return (
+            instr.op is builtins.slice
+            and all(isinstance(bound, Const) for bound in instr.args)
+            and len(self.variables.of[instr].members) == 1
+        )
 
     def _can_move(self, instr: Instr, effect: ops.Effect) -> bool:
         if effect not in (ops.Effect.PURE, ops.Effect.READ):
@@ -175,9 +176,7 @@ class _Chooser:
         return taken
 
     def assigned(self, variable: Variable) -> None:
-        stale = [value for value, expression in self.pending.items() if variable in expression.leaves]
-        for value in stale:
-            del self.pending[value]
+        self.pending = {value: found for value, found in self.pending.items() if variable not in found.leaves}
 
 
 def _width(instr: Instr) -> int:

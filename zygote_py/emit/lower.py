@@ -151,8 +151,8 @@ class Lowering:
                 condition, message = map(self.expressions.operand, instr.args)
                 error = self.expressions.call(ValueError, message)
                 yield If(condition, (Simple(ast.Raise(error, None)),), (), place_of(instr))
-                continue
-            yield Simple(self.expressions.statement(instr), place_of(instr))
+            else:
+                yield Simple(self.expressions.statement(instr), place_of(instr))
 
     def _copies(self, source: Block, target: Block) -> Iterator[Statement]:
         copies = [(copy.target, copy.source) for copy in self.variables.copies.get((source, target), ())]
@@ -184,13 +184,10 @@ class Lowering:
     def _choose(
         self, condition: Operand, then: tuple[Statement, ...], orelse: tuple[Statement, ...]
     ) -> Iterator[Statement]:
-        if not then and not orelse:
-            return
-        place = place_of(condition)
         if then:
-            yield If(self.expressions.operand(condition), then, orelse, place)
-        else:
-            yield If(self._negated(condition), orelse, (), place)
+            yield If(self.expressions.operand(condition), then, orelse, place_of(condition))
+        elif orelse:
+            yield If(self._negated(condition), orelse, (), place_of(condition))
 
     def _negated(self, condition: Operand) -> ast.expr:
         test = self.expressions.operand(condition)

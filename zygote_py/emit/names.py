@@ -135,22 +135,19 @@ class Module:
         renamed = [(name, alias) for name, alias in aliases.items() if name not in (*modules, "np") and name != alias]
         if self._used_pointers:
             lines.append("import ctypes" + _renamed("ctypes", self._reserved("ctypes")))
-        for name, alias in sorted(renamed):
-            lines.append(f"from builtins import {name} as {alias}")
-        for name in modules:
-            if name in aliases:
-                lines.append(f"import {name}" + _renamed(name, aliases[name]))
+        lines += [f"from builtins import {name} as {alias}" for name, alias in sorted(renamed)]
+        lines += [f"import {name}" + _renamed(name, aliases[name]) for name in modules if name in aliases]
         if "np" in aliases:
             lines += ["", f"import numpy as {aliases['np']}"]
         if self._used_pointers:
             name = "get_cython_function_address"
             lines += ["", f"from numba.extending import {name}" + _renamed(name, self._reserved(name))]
-        if any(module not in _OPTIONAL for module, _ in self._imports):
-            lines.append("")
-        for (module, name), alias in sorted(self._imports.items()):
-            if module not in _OPTIONAL:
-                lines.append(f"from {module} import {name}" + _renamed(name, alias))
-        return lines
+        imported = [
+            f"from {module} import {name}" + _renamed(name, alias)
+            for (module, name), alias in sorted(self._imports.items())
+            if module not in _OPTIONAL
+        ]
+        return [*lines, "", *imported] if imported else lines
 
     def optional_imports(self, above: Sequence[str]) -> list[str]:
         """Return the lines that import names of this package, or define what takes their place."""
@@ -171,9 +168,11 @@ class Module:
             if op in self._used_pointers:
                 ctypes_, find = map(self._reserved, _OF_POINTERS)
                 kinds = [f"{ctypes_}.{C_TYPES[kind].__name__}" for kind in (op.result, *op.parameters)]
-                lines.append(f"{alias} = {ctypes_}.CFUNCTYPE({', '.join(kinds)})(")
-                lines.append(f'    {find}("{MODULE}", "{op.symbol}")')
-                lines.append(")")
+                lines += [
+                    f"{alias} = {ctypes_}.CFUNCTYPE({', '.join(kinds)})(",
+                    f'    {find}("{MODULE}", "{op.symbol}")',
+                    ")",
+                ]
         return lines
 
 

@@ -78,8 +78,7 @@ def assign_variables(
     for root, members in _slots(phis, counters).items():
         webs.join_slot(root if isinstance(root, Value) else None, members)
     for phi in sorted(phis, key=lambda phi: -depth[phi]):  # copies in inner loops cost most
-        block_operands = sorted(phi.incoming.items(), key=lambda item: -nest.depth(item[0]))
-        for _, operand in block_operands:
+        for _, operand in sorted(phi.incoming.items(), key=lambda item: -nest.depth(item[0])):
             if isinstance(operand, Value) and operand not in counters and operand.type == phi.type:
                 webs.join(phi, operand)
     of = webs.variables()
@@ -109,8 +108,7 @@ def sequence_copies(
     groups: list[list[tuple[T, Operand]]] = []
     while pending:
         read = {reads(source) for _, source in pending}
-        free = [copy for copy in pending if copy[0] not in read]
-        if free:
+        if free := [copy for copy in pending if copy[0] not in read]:
             groups += [[copy] for copy in free]
             pending = [copy for copy in pending if copy[0] in read]
             continue
@@ -151,8 +149,7 @@ def _slots(phis: Iterable[Phi], counters: set[Phi]) -> dict[Value | Const, list[
         if phi in several or found != carried[phi]:
             carried[phi] = found
             # If a phi turns out not to be a slot of its value, the slots of its users change.
-            for user in _reset(phi, users, carried, several) if phi in several else users.get(phi, []):
-                work.append(user)
+            work += _reset(phi, users, carried, several) if phi in several else users.get(phi, [])
     pairs = ((root, phi) for phi, root in carried.items() if phi not in several and root not in counters)
     slots = grouped((root, phi) for root, phi in pairs if root is not None)
     return {root: members for root, members in slots.items() if any(map(_has_undef, members))}

@@ -76,12 +76,11 @@ def function_text(
 def _passed_on(function: Function) -> frozenset[Value]:
     """Return the lists that are passed to a routine or returned; Numba cannot infer their type from `append`."""
     passed: set[Value] = set()
-    for block in function.blocks:
-        for node in (*block.instrs, block.terminator):
-            if isinstance(node, Return) or (
-                isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
-            ):
-                passed.update(each for each in node.args if isinstance(each, Instr) and each.op is ops.stack)
+    for node in function.nodes():
+        if isinstance(node, Return) or (
+            isinstance(node, Instr) and (isinstance(node.op, Routine) or node.op is ops.pack)
+        ):
+            passed.update(each for each in node.args if isinstance(each, Instr) and each.op is ops.stack)
     return frozenset(passed)
 
 
@@ -201,11 +200,9 @@ class _Comments:
         self.last: tuple[str, int, bool] | None = None
 
     def at(self, place: Place | None) -> str:
-        if place is None:
-            return ""
-        loc = place.loc
-        if loc.file.startswith("<zygote_py "):
+        if place is None or place.loc.file.startswith("<zygote_py "):
             return ""  # not a line of the user's code
+        loc = place.loc
         key = (loc.file, loc.line, place.reverse)
         if key == self.last:
             return ""

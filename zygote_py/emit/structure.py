@@ -132,8 +132,6 @@ def walk(regions: Iterable[Region]) -> Iterator[Region]:
                 yield from walk(then + orelse)
             case Loop() | Endless() | Guarded():
                 yield from walk(region.body)
-            case _:
-                pass
 
 
 def structure(function: Function, nest: LoopNest) -> tuple[Region, ...]:
@@ -322,10 +320,7 @@ class Range:
 def ranges(function: Function, nest: LoopNest, regions: Sequence[Region]) -> dict[Block, Range]:
     """Return the loops in `regions` that can be printed as `for`, by their headers."""
     candidates: dict[Value, tuple[NaturalLoop, CountedLoop]] = {}
-    for region in walk(regions):
-        if not isinstance(region, Loop):
-            continue
-        loop = region.loop
+    for loop in (region.loop for region in walk(regions) if isinstance(region, Loop)):
         found = counted(loop, function)
         if found is None or len(loop.entering) != 1 or len(loop.latches) != 1:
             continue
@@ -347,19 +342,14 @@ def _unused_after(loop: NaturalLoop, found: CountedLoop, used: Uses) -> bool:
     header = loop.header
     if len(used[found.condition]) != 1:
         return False
-    for value in (found.phi, found.increment):
-        for use in used.get(value, ()):
-            if use.at not in loop:
-                return False
-            if use.at is header and use.user not in (found.condition, found.increment):
-                return False  # a copy on an exit edge
+    own = (found.condition, found.increment)
+    for use in (*used.get(found.phi, ()), *used.get(found.increment, ())):
+        if use.at not in loop or (use.at is header and use.user not in own):
+            return False  # after the loop, or a copy on an exit edge
     return not (found.increment in header.instrs and len(used[found.increment]) > 1)
 
 
 def _range(loop: NaturalLoop, found: CountedLoop, used: Uses) -> Range:
-    removed = [found.condition]
-    if len(used[found.increment]) == 1:
-        removed.append(found.increment)
-    return Range(
-        found.phi, found.start, found.bound, found.comparison.past, found.step, loop.entering[0], tuple(removed)
-    )
+    alone = len(used[found.increment]) == 1
+    removed = (found.condition, found.increment) if alone else (found.condition,)
+    return Range(found.phi, found.start, found.bound, found.comparison.past, found.step, loop.entering[0], removed)

@@ -34,8 +34,6 @@ Body = tuple[Statement, ...]
 def tidy(body: Body, guards: Collection[str]) -> Body:
     """Return `body` with conditions joined, and without the guards that this makes redundant."""
     body = _everywhere(body, _joined)
-    if not guards:
-        return body
     single = {guard for guard, count in Counter(_setters(body, set(guards))).items() if count == 1}
     if not single:
         return body
@@ -94,9 +92,7 @@ def _size(test: ast.expr) -> int:
 
 
 def _same(one: Body, other: Body) -> bool:
-    if len(one) != len(other) or len(one) > LONGEST_JUMP:
-        return False
-    return all(
+    return len(one) == len(other) <= LONGEST_JUMP and all(
         isinstance(a, Simple) and isinstance(b, Simple) and ast.dump(a.node) == ast.dump(b.node)
         for a, b in zip(one, other, strict=True)
     )
@@ -124,8 +120,7 @@ def _without_guards(body: Body, guards: Collection[str], gone: set[str]) -> Body
     for statement in body:
         match statement:
             case If(ast.Name(name), inner, ()) if name in guards and kept and isinstance(kept[-1], If):
-                moved = _instead(kept[-1], name, inner)
-                if moved is not None:
+                if (moved := _instead(kept[-1], name, inner)) is not None:
                     kept[-1] = moved
                     gone.add(name)
                     continue
@@ -136,8 +131,7 @@ def _without_guards(body: Body, guards: Collection[str], gone: set[str]) -> Body
 def _instead(statement: If, guard: str, body: Body) -> If | None:
     """Return `statement` with `body` instead of the assignment to `guard` at the end of one of its arms, or None."""
     for arm in (statement.then, statement.orelse):
-        replaced = _at_end(arm, guard, body)
-        if replaced is not None:
+        if (replaced := _at_end(arm, guard, body)) is not None:
             then, orelse = (replaced, statement.orelse) if arm is statement.then else (statement.then, replaced)
             return If(statement.test, then, orelse, statement.place)
     return None

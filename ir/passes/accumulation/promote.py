@@ -20,6 +20,7 @@ accumulations.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 
 from numba import types
 
@@ -52,10 +53,13 @@ def promote_accumulations(function: Function) -> None:
 def _promote_one(function: Function, memory: Memory) -> bool:
     nest = loop_nest(function)
     for loop in reversed(nest.loops):
-        if len(loop.latches) == 1 and len(loop.entering) == 1 and len(loop.exits) == 1 and not loop.raising_exits:
-            counted = counted_exit(loop)
-            if counted is not None and _promote(loop, counted, function, memory, nest.tree):
-                return True
+        if (
+            len(loop.latches) == len(loop.entering) == len(loop.exits) == 1
+            and not loop.raising_exits
+            and (counted := counted_exit(loop)) is not None
+            and _promote(loop, counted, function, memory, nest.tree)
+        ):
+            return True
     return False
 
 
@@ -76,9 +80,9 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
             root = memory.root(array)
             if root is None or touched[root] != 1 or not isinstance(array.type, types.Array):
                 continue
-            if len(index) != array.type.ndim or value.type != array.type.dtype:
-                continue
-            if not all(invariant(each, loop) for each in (array, *index)):
+            if (len(index), value.type) != (array.type.ndim, array.type.dtype) or not all(
+                invariant(each, loop) for each in (array, *index)
+            ):
                 continue
             hint = value.hint if isinstance(value, Value) and value.hint else "d"
             total = Phi(value.type, hint)
@@ -92,15 +96,15 @@ def _promote(loop: Loop, counted: CountedLoop, function: Function, memory: Memor
     return bool(sums)
 
 
-def _touched(loop: Loop, memory: Memory) -> dict[Value, int]:
+def _touched(loop: Loop, memory: Memory) -> Counter[Value]:
     """Return the number of instructions of a loop that read or write memory with each root."""
-    touched: dict[Value, int] = {}
-    for block in loop.order:
-        for instr in block.instrs:
-            roots = {root for each in (*reads(instr), *writes(instr)) if (root := memory.root(each)) is not None}
-            for root in roots:
-                touched[root] = touched.get(root, 0) + 1
-    return touched
+    return Counter(
+        root
+        for block in loop.order
+        for instr in block.instrs
+        for root in {memory.root(each) for each in (*reads(instr), *writes(instr))}
+        if root is not None
+    )
 
 
 def _put_behind(sums: list[Instr], loop: Loop, counted: CountedLoop, behind: Block, function: Function) -> None:

@@ -35,21 +35,17 @@ def _rewritten(block: Block, order: Order, uses: Counter[Operand]) -> list[Instr
     instrs: list[Instr] = []
     removed: set[Instr] = set()
     for instr in block.instrs:
-        found = _matched(instr, uses)
-        if found is None:
-            instrs.append(instr)
-            continue
-        read, total, value = found
-        if read not in order or total not in order or order.writes_between(read, instr, instr.args[0]):
-            instrs.append(instr)
-            continue
-        removed |= {read, total}
-        if total.op is operator.sub:
-            negative = Instr(operator.neg, (value,), total.type, "", total.loc)
-            instrs.append(negative)
-            value = negative
-        array, _, *index = instr.args
-        instrs.append(Instr(ops.accumulate, (array, value, *index), types.none, instr.hint, instr.loc))
+        match _matched(instr, uses):
+            case read, total, value if (
+                read in order and total in order and not order.writes_between(read, instr, instr.args[0])
+            ):
+                removed |= {read, total}
+                if total.op is operator.sub:
+                    instrs.append(value := Instr(operator.neg, (value,), total.type, "", total.loc))
+                array, _, *index = instr.args
+                instrs.append(Instr(ops.accumulate, (array, value, *index), types.none, instr.hint, instr.loc))
+            case _:
+                instrs.append(instr)
     return [instr for instr in instrs if instr not in removed]
 
 
@@ -58,9 +54,13 @@ def _matched(store: Instr, uses: Counter[Operand]) -> tuple[Instr, Instr, Operan
     if store.op is not ops.setitem or not isinstance(store.args[0].type, types.Array):
         return None
     array, total, *index = store.args
-    if not isinstance(total, Instr) or total.op not in (operator.add, operator.sub) or uses[total] != 1:
-        return None
-    if total.type != getattr(array.type, "dtype", None) or not isinstance(total.type, types.Float | types.Complex):
+    if (
+        not isinstance(total, Instr)
+        or total.op not in (operator.add, operator.sub)
+        or uses[total] != 1
+        or total.type != getattr(array.type, "dtype", None)
+        or not isinstance(total.type, types.Float | types.Complex)
+    ):
         return None
     left, right = total.args
     for read, value in ((left, right), (right, left)) if total.op is operator.add else ((left, right),):

@@ -25,8 +25,7 @@ def replace_boolean_phis(function: Function) -> None:
     replacement: dict[Value, Operand] = {}
     for block in function.blocks:
         for phi in [phi for phi in block.phis if isinstance(phi.type, types.Boolean) and len(phi.incoming) == 2]:
-            condition = _condition(phi, block, tree)
-            if condition is not None:
+            if (condition := _condition(phi, block, tree)) is not None:
                 block.phis.remove(phi)
                 replacement[phi] = condition
     replace_uses(function, replacement)

@@ -49,13 +49,14 @@ def _stopping(loop: Loop) -> set[Block]:
     (latch,) = loop.latches
     condition = branch.condition
     flags = condition.args if isinstance(condition, Instr) and condition.op is operator.and_ else (condition,)
-    stopping: set[Block] = set()
-    for flag in flags:
-        if isinstance(flag, Phi) and flag in loop.header.phis:
-            following = flag.incoming[latch]
-            if isinstance(following, Phi) and following in latch.phis:
-                stopping |= {pred for pred, operand in following.incoming.items() if operand == _FALSE}
-    return stopping
+    following = [flag.incoming[latch] for flag in flags if isinstance(flag, Phi) and flag in loop.header.phis]
+    return {
+        pred
+        for phi in following
+        if isinstance(phi, Phi) and phi in latch.phis
+        for pred, operand in phi.incoming.items()
+        if operand == _FALSE
+    }
 
 
 def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
@@ -64,13 +65,12 @@ def _step(phi: Phi, latch: Block, stopping: set[Block]) -> Instr | None:
     if not isinstance(phi.type, types.Integer) or not isinstance(following, Phi) or following not in latch.phis:
         return None
     steps = {operand for pred, operand in following.incoming.items() if pred not in stopping}
-    if len(steps) != 1:
-        return None
-    (step,) = steps
-    if not isinstance(step, Instr) or step.op not in (operator.add, operator.sub):
-        return None
-    constants = [arg for arg in step.args if isinstance(arg, Const)]
-    return step if phi in step.args and len(constants) == 1 else None
+    match list(steps):
+        case [Instr(op=operator.add | operator.sub, args=(a, b)) as step] if phi in step.args and isinstance(
+            a, Const
+        ) != isinstance(b, Const):
+            return step
+    return None
 
 
 def _used_after(function: Function, loops: Iterable[Loop]) -> set[Operand]:

@@ -32,8 +32,7 @@ def bare_headers(function: Function) -> None:
         if not isinstance(branch, Branch):
             continue
         inside, outside = (branch.then, branch.orelse) if branch.then in loop else (branch.orelse, branch.then)
-        wanted = _used_elsewhere(function, loop)
-        if wanted:
+        if wanted := _used_elsewhere(function, loop):
             in_body, after = _copies(wanted), _copies(wanted)
 
             def moved(

@@ -42,8 +42,6 @@ def _forward(block: Block, target: Block, preds: dict[Block, list[Block]]) -> bo
         match pred.terminator:
             case Branch(_, then, orelse) if then is orelse:
                 pred.terminator = Jump(target)
-            case _:
-                pass
     changed = len(kept) < len(preds[block])
     preds[block] = kept
     if changed and not kept:

@@ -74,7 +74,7 @@ def _give_one_exit(function: Function, depth: int) -> None:
     nest = loop_nest(function)
     loops = [loop for loop in nest.loops if loop.depth == depth and loop.exits]
     working = _working_headers(function, {loop.header for loop in loops})
-    loops = [loop for loop in loops if _has_other_exits(loop) or loop.header in working]
+    loops = [loop for loop in loops if [block for block, _ in loop.exits] != [loop.header] or loop.header in working]
     if not loops:
         return
     home: dict[Value, Block] = {value: block for block in nest.tree.order for value in block.values}
@@ -107,10 +107,6 @@ def _give_one_exit(function: Function, depth: int) -> None:
     map_operands(function.blocks, carry)
     if into_raising:
         _restore_dominance(function, into_raising, home)
-
-
-def _has_other_exits(loop: Loop) -> bool:
-    return any(block is not loop.header for block, _ in loop.exits) or len(loop.exits) > 1
 
 
 def _working_headers(function: Function, headers: Collection[Block]) -> set[Block]:
@@ -265,14 +261,14 @@ class _OneExit:
                 first = next(iter(arriving.values()))
                 if any(operand != first for operand in arriving.values()):
                     self.others.append(_Carried(phi.type, phi.hint, arriving, phis=[(phi, arm)]))
-                elif not isinstance(first, Value) or self.home.get(first) not in self.loop.blocks:
+                elif (
+                    not isinstance(first, Value)
+                    or self.home.get(first) not in self.loop.blocks
+                    or (carried := self.carry(first, breaks, ends)) is None
+                ):
                     phi.incoming[arm] = first
                 else:
-                    carried = self.carry(first, breaks, ends)
-                    if carried is None:
-                        phi.incoming[arm] = first
-                    else:
-                        carried.phis.append((phi, arm))
+                    carried.phis.append((phi, arm))
 
     def carry(self, value: Value, breaks: list[Edge], ends: Mapping[Edge, Block]) -> _Carried | None:
         """Pass on a value of the loop, unless the header defines it, so that it is available after the loop anyway."""
@@ -291,17 +287,16 @@ class _OneExit:
     def choose_phis(self, own: list[Phi], header_exit: Edge | None) -> None:
         """Reuse phis of the header that are not used after the loop for passing results on, where they fit."""
         free = [phi for phi in own if phi not in self.needed]
-        tested: set[Operand] = set()
+        self.tested: set[Operand] = set()
         if self.test is not None:
             # The header runs once more: its values must be computable then, and unchanged where they are used.
-            tested = {operand for instr in self.header.instrs for operand in instr.args}
+            self.tested = {operand for instr in self.header.instrs for operand in instr.args}
             if any(instr in self.needed for instr in self.header.instrs):
-                free = [phi for phi in free if phi not in tested]
+                free = [phi for phi in free if phi not in self.tested]
         for carried in (*self.carried.values(), *self.others):
             fitness = [self.fitness(phi, carried, header_exit) for phi in free]
             if max(fitness, default=0) > 0:
                 carried.result = free.pop(fitness.index(max(fitness)))
-        self.tested = tested
 
     def fitness(self, phi: Phi, carried: _Carried, header_exit: Edge | None) -> int:
         """Return how well a phi of the header can carry a result; 0: not at all."""
@@ -324,9 +319,9 @@ class _OneExit:
             following = phi.incoming.pop(self.latch)
             kept: Operand | None = phi if phi in self.needed or phi in self.tested else None
             at = taken[phi].at if phi in taken else {}
-            incoming = {self.latch: following}
-            for (block, _), end in ends.items():
-                incoming[end] = at.get(end) or kept or self.anything(following, block)
+            incoming = {self.latch: following} | {
+                end: at.get(end) or kept or self.anything(following, block) for (block, _), end in ends.items()
+            }
             phi.incoming[self.again] = joined(self.again, incoming, phi.type, phi.hint)
         for carried in (*self.carried.values(), *self.others):
             if carried.result is None:
@@ -399,11 +394,11 @@ def _kept_test(loop: Loop) -> Instr | None:
         return None
     if all(block is not loop.header for block, _ in loop.exits) or (branch.then in loop) == (branch.orelse in loop):
         return None
-    for instr in loop.header.instrs:
-        if effect(instr) is not ops.Effect.PURE or ops.of(instr.op).may_raise:
-            return None
-        if not isinstance(instr.type, _EXACT):
-            return None
+    if any(
+        effect(instr) is not ops.Effect.PURE or ops.of(instr.op).may_raise or not isinstance(instr.type, _EXACT)
+        for instr in loop.header.instrs
+    ):
+        return None
     test = branch.condition
     integers = all(isinstance(operand.type, types.Integer) for operand in test.args)
     return test if test in loop.header.instrs and ops.of(test.op).comparison and integers else None

@@ -24,11 +24,12 @@ def merge_returns(function: Function) -> None:
         return
     first = next(iter(returns.values()))
     merged = Block(loc=next(iter(returns)).loc)
-    values: list[Operand] = []
-    for index, operand in enumerate(first.args):
-        incoming = {block: leave.args[index] for block, leave in returns.items()}
-        values.append(_merged(merged, incoming, operand.type))
-    merged.terminator = Return(tuple(values))
+    merged.terminator = Return(
+        tuple(
+            _merged(merged, {block: leave.args[index] for block, leave in returns.items()}, operand.type)
+            for index, operand in enumerate(first.args)
+        )
+    )
     for block in returns:
         block.terminator = Jump(merged)
     function.blocks.append(merged)

@@ -53,12 +53,11 @@ def _round(function: Function) -> bool:
     touched: set[Block] = set()
     replacement: dict[Value, Operand] = {}
     for loop in reversed(nest.loops):
-        if touched.isdisjoint((loop.header, *loop.entering, *loop.latches)):
-            match = _find(loop, preds, used, nest.tree)
-            if match is not None:
-                touched |= _rewrite(function, loop.header, match, replacement)
-                _fold_first_test(function, match, nest, replacement)
-                touched |= set(preds[loop.header]) | {loop.header}
+        near = (loop.header, *loop.entering, *loop.latches)
+        if touched.isdisjoint(near) and (match := _find(loop, preds, used, nest.tree)) is not None:
+            touched |= _rewrite(function, loop.header, match, replacement)
+            _fold_first_test(function, match, nest, replacement)
+            touched |= set(preds[loop.header]) | {loop.header}
     replace_uses(function, replacement)
     return bool(touched)
 
@@ -123,11 +122,9 @@ def _match(first: Block, last: Block, loop: Loop, preds: dict[Block, list[Block]
             continue
         if not last_blocks.issuperset(preds[inner_last]) or not first_blocks.issuperset(preds[inner_first]):
             return None
-        if inner_last.phis or inner_first.phis:
+        if inner_last.phis or inner_first.phis or len(inner_last.instrs) != len(inner_first.instrs):
             return None
         if any(instr not in match.values for instr in inner_last.instrs):
-            return None
-        if len(inner_last.instrs) != len(inner_first.instrs):
             return None
     matched = (set(match.values.values()), set(match.values))
     if not all(_ends_with(block, test) for block, test in zip(match.roots, matched, strict=True)):
@@ -168,9 +165,9 @@ def _match_values(match: _Match, first: Block, last: Block, a: Operand, b: Opera
         return match.values[b] is a
     if a not in first.instrs or b not in last.instrs:
         return False
-    if (a.op, a.type, a.keywords, a.loc, len(a.args)) != (b.op, b.type, b.keywords, b.loc, len(b.args)):
-        return False
-    if any(x.type != y.type for x, y in zip(a.args, b.args, strict=True)):
+    if (a.op, a.type, a.keywords, a.loc) != (b.op, b.type, b.keywords, b.loc) or (
+        [arg.type for arg in a.args] != [arg.type for arg in b.args]
+    ):
         return False
     for x, y in zip(a.args, b.args, strict=True):
         if not _match_values(match, first, last, x, y) and isinstance(y, Instr) and y in match.values:
@@ -211,11 +208,8 @@ def _stay_inside(match: _Match, used: _Uses) -> bool:
             if not fine:
                 return False
     # A phi must not get a value of one copy and a different one on the other path: it could not be named.
-    for phi, first, last in _meeting(match):
-        a, b = phi.incoming[first], phi.incoming[last]
-        if (a in tests or b in tests) and not match.counterpart(a, b):
-            return False
-    return True
+    pairs = ((phi.incoming[first], phi.incoming[last]) for phi, first, last in _meeting(match))
+    return all(tests.isdisjoint(pair) or match.counterpart(*pair) for pair in pairs)
 
 
 def _meeting(match: _Match) -> Iterator[tuple[Phi, Block, Block]]:

@@ -14,6 +14,7 @@ Scoped value numbering over the dominator tree, as in Briggs, Cooper and Simpson
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping
 
 from numba import types
@@ -58,13 +59,11 @@ class _Table:
         for phi in block.phis:
             incoming = frozenset((pred, self.key(operand)) for pred, operand in phi.incoming.items())
             self.look_up(phi, (block, phi.type, incoming))
-        written: dict[Value, int] = {}  # number of writes to each root in this block
+        written: Counter[Value] = Counter()  # number of writes to each root in this block
         for instr in block.instrs:
             if instr.op is ops.const:
                 continue
-            for target in writes(instr):
-                if (root := self.memory.root(target)) is not None:
-                    written[root] = written.get(root, 0) + 1
+            written.update(root for target in writes(instr) if (root := self.memory.root(target)) is not None)
             if instr.op is not ops.accumulate and ops.of(instr.op).role is ops.Role.STORE:
                 self.note_stored(instr, block, written)
             if (what := effect(instr)) in (Effect.PURE, Effect.READ):

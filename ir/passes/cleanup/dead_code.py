@@ -72,8 +72,8 @@ def _is_local(instr: Instr, memory: Memory, visible: Collection[Value]) -> bool:
 
 
 def _acts(instr: Instr, python_errors: bool) -> bool:
-    raising = ops.of(instr.op).role is Role.CHECK or (python_errors and can_raise(instr))
-    return raising or effect(instr) is Effect.WRITE
+    is_check = ops.of(instr.op).role is Role.CHECK
+    return is_check or (python_errors and can_raise(instr)) or effect(instr) is Effect.WRITE
 
 
 def can_raise(instr: Instr) -> bool:

@@ -43,9 +43,7 @@ def _bypass(loop: Loop) -> None:
 
 
 def _does_nothing(loop: Loop, function: Function) -> bool:
-    if loop.raising_exits or counted(loop, function) is None:
-        return False
-    if any(counted(inner, function) is None for inner in _inside(loop)):
+    if loop.raising_exits or any(counted(each, function) is None for each in (loop, *_inside(loop))):
         return False
     python_errors = function.options.get("error_model", "python") == "python"
     return all(
@@ -71,13 +69,11 @@ def _never_runs(loop: Loop) -> bool:
 def _at_entry(operand: Operand, loop: Loop) -> object:
     """Return the constant value of a header operand on entry to the loop; None if it is not known."""
     match operand:
-        case Const(value):
+        case Const(value) | Instr(op=ops.const, args=(Const(value),)):
             return value
         case Phi() if operand in loop.header.phis and len(loop.entering) == 1:
             start = operand.incoming[loop.entering[0]]
             return None if isinstance(start, Phi) else _at_entry(start, loop)
-        case Instr(op=ops.const, args=(Const(value),)):
-            return value
         case Instr() if ops.of(operand.op).truth:
             values = [_at_entry(arg, loop) for arg in operand.args]
             return None if any(value is None for value in values) else operand.op(*values)

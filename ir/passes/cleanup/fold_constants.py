@@ -176,7 +176,6 @@ def _simplify(instr: Instr, args: tuple[Operand, ...]) -> Operand | None:
             return zero(instr.type)
         case ops.select | ops.pick | ops.guarded, _:
             return None
-    match instr.op, args:
         case operator.pow, (x, Const(1 | 1.0)) if x.type == instr.type and isinstance(x.type, _REAL):
             return x  # x**1 -> x, for an exponent of any type; a complex one is rounded in its polar form
     if instr.keywords or not args or any(arg.type != args[0].type for arg in args):

@@ -37,14 +37,11 @@ def merge_blocks(function: Function) -> None:
     pending = list(reversed(function.blocks))
     while pending:
         block = pending.pop()
-        if block in merger.removed:
-            continue
-        if merger.absorb_successor(block) or merger.remove_branch(block):
+        if block not in merger.removed and (merger.absorb_successor(block) or merger.remove_branch(block)):
             pending += [*merger.preds[block], block]
-    if not merger.removed and not merger.replaced:
-        return
-    function.blocks = [block for block in function.blocks if block not in merger.removed]
-    replace_uses(function, merger.replaced)
+    if merger.removed or merger.replaced:
+        function.blocks = [block for block in function.blocks if block not in merger.removed]
+        replace_uses(function, merger.replaced)
 
 
 class _Merger:
@@ -61,8 +58,7 @@ class _Merger:
                 pass
             case _:
                 return False
-        for phi in successor.phis:
-            self.replaced[phi] = phi.incoming[block]
+        self.replaced |= {phi: phi.incoming[block] for phi in successor.phis}
         if not block.instrs and not block.phis and block.loc is None:
             block.loc = successor.loc
         block.instrs += successor.instrs

@@ -37,14 +37,10 @@ def flatten_results(function: Function, routines: Collection[Routine]) -> None:
 
 def _flatten(function: Function) -> bool:
     """Flatten the tuple that a function returns, if it is nested; return whether it is."""
-    found = False
-    for block, end in function.returns():
-        (value,) = end.args
-        if _is_nested(value.type):
-            found = True
-            b = Builder(block)
-            end.args = (b.pack(list(b.leaves(value))),)
-    return found
+    nested = [(Builder(block), end) for block, end in function.returns() if _is_nested(end.args[0].type)]
+    for b, end in nested:
+        end.args = (b.pack(list(b.leaves(end.args[0]))),)
+    return bool(nested)
 
 
 def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:

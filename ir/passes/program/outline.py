@@ -60,8 +60,6 @@ def outlined_loop(function: Function, loop: Loop, name: str, inputs: Sequence[Va
         del phi.incoming[copy.blocks[before]]
     retarget(copy.blocks[before], header, copy.function.entry)  # now unreachable
     entry.terminator = Jump(header)
-    branch = header.terminator
-    assert isinstance(branch, Branch)
     (_, behind) = loop.exits[0]
     end = Block(loop.header.loc)
     copy.function.blocks.append(end)
@@ -112,8 +110,6 @@ def replace_loop(function: Function, loop: Loop, block: Block, results: Mapping[
 def _start(function: Function, loop: Loop, name: str, inputs: Sequence[Value]) -> tuple[Clone, list[Param], Block]:
     copy = clone(function)
     params = [Param(each.type, each.hint or "t", each.loc) for each in (*loop.header.phis, *inputs)]
-    for phi, param in zip(loop.header.phis, params, strict=False):
-        param.loc = phi.loc
     given: dict[Value, Operand] = {
         copy.values[value]: param for value, param in zip(inputs, params[len(loop.header.phis) :], strict=True)
     }

@@ -125,7 +125,9 @@ class _Split:
                 b.block.instrs += [each for each in self.parts[instr] if isinstance(each, Instr)]
             case Instr(op=ops.push, args=(stack, item)) if self.is_stack(stack.type):
                 for number, each in enumerate(self.parts_of(stack)):
-                    value = self.parts_of(item)[number] if self.is_stack(item.type) else _item(b, item, number)
+                    value = (
+                        self.parts_of(item)[number] if self.is_stack(item.type) else Builder(b.block).item(item, number)
+                    )
                     b.call(ops.push, each, value, type=types.none)
             case Instr(op=ops.pop, args=(stack,)) if self.is_stack(stack.type):
                 (self.parts if self.is_stack(instr.type) else self.popped)[instr] = tuple(
@@ -189,8 +191,3 @@ class _Split:
         """Return items of the result of a routine."""
         b.loc = None
         return tuple(b.item(whole, number, hint) for number in numbers)
-
-
-def _item(b: Builder, item: Operand, number: int) -> Operand:
-    """Return an item of the pushed value."""
-    return Builder(b.block).item(item, number)
