@@ -48,6 +48,7 @@ from .building.builder import (
     inserting as inserting,
     item_reads as item_reads,
     items_of as items_of,
+    items_read as items_read,
     packed_type as packed_type,
     result_type as result_type,
 )

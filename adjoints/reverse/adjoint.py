@@ -70,6 +70,7 @@ from zygote_py.ir import (
     components_of,
     dominator_tree,
     items_of,
+    items_read,
     ops,
     postdominator_tree,
     predecessors,
@@ -430,7 +431,7 @@ class _Builder:
             given[name] = self._contents(argument, instr)
         if not isinstance(instr.type, types.BaseTuple):
             return given | {"y": self._contents(instr, instr), "dy": self._adjoint_of(instr, instr.type)}
-        items = self._items(instr)
+        items = items_read(self.primal, instr)
         for number, type in enumerate(components_of(instr.type)):
             item = items.get(number)
             given[f"y{number}"] = NONE if item is None else self._contents(item, instr)
@@ -443,16 +444,6 @@ class _Builder:
     def _contents(self, operand: Operand, instr: Instr) -> Operand:
         """Return an operand of an operation with its contents at that time."""
         return Alpha(self.prepared.kept.get((instr, operand), operand)) if isinstance(operand, Value) else operand
-
-    def _items(self, instr: Instr) -> dict[int, Instr]:
-        """Return the items that were extracted from the result tuple of an operation."""
-        found: dict[int, Instr] = {}
-        for block in self.primal.blocks:
-            for user in block.instrs:
-                match user:
-                    case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is instr:
-                        found[number] = user
-        return found
 
     def _adjoint_of(self, result: Instr | None, type: Type) -> Operand:
         """Return the adjoint of a result: an array, or a number, which is reset to zero; None if it has none."""

@@ -14,7 +14,7 @@ from numba import types
 
 from zygote_py.adjoints.analysis import Activity
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.ir import Const, Function, Instr, Memory, Operand, Value, ops
+from zygote_py.ir import Function, Instr, Memory, Operand, Value, items_read
 
 Kept = dict[tuple[Value, Value], Value]
 
@@ -54,10 +54,5 @@ def _needed(instr: Instr, activity: Activity, function: Function) -> list[tuple[
     ]
     if "y" in names:
         found.append((instr, instr))
-    for block in function.blocks:
-        for user in block.instrs:
-            match user:
-                case Instr(op=ops.getitem, args=(whole, Const(value=number))) if whole is instr:
-                    if f"y{number}" in names:
-                        found.append((user, user))
+    found += [(user, user) for number, user in items_read(function, instr).items() if f"y{number}" in names]
     return [(v, by) for v, by in found if isinstance(v, Value) and isinstance(v.type, types.Array)]

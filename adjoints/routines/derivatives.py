@@ -58,6 +58,7 @@ from zygote_py.ir import (
     inserting,
     item_reads,
     items_of,
+    items_read,
     ops,
     packed_type,
     passes,
@@ -338,10 +339,7 @@ def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: 
     items = b.unpack_all(forward, len(derivative.returned))
     stand: dict[Instr, Instr] = {}  # for each new item, the old value that represents it
     if isinstance(instr.type, types.BaseTuple):
-        for user in block.instrs:
-            match user:
-                case Instr(op=ops.getitem, args=(whole, Const(value=int(number)))) if whole is instr:
-                    stand[items[number]] = user
+        stand = {items[number]: user for number, user in items_read(primal, instr).items()}
     elif derivative.results:
         stand[items[0]] = instr
     for new, old in stand.items():

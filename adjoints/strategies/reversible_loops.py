@@ -282,15 +282,14 @@ class _Solution:
 
     def _only_computes(self) -> bool:
         """Return whether an iteration only computes, and writes only to its own arrays."""
-        for block in self._function.blocks:
-            for instr in block.instrs:
-                if effect(instr) is not Effect.WRITE or inverse_of(instr) is not None:
-                    continue
-                targets = writes(instr)
-                if not targets or draws(instr):
-                    return False
-                if not all(isinstance(base, Instr) and is_fresh(base) for each in targets for base in bases(each)):
-                    return False
+        for instr in self._function.instrs():
+            if effect(instr) is not Effect.WRITE or inverse_of(instr) is not None:
+                continue
+            targets = writes(instr)
+            if not targets or draws(instr):
+                return False
+            if not all(isinstance(base, Instr) and is_fresh(base) for each in targets for base in bases(each)):
+                return False
         return True
 
     def _solve(self, tail: Block) -> None:

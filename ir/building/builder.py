@@ -138,6 +138,12 @@ def item_reads(function: Function) -> dict[Operand, list[Instr]]:
     return grouped((instr.args[0], instr) for instr in function.instrs() if instr.op is ops.getitem)
 
 
+def items_read(function: Function, whole: Value) -> dict[int, Instr]:
+    """Return the instructions that read the items of a tuple, by their numbers."""
+    reads = (instr for instr in function.instrs() if instr.op is ops.getitem and instr.args[0] is whole)
+    return {int(each.args[1].value): each for each in reads if isinstance(each.args[1], Const)}  # type: ignore[call-overload]
+
+
 def items_of(value: Operand) -> tuple[Operand, ...]:
     """Return the individual results of a routine: the items of a packed tuple, nothing for None, else the value."""
     if isinstance(value, Instr) and value.op is ops.pack:

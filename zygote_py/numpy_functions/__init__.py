@@ -9,23 +9,13 @@ Elementwise functions, `np.sum`, `np.prod` and linear algebra are not here: the 
 
 from __future__ import annotations
 
-from zygote_py.numpy_functions.creation import (
-    new_arrays,  # noqa: F401 (they register what they implement)
-    ranges_and_matrices as creation,  # noqa: F401 (they register what they implement)
-)
-from zygote_py.numpy_functions.indexing import selecting  # noqa: F401 (they register what they implement)
-from zygote_py.numpy_functions.linalg import linalg  # noqa: F401 (they register what they implement)
-from zygote_py.numpy_functions.lists import lists  # noqa: F401 (they register what they implement)
-from zygote_py.numpy_functions.manipulation import (
-    joining,  # noqa: F401 (they register what they implement)
-    rearranging as moving,  # noqa: F401 (they register what they implement)
-    views,  # noqa: F401 (they register what they implement)
-)
-from zygote_py.numpy_functions.mathematics import (
-    reductions,  # noqa: F401 (they register what they implement)
-    signals,  # noqa: F401 (they register what they implement)
-    sums,  # noqa: F401 (they register what they implement)
-)
-from zygote_py.numpy_functions.random import draws  # noqa: F401 (they register what they implement)
-from zygote_py.numpy_functions.sorting import sorting  # noqa: F401 (they register what they implement)
-from zygote_py.numpy_functions.statistics import statistics  # noqa: F401 (they register what they implement)
+# They register what they implement.
+from zygote_py.numpy_functions.creation import new_arrays, ranges_and_matrices
+from zygote_py.numpy_functions.indexing import selecting
+from zygote_py.numpy_functions.linalg import linalg
+from zygote_py.numpy_functions.lists import lists
+from zygote_py.numpy_functions.manipulation import joining, rearranging, views
+from zygote_py.numpy_functions.mathematics import reductions, signals, sums
+from zygote_py.numpy_functions.random import draws
+from zygote_py.numpy_functions.sorting import sorting
+from zygote_py.numpy_functions.statistics import statistics
