@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zygote_py import numba_adapter
+from zygote_py import numba_adapter, runtime
 from zygote_py.adjoints import refuse
 from zygote_py.compiler import check_fit
 from zygote_py.drivers.sparse import Dependence, Products, Weighed
@@ -32,8 +32,6 @@ from zygote_py.runtime import DerivativeFunction, shortening
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from zygote_py.runtime import Ints, Mask, Pattern
 
 _PRICE = 4  # of a row by itself, which takes a gradient, in directions
 _GAIN = 16  # so many directions less are worth compiling the gradient
@@ -49,12 +47,12 @@ class _Plan:
 
     found: tuple[Any, ...]
     given: tuple[Any, ...] | None
-    pattern: Pattern
+    pattern: runtime.Pattern
     directions: Any
-    direction: Ints
-    element: Ints
-    alone: Ints
-    of_alone: Mask
+    direction: runtime.Ints
+    element: runtime.Ints
+    alone: runtime.Ints
+    of_alone: runtime.Mask
 
     def fits(self, found: tuple[Any, ...]) -> bool:
         """Return whether the plan is valid for these sets."""
@@ -155,8 +153,6 @@ class _Sparse:
 
     def _plan(self, args: tuple[Any, ...], x: Any) -> _Plan:
         """Return the plan for these arguments."""
-        from zygote_py.runtime import rows_of
-
         last = self._last
         same: Any = False
         if self._given is not None:
@@ -174,7 +170,7 @@ class _Sparse:
         if last is not None and last.fits(found):
             plan = replace(last, given=given)
         else:
-            pattern = self._given or rows_of(found[2], found[3], x.size)
+            pattern = self._given or runtime.rows_of(found[2], found[3], x.size)
             plan = replace(self._planned(pattern, x.dtype, found), given=given)
         self._last = plan
         return plan
@@ -197,7 +193,7 @@ class _Sparse:
                 return None
         return tuple(found)
 
-    def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
+    def _planned(self, pattern: runtime.Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
         """Make a plan for a matrix with this pattern."""
         raise NotImplementedError
 
@@ -268,12 +264,10 @@ class SparseJacobian(_Sparse):
         super().__init__(f, wrt, sparsity)
         self._weighed: DerivativeFunction[..., Any] = DerivativeFunction(f, Weighed(wrt))
 
-    def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
-        from zygote_py.runtime import colour_columns, dense_rows
-
+    def _planned(self, pattern: runtime.Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
         rows = pattern.rows
-        dense = dense_rows(pattern, _PRICE, _GAIN)
-        colours, count = colour_columns(pattern, dense)
+        dense = runtime.dense_rows(pattern, _PRICE, _GAIN)
+        colours, count = runtime.colour_columns(pattern, dense)
         alone = np.flatnonzero(dense)
         directions = _directions(colours, count, dtype)
         return _Plan(found, None, pattern, directions, colours[pattern.columns], rows, alone, dense[rows])
@@ -320,13 +314,11 @@ class SparseHessian(_Sparse):
 
     _order = 2
 
-    def _planned(self, pattern: Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
-        from zygote_py.runtime import colour_symmetric
-
+    def _planned(self, pattern: runtime.Pattern, dtype: Any, found: tuple[Any, ...]) -> _Plan:
         if pattern.shape[0] != pattern.shape[1]:
             raise ValueError(f"`sparsity` is of shape {pattern.shape}, and a Hessian is square")
         pattern = pattern.symmetric()
-        colours, count, dense = colour_symmetric(pattern)
+        colours, count, dense = runtime.colour_symmetric(pattern)
         rows, columns = pattern.rows, pattern.columns
         # One of an entry and its mirror image is read for both: that in a dense column, else that below the diagonal.
         mirrored = np.where(dense[rows] != dense[columns], dense[rows], rows < columns)
@@ -335,7 +327,7 @@ class SparseHessian(_Sparse):
         return _Plan(found, None, pattern, _directions(colours, count, dtype), colours[read_column], read_row, *none)
 
 
-def _given(sparsity: Any) -> Pattern | None:
+def _given(sparsity: Any) -> runtime.Pattern | None:
     """Return the pattern that was passed; None if it is to be detected."""
     if isinstance(sparsity, str):
         if sparsity != "detect":
@@ -345,18 +337,16 @@ def _given(sparsity: Any) -> Pattern | None:
         return None
     from scipy.sparse import coo_array, issparse
 
-    from zygote_py.runtime import pattern_of
-
     if not issparse(sparsity):
         sparsity = np.asarray(sparsity)
     if sparsity.ndim != 2 or (not issparse(sparsity) and sparsity.dtype.kind not in "buif"):
         raise ValueError(f"`sparsity` is an array of {sparsity.dtype} with {sparsity.ndim} axes, and no matrix")
     entries = coo_array(sparsity)
     rows, columns = (np.asarray(each, np.int64) for each in entries.coords)
-    return pattern_of(entries.shape, rows, columns)
+    return runtime.pattern_of(entries.shape, rows, columns)
 
 
-def _directions(colours: Ints, count: int, dtype: Any) -> Any:
+def _directions(colours: runtime.Ints, count: int, dtype: Any) -> Any:
     """Return, for each color, the sum of the unit vectors of its columns."""
     found = np.zeros((count, len(colours)), dtype)
     coloured = np.flatnonzero(colours >= 0)

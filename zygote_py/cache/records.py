@@ -19,19 +19,15 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from zygote_py import numba_adapter
+from zygote_py import compiler, numba_adapter
 from zygote_py.base import Capture, caller
 from zygote_py.cache import environment
 from zygote_py.cache.fingerprint import Fingerprint, NotCacheable, content_of, read_from
 from zygote_py.cache.folder import Folder, folder_in_use
 from zygote_py.compiler import Request
 from zygote_py.ir import Type
-
-if TYPE_CHECKING:
-    from zygote_py.compiler import Compiled
-
 
 Link = Callable[[Any], None]
 
@@ -67,7 +63,7 @@ class Kernel:
         hidden: tuple[Capture, ...],
         frozen: tuple[Capture, ...],
         load: Callable[[], Callable[..., object]],
-        compiled: Compiled | None = None,
+        compiled: compiler.Compiled | None = None,
     ) -> None:
         self.source = source
         self.hidden = hidden  # in the order of the parameters
@@ -101,7 +97,7 @@ class Kernel:
         return function  # type: ignore[no-any-return]
 
 
-def made_by_stages(compiled: Compiled) -> Kernel:
+def made_by_stages(compiled: compiler.Compiled) -> Kernel:
     """Return the kernel that the stages made."""
     lowered = compiled.lowered
     return Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
@@ -157,7 +153,7 @@ class Entry:
             name, kind, functools.partial(read_from, place, key), (id(place), key), None, value, source, owner
         )
 
-    def store(self, kernel: Kernel, compiled: Compiled, hidden: tuple[Capture, ...]) -> None:
+    def store(self, kernel: Kernel, compiled: compiler.Compiled, hidden: tuple[Capture, ...]) -> None:
         """Write a kernel, which is passed the captured values `hidden`, if another process can use it."""
         try:
             data = self._described(compiled, kernel, hidden)
@@ -169,7 +165,7 @@ class Entry:
         if self._folder.write(self._name, data):
             kernel.code = self._code(data)
 
-    def _described(self, compiled: Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
+    def _described(self, compiled: compiler.Compiled, kernel: Kernel, hidden: tuple[Capture, ...]) -> bytes:
         """Return the content of a file: a comment with the record, and the source."""
         emitted = compiled.emitted
         if emitted.globals:  # which are not found again in another process
@@ -236,9 +232,7 @@ def find(
             entry = None
     if entry is not None and (found := entry.read()) is not None:
         return found
-    from zygote_py.compiler import compile_gradient
-
-    compiled, passed = compile_gradient(request, argument_types, hidden)
+    compiled, passed = compiler.compile_gradient(request, argument_types, hidden)
     kernel = made_by_stages(compiled)
     if entry is not None:
         entry.store(kernel, compiled, passed)

@@ -97,26 +97,25 @@ def _parser() -> argparse.ArgumentParser:
 
 def _show(options: argparse.Namespace) -> int:
     # Imported here because Numba takes a second to import, and `--help` and `--version` do not need it.
-    from zygote_py.adjoints import DifferentiationError
-    from zygote_py.api.gradient import gradient
-    from zygote_py.compiler import GradientForm
-    from zygote_py.ir import parse_types
-    from zygote_py.runtime import DerivativeFunction
+    import zygote_py as zg
+    from zygote_py import compiler, ir
 
     function = _load(options.function)
     if options.types is None and (required := _required(function)):
         raise UsageError(f'`{options.function}` needs --types for {required}, such as --types "f64, i64"')
     try:
-        types = parse_types(options.types or "")
+        types = ir.parse_types(options.types or "")
     except ValueError as error:
         raise UsageError(f"--types: {error}") from error
     try:
-        if isinstance(function, DerivativeFunction) and options.wrt is None:
+        if isinstance(function, zg.DerivativeFunction) and options.wrt is None:
             derivative = function
         else:
-            is_gradient = isinstance(function, DerivativeFunction) and isinstance(function.form, GradientForm)
+            is_gradient = isinstance(function, zg.DerivativeFunction) and isinstance(
+                function.form, compiler.GradientForm
+            )
             primal = function.primal if is_gradient else function  # type: ignore[attr-defined]
-            derivative = gradient(primal, wrt=_wrt(options.wrt))
+            derivative = zg.gradient(primal, wrt=_wrt(options.wrt))
         stages = {
             "primal": derivative.primal_ir,
             "adjoint": derivative.adjoint_ir,
@@ -127,7 +126,7 @@ def _show(options: argparse.Namespace) -> int:
         _check_number(derivative, types)
         wanted = ("primal", "adjoint") if options.stage is None else (options.stage,)
         print("\n\n".join(str(stages[stage](*types)).strip("\n") for stage in wanted))
-    except DifferentiationError as error:
+    except zg.DifferentiationError as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -13,16 +13,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zygote_py import numba_adapter
 from zygote_py.base import define
 from zygote_py.compiler.request import Request, Wrt, make_request
 from zygote_py.compiler.varargs import names_of
 from zygote_py.ir import Type, components_of
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
 
 
 def hashable(wrt: Any) -> Any:
@@ -105,7 +102,7 @@ class GradientForm(Form):
         """Return the form for this number of arguments of a function of `*args`."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """The gradient of a function that takes `*args`: that of one which passes as many on as there are."""
         rest = components_of(call.argument_types[-1])
         *own, star = inspect.signature(call.func).parameters

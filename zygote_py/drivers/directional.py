@@ -11,11 +11,12 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array, is_number
 from zygote_py.compiler import (
@@ -32,9 +33,6 @@ from zygote_py.compiler import (
 )
 from zygote_py.drivers.forms import Driver
 from zygote_py.ir import Loc, Type, components_of
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Pushforward(Driver):
         name = f"{names[number]}{found[3]}" if number < len(names) else text
         return super().argument_text(request, name) if found[1] == "args" else f"the tangent of `{name}`"
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the tangents."""
         names = call.parameters
         held, names = names[: self.held], names[self.held :]
@@ -170,7 +168,7 @@ def _dtype(kind: Any) -> Any:
 class Derivative(Driver):
     """`derivative`: the derivative of any result with respect to a number."""
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         script = self.script(call, call.parameters)
         names = script.parameters
@@ -215,7 +213,7 @@ class Hvp(Driver):
         """Return the types of the arguments of the differentiated function."""
         return argument_types[:-1]
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the direction."""
         names = call.parameters
         *_, name = self.signature(inspect.signature(call.func)).parameters
@@ -245,7 +243,7 @@ class Hvp(Driver):
         script.add(f"(dy,) = {pushed}(({', '.join(names)},), (({', '.join(tangents)},),))", "return dy")
         return script.function()
 
-    def _of_all(self, call: DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
+    def _of_all(self, call: numba_adapter.DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
         """Return all parameters that have a tangent."""
         kinds = call.argument_types[: len(names)]
         if len(names) - self.held == 1:

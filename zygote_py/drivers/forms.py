@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.compiler import Form, Leaf, Request, Script, Wrt, hashable, leaves, make_request, names_of
 from zygote_py.ir import Type
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +51,17 @@ class Driver(Form):
         """Return the form for a function of `*args` that is called with `count` arguments."""
         return replace(self, wrt=hashable(names_of(self.wrt, primal, count)))
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a Python function of the arguments, followed by the differentiated function."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------- to write them
 
-    def script(self, call: DerivedCall, parameters: Sequence[str]) -> Script:
+    def script(self, call: numba_adapter.DerivedCall, parameters: Sequence[str]) -> Script:
         """Return the script that a driver is written to."""
         return Script(f"{call.name}_{self}", parameters, namespace={"np": np})
 
-    def asked(self, call: DerivedCall, script: Script) -> tuple[list[Asked], bool]:
+    def asked(self, call: numba_adapter.DerivedCall, script: Script) -> tuple[list[Asked], bool]:
         """Return the selected parameters, integers converted to floats, and whether `wrt` is not a tuple.
 
         Raises DifferentiationError for a parameter that has no derivative.

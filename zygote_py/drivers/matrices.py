@@ -15,18 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.ir import Type, components_of
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Hessian(Driver):
     def __str__(self) -> str:
         return "value_gradient_hessian" if self.with_gradient else "hessian"
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
@@ -63,7 +61,7 @@ class Hessian(Driver):
         script.add(f"return value, found{'[0]' * bare}, {blocks}" if self.with_gradient else f"return {blocks}")
         return script.function()
 
-    def start(self, call: DerivedCall) -> tuple[Script, list[str], list[Asked], bool, tuple[int, ...]]:
+    def start(self, call: numba_adapter.DerivedCall) -> tuple[Script, list[str], list[Asked], bool, tuple[int, ...]]:
         """Return a new script, the parameters, the selected ones, whether `wrt` is not a tuple, and their numbers."""
         script = self.script(call, call.parameters)
         names = script.parameters
@@ -79,7 +77,7 @@ class Diagonal(Hessian):
     def __str__(self) -> str:
         return "hessian_diagonal"
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         script, names, asked, bare, wrt = self.start(call)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
@@ -111,7 +109,7 @@ class Jacobian(Driver):
         if self.mode not in ("auto", "forward", "reverse"):
             raise DifferentiationError(f"mode={self.mode!r}", hint="it is 'auto', 'forward' or 'reverse'")
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
@@ -210,7 +208,7 @@ class Jacobian(Driver):
                         script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
 
 
-def with_aux(driver: Hessian | Jacobian, call: DerivedCall) -> Callable[..., Any]:
+def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
     """Return a function of the arguments that returns a matrix of the function's first result, and its second result.
 
     The function runs once more for this, on copies of its arguments.

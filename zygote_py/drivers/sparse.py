@@ -12,19 +12,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array
 from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied
 from zygote_py.ir import Loc
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class _Sparse(Driver):
         names = list(of.parameters)
         return signature_of(*names, _free("given", names))
 
-    def _begun(self, call: DerivedCall) -> tuple[Script, Asked, str, str]:
+    def _begun(self, call: numba_adapter.DerivedCall) -> tuple[Script, Asked, str, str]:
         """Return a new script, the selected parameter, the name of the last parameter, and the text of the function."""
         names = list(inspect.signature(call.func).parameters)
         script = self.script(call, (*names, _free("given", names)))
@@ -58,7 +56,7 @@ class _Sparse(Driver):
 class Dependence(_Sparse):
     """The elements of the argument on which each element of the result depends; the array contains their numbers."""
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the numbers."""
         script, asked, indices, of = self._begun(call)
         names = script.parameters[:-1]
@@ -75,7 +73,7 @@ class Products(_Sparse):
     There is at least one direction.
     """
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the directions."""
         script, asked, rows, of = self._begun(call)
         names = script.parameters[:-1]
@@ -115,7 +113,7 @@ class Products(_Sparse):
 class Weighed(_Sparse):
     """Gradients of weighted sums of the result's elements, one for each row of a matrix of weights."""
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the weights."""
         script, asked, rows, _ = self._begun(call)
         names = script.parameters[:-1]

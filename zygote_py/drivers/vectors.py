@@ -23,19 +23,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numba import types
 
+from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.compiler import FUNCTION, Script, leaves, parts
 from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
 from zygote_py.ir import Loc
-
-if TYPE_CHECKING:
-    from zygote_py.numba_adapter import DerivedCall
 
 _REAL = (types.Float, types.Integer, types.Boolean)
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -65,7 +63,7 @@ class OfVector(Driver):
             own.append(name)
         return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*own, *rest)])
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         of = inspect.signature(call.func)
         script = self.script(call, list(self.signature(of).parameters))
@@ -89,7 +87,7 @@ class OfVector(Driver):
 class Flat(Driver):
     """All numbers in a function's result, in one array: of arrays, tuples, dataclasses and lists."""
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         result = call.typed(call.argument_types).return_type
         script = self.script(call, list(inspect.signature(call.func).parameters))
@@ -123,7 +121,7 @@ class Flat(Driver):
 class Weighted(Hvp):
     """The weighted sum of the vector that a function returns; the weights are the last argument."""
 
-    def written(self, call: DerivedCall) -> Callable[..., Any]:
+    def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the weights."""
         names = list(self.signature(inspect.signature(call.func)).parameters)
         script = self.script(call, names)

@@ -20,11 +20,11 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from numba import types
 
-from zygote_py import numba_adapter
+from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import PARTS, Capture, Names, are_unchanged, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
@@ -32,10 +32,6 @@ from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named
 from zygote_py.ir import Type, parse_types
 from zygote_py.runtime.state import Fewer, Generation, Outdated, passing
 from zygote_py.runtime.tracebacks import is_of_the_user, shortened, shortening
-
-if TYPE_CHECKING:
-    from zygote_py.compiler import Compiled
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,7 +77,7 @@ class DerivativeFunction(Generic[P, R]):
         watch(self)
 
     def rules_have_changed(self) -> None:
-        """Compile again at the next call, since rules have changed. Compiled callers remain as they are."""
+        """Compile again at the next call, since rules have changed. compiler.Compiled callers remain as they are."""
         with numba_adapter.COMPILER_LOCK:
             self._reset()
 
@@ -409,14 +405,12 @@ class DerivativeFunction(Generic[P, R]):
         of = self._of(self.form.count(args)) if self._star else self
         return of, of._types(of._bind(args, {}))
 
-    def _inspect(self, args: tuple[Any, ...]) -> Compiled:
+    def _inspect(self, args: tuple[Any, ...]) -> compiler.Compiled:
         of, argument_types = self._inspected(args)
         with numba_adapter.COMPILER_LOCK:
             now, kernel = of._compile(argument_types)
             if kernel.compiled is None:
-                from zygote_py.compiler import compile_gradient
-
-                kernel.compiled, _ = compile_gradient(of._request, argument_types, now.hidden)
+                kernel.compiled, _ = compiler.compile_gradient(of._request, argument_types, now.hidden)
             return kernel.compiled
 
     def _native(self, show: Callable[[Any, tuple[Type, ...]], str], args: tuple[Any, ...]) -> str:

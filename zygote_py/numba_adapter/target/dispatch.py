@@ -20,6 +20,7 @@ from numba.extending import typeof_impl
 from zygote_py.adjoints import refuse
 from zygote_py.base import structures
 from zygote_py.ir import Type
+from zygote_py.numba_adapter import types as numba_types
 from zygote_py.numba_adapter.base import is_from_source, is_plainly_decorated, locals_of, signatures_of, unknown
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
@@ -79,18 +80,12 @@ def _typeof_object(value: Any, context: object) -> Any:
     """Return the type of any object. Nothing of what structures need is imported before the first is met."""
     if not structures.is_structure(type(value)):
         return _typeof_others(value, context)
-    from zygote_py.numba_adapter.types import dataclasses
-
-    return dataclasses.typeof_structure(value, context)
+    return numba_types.typeof_structure(value, context)
 
 
 @typeof_impl.register(type)
 def _typeof_class(value: Any, context: object) -> Any:
-    if not structures.is_structure(value):
-        return _typeof_classes(value, context)
-    from zygote_py.numba_adapter.types import dataclasses
-
-    return dataclasses.ConstructorType(value)
+    return numba_types.ConstructorType(value) if structures.is_structure(value) else _typeof_classes(value, context)
 
 
 _PLAIN = frozenset({float, int, bool, str, complex, type(None), np.ndarray})

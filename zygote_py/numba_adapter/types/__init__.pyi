@@ -21,10 +21,12 @@ from .closures import (
     take_closure as take_closure,
 )
 from .dataclasses import (
+    ConstructorType as ConstructorType,
     accessor_type as accessor_type,
     called_of as called_of,
     object_member as object_member,
     stand_in as stand_in,
+    typeof_structure as typeof_structure,
 )
 from .functions import (
     FunctionValueType as FunctionValueType,
