@@ -1,8 +1,13 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
 from .errors import DifferentiationError as DifferentiationError, refuse as refuse
-from .forward.dependence import Dependences as Dependences
-from .forward.index_sets import as_array as as_array, joined as joined, joined_all as joined_all, no_sets as no_sets
+from .forward.dependence import (
+    Dependences as Dependences,
+    as_array as as_array,
+    joined as joined,
+    joined_all as joined_all,
+    no_sets as no_sets,
+)
 from .forward.pushforward import Pushforwards as Pushforwards
 from .forward.transposed import Transposed as Transposed
 from .reverse.adjoint import Prepared as Prepared, make_adjoint as make_adjoint

@@ -92,10 +92,10 @@ from .errors import InternalError as InternalError
 from .ops.helpers import helper as helper, is_helper as is_helper
 from .ops.scipy import C_TYPES as C_TYPES, MODULE as MODULE, Special as Special, special as special
 from .passes import CANONICAL as CANONICAL, CLEAN_UP as CLEAN_UP, run as run
-from .passes.accumulation.lower_array_accumulations import (
+from .passes.accumulation.lowering import (
+    write_out_guards as write_out_guards,
     write_out_whole_accumulations as write_out_whole_accumulations,
 )
-from .passes.accumulation.lower_guards import write_out_guards as write_out_guards
 from .passes.canonical.thread_jumps import forward_jumps as forward_jumps
 from .passes.canonical.unrotate_loops import unrotate_loops as unrotate_loops
 from .passes.cleanup.common_subexpressions import merge_common_subexpressions as merge_common_subexpressions

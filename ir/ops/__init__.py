@@ -4,7 +4,7 @@ Python's own callables represent themselves (`operator.mul`, `math.sin`, `numpy.
 functions that the IR needs and for which Python has no callable. `of` returns the record of any of them.
 """
 
-from zygote_py.ir.ops import numpy, python
+from zygote_py.ir.ops import records
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -75,7 +75,6 @@ __all__ = [
     "module_of",
     "name_of",
     "named",
-    "numpy",
     "of",
     "operation",
     "pack",
@@ -83,9 +82,9 @@ __all__ = [
     "pop",
     "properties",
     "push",
-    "python",
     "range_length",
     "record",
+    "records",
     "refuse",
     "release",
     "select",

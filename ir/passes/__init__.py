@@ -15,8 +15,7 @@ from zygote_py.ir.passes.accumulation.promote import promote_accumulations
 from zygote_py.ir.passes.accumulation.recognise import recognise_accumulations
 from zygote_py.ir.passes.canonical.binary_merges import make_merges_binary
 from zygote_py.ir.passes.canonical.boolean_phis import replace_boolean_phis
-from zygote_py.ir.passes.canonical.critical_edges import split_critical_edges
-from zygote_py.ir.passes.canonical.join_edges import join_loop_edges
+from zygote_py.ir.passes.canonical.edges import join_loop_edges, split_critical_edges
 from zygote_py.ir.passes.canonical.keep_counting import keep_counting
 from zygote_py.ir.passes.canonical.sink_from_headers import bare_headers
 from zygote_py.ir.passes.canonical.thread_jumps import forward_jumps

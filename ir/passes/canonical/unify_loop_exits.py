@@ -53,7 +53,7 @@ from zygote_py.ir.core import (
     predecessors,
     retarget,
 )
-from zygote_py.ir.passes.canonical.join_edges import join_loop_edges
+from zygote_py.ir.passes.canonical.edges import join_loop_edges
 from zygote_py.ir.walks import map_operands
 
 _FEW = 4  # numbers cheaper to compute twice than to carry a flag for

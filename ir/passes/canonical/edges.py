@@ -1,4 +1,9 @@
-"""Establish one preheader and one latch per loop: blocks that lead only to the header.
+"""Edges in canonical form: a block on each critical edge, one preheader and one latch for each loop.
+
+b0:  branch %c, b1, b2      ->      b0:  branch %c, b1, b3
+b1:  jump b2                        b1:  jump b2
+b2:  return %x                      b3:  jump b2
+                                    b2:  return %x
 
 b1:  %i: i64 = phi b0: 0, b2: %i2, b3: %i3      b1:  %i: i64 = phi b0: 0, b4: %i1
      ...                                             ...
@@ -12,7 +17,23 @@ from __future__ import annotations
 
 from zygote_py.ir.analysis import loop_nest
 from zygote_py.ir.building.cfg import merge_edges, order_blocks, split_edge
-from zygote_py.ir.core import Block, Function, Jump
+from zygote_py.ir.core import Block, Function, Jump, predecessors
+
+
+def split_critical_edges(function: Function) -> None:
+    """Split the critical edges of `function`."""
+    preds = predecessors(function)
+    critical = [
+        (block, successor)
+        for block in function.blocks
+        if len(block.successors) > 1
+        for successor in block.successors
+        if len(preds[successor]) > 1
+    ]
+    for block, successor in critical:
+        split_edge(function, block, successor)
+    if critical:
+        order_blocks(function)
 
 
 def join_loop_edges(function: Function) -> None:
