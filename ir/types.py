@@ -92,12 +92,9 @@ def item_texts(type: Any) -> tuple[str, ...]:
 
 def with_components(type: Any, components: tuple[Type, ...]) -> Type:
     """Return a tuple type with other components, of the same NamedTuple or dataclass if it is one."""
-    if hasattr(type, "with_components"):
-        made: Type = type.with_components(components)
-    elif hasattr(type, "instance_class"):
-        made = types.BaseTuple.from_types(components, type.instance_class)
-    else:
-        made = types.Tuple(components)
+    own = hasattr(type, "with_components")
+    cls = getattr(type, "instance_class", None)
+    made: Type = type.with_components(components) if own else types.BaseTuple.from_types(components, cls)
     return made
 
 

@@ -110,8 +110,7 @@ class CustomPushforwards:
         def look(made: Sequence[Operand]) -> None:
             for number, parameter in asked.items():
                 if isinstance(made[number].type, types.Array):
-                    name = params[parameter].hint
-                    refuse_if_misshaped(b, custom, made[number], params[parameter], name)
+                    refuse_if_misshaped(b, custom, made[number], params[parameter], params[parameter].hint)
             for number in plain.shadowed_results:
                 of_arrays[number] = wanted[number] or b.zeros_like(made[number])
 

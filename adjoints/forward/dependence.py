@@ -170,8 +170,7 @@ class IndexSets(Domain):
         if op is ops.accumulate or not (self._overwrites or op is ops.initialize):
             if not is_number(value.type):
                 raise _unknown(instr)
-            old = walk.make(ops.getitem, (ids, *index), _INT)
-            one, op = self._join(walk, old, one), ops.setitem
+            one, op = self._join(walk, walk.make(ops.getitem, (ids, *index), _INT), one), ops.setitem
         walk.make(op, (ids, one, *index), types.none)
 
     def view(self, walk: Walk, instr: Instr, number: int) -> Operand:

@@ -214,8 +214,7 @@ class _Builder:
         if items is not None:
             for number, item in enumerate(items):
                 if carries_adjoint(item.type):
-                    part = self._emit(ops.getitem, (seed, Const(number, types.int64)), item.type)
-                    self._add_seed(item, part)
+                    self._add_seed(item, self._emit(ops.getitem, (seed, Const(number, types.int64)), item.type))
         elif is_array(result.type):
             if isinstance(result, Value) and result in self.shadows:
                 if rank_of(result.type) == 0:
@@ -462,8 +461,7 @@ class _Builder:
         array, *index = instr.args
         if array not in self.activity or not isinstance(array, Value):
             return
-        shadow = Alpha(self.shadows[array])
-        self._emit(ops.accumulate, (shadow, dy, *map(_alpha, index)), types.none)
+        self._emit(ops.accumulate, (Alpha(self.shadows[array]), dy, *map(_alpha, index)), types.none)
 
     def _emit(self, op: ops.Op, args: tuple[Operand, ...], type: Type) -> Instr:
         instr = Instr(op, args, type, origin=self.origin)

@@ -243,8 +243,7 @@ class Alphas:
         store = Instr(ops.setitem, (record, value, *(trip.index() for trip in trips)), types.none)
         home = self._sweeps.home[value]
         if self._sweeps.nest.innermost(home) is not node.loop:  # the result of an inner loop: where that ends
-            home = _exit_of(node.loop, home, self._sweeps.nest)
-            _insert(home, None, store)
+            _insert(_exit_of(node.loop, home, self._sweeps.nest), None, store)
         elif home is node.loop.header:
             _insert(trips[-1].first, None, store)
         else:

@@ -289,8 +289,7 @@ class ImmediateLoops:
                 return value
             assert isinstance(value, Instr)
             if value not in copies:
-                args = tuple(map(before, value.args))
-                copies[value] = copy = value.copy(args, with_origin=False)
+                copies[value] = copy = value.copy(tuple(map(before, value.args)), with_origin=False)
                 preheader.instrs.append(copy)
             return copies[value]
 

@@ -318,8 +318,7 @@ class _Graph:
         rows, columns = (np.array(ends, dtype=np.int32) for ends in zip(*self._edges, strict=True))
         capacities = np.array(list(self._edges.values()), dtype=np.int32)
         network = csr_array((capacities, (rows, columns)), shape=(size, size))
-        flow = maximum_flow(network, self._SOURCE, self._SINK).flow
-        residual = csr_array(network - flow)
+        residual = csr_array(network - maximum_flow(network, self._SOURCE, self._SINK).flow)
         residual.eliminate_zeros()
         reached = set(breadth_first_order(residual, self._SOURCE, return_predecessors=False).tolist())
         return {node for node, number in self._numbers.items() if number in reached and number + 1 not in reached}

@@ -74,7 +74,6 @@ class _Crossing:
         self._forward = forward
         self._reverse = reverse
         self._order: dict[Value, int] = {value: number for number, value in enumerate(forward.values())}
-        self._seeds = seeds
         self._uses = uses(forward)
         self._kept: set[Value] = set()  # arrays of which a view crosses, so that they must not be recreated
 

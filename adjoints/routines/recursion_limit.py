@@ -25,8 +25,7 @@ _UNOPTIMISED = 6  # factor by which frames grow with NUMBA_OPT=0, where every in
 
 def limit_depth(forward: Sequence[Function], reverse: Sequence[Function]) -> None:
     """Make the forward functions of a recursion, whose last parameter is the depth, raise RecursionError in time."""
-    frame = max(map(_bytes_of, (*forward, *reverse)))
-    limit = int(_stack_bytes() * _USABLE) // frame
+    limit = int(_stack_bytes() * _USABLE) // max(map(_bytes_of, (*forward, *reverse)))
     for function in forward:
         name = function.name
         text = f"{name} calls itself more than {limit} times in turn: write it as a loop"

@@ -140,8 +140,7 @@ class _Back:
         loop = LoopState(header, entry)
         hi = loop.carry(last, "last")
         loop.start(given, seeds, {n: params[n] for n in self._plain.adjoints if n >= len(self._results)})
-        lo = args[schedule.count]
-        count = at_header.call(operator.sub, hi, lo, type=INT, hint="n")
+        count = at_header.call(operator.sub, hi, args[schedule.count], type=INT, hint="n")
         header.terminator = Branch(at_header.call(operator.gt, count, _ONE, type=types.boolean), split, rest)
         self._split(at_split, args, shadows, hi, count, loop)
         split.terminator = Jump(header)

@@ -126,10 +126,6 @@ class Liveness:
         """Return the values live at the end of `block`."""
         return [value for value, bit in self.number.items() if self.live_out[block] >> bit & 1]
 
-    def is_live_after(self, value: Value, block: Block) -> bool:
-        """Return whether `value` is live at the end of `block`."""
-        return bool(self.live_out[block] >> self.number[value] & 1)
-
 
 def liveness(
     function: Function,

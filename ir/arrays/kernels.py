@@ -216,8 +216,7 @@ class Kernel:
         """Perform `x[mask] = v` without a branch: every element is stored, most of them unchanged."""
         target, _, mask = root.instr.args
         rank = ndim(mask)
-        covered = Frame(self.frame.shape[:rank], self.frame.indices[:rank])
-        chosen = self.element(mask, covered)
+        chosen = self.element(mask, Frame(self.frame.shape[:rank], self.frame.indices[:rank]))
         value = cast(self.emit, self.element(source, self.frame), element(target))
         last = self.nest.depth - 1
         old = self._load(target, self.frame.indices)
@@ -236,10 +235,11 @@ class Kernel:
             return operand
         key = operand, frame
         if key not in self.elements:
-            if isinstance(operand, Instr) and operand in self.own:
-                self.elements[key] = self._computed(operand, frame)
-            else:
-                self.elements[key] = self._load(operand, self._project(operand, frame))
+            self.elements[key] = (
+                self._computed(operand, frame)
+                if isinstance(operand, Instr) and operand in self.own
+                else self._load(operand, self._project(operand, frame))
+            )
         return self.elements[key]
 
     def _computed(self, instr: Instr, frame: Frame) -> Operand:

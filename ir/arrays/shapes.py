@@ -123,9 +123,7 @@ class Shapes:
             return _with_new_axis(self.of(args[0]), args[1].value, ndim(array))
         if array.op is ops.getitem:
             index = array.args[1:]
-            if is_view(array):
-                return self._view(array, args[0], index)
-            return gathered(self, args[0], index)
+            return self._view(array, args[0], index) if is_view(array) else gathered(self, args[0], index)
         if is_elementwise(array):
             return broadcast([self.of(arg) for arg in args])
         if array.op is np.sum and (axes := reduced_axes(array)) is not None:

@@ -277,10 +277,11 @@ def _instructions(function: Function, block: Block, names: Names, marked: Collec
                 comment = _location(value.loc)
             # A came_from is never part of a group.
             in_group = origin is not None
-            if value in names.values:
-                line = f"{names.value(value):<{width}} = {names.operation(value)} : {type_text(value.type)}"
-            else:
-                line = names.operation(value)
+            line = (
+                f"{names.value(value):<{width}} = {names.operation(value)} : {type_text(value.type)}"
+                if value in names.values
+                else names.operation(value)
+            )
             yield _Instruction(line, value, comment)
 
 

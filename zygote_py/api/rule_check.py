@@ -48,8 +48,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
     gradients = back(seed)
 
     def loss(moved: tuple[Any, ...]) -> float:
-        found = leaves_of((function(*copied(moved)),))
-        pairs = zip(weights, map(np.asarray, found), strict=True)
+        pairs = zip(weights, map(np.asarray, leaves_of((function(*copied(moved)),))), strict=True)
         return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
 
     names = names_of(given, list(numba_adapter.signature_of_given(given, len(args)).parameters), len(args))
@@ -199,8 +198,7 @@ def _compare(
     if got.shape != expected.shape:
         raise _off(given, f"the gradient for `{path}` has the shape {got.shape}, and `{path}` {expected.shape}")
     off = np.abs(got - expected)
-    allowed = atol + rtol * float(np.max(np.abs(expected), initial=0.0))
-    wrong = ~(off <= allowed)
+    wrong = ~(off <= (atol + rtol * float(np.max(np.abs(expected), initial=0.0))))
     if np.any(wrong):
         worst = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
         place = f"[{', '.join(map(str, worst))}]" if worst else ""

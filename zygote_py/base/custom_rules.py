@@ -50,9 +50,7 @@ class Given:
         return place_of(self.rule or self.target)
 
     def __str__(self) -> str:
-        if self.rule is None:
-            return f"`{self.name}`"
-        return f"the rule `{name_of(self.rule)}` of `{self.name}`"
+        return f"`{self.name}`" if self.rule is None else f"the rule `{name_of(self.rule)}` of `{self.name}`"
 
 
 def name_of(function: object) -> str:
@@ -139,9 +137,7 @@ def given_for(value: object) -> Given | None:
     if isinstance(value, Ignored):
         return value.given
     found = _given.get(id(python_function(value))) if callable(value) else None
-    if found is None or python_function(found.target) is not python_function(value):
-        return None
-    return found
+    return None if found is None or python_function(found.target) is not python_function(value) else found
 
 
 def all_given() -> list[Given]:

@@ -81,7 +81,6 @@ class Item:
     value: Variable
     index: Variable | None
     static: object = None
-    index_type: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,9 +122,7 @@ def why_not_constructed(cls: Any) -> str:
         return "its `__init__`"
     if cls.__new__ is not object.__new__:
         return "its `__new__`"
-    if not all(field.init for field in dataclasses.fields(cls)):
-        return "a field with `init=False`"
-    return ""
+    return "" if all(field.init for field in dataclasses.fields(cls)) else "a field with `init=False`"
 
 
 def constructor_signature(cls: Any) -> inspect.Signature:

@@ -155,8 +155,7 @@ def _cache(options: argparse.Namespace) -> int:
     if options.action == "clear":
         before = folder.clear()
         print(f"{_count(before.gradients, 'gradient')} deleted from {before.path}, {_megabytes(before.bytes)}")
-        after = folder.info()
-        return 0 if not after.files else 1
+        return 0 if not folder.info().files else 1
     info = folder.info()
     print(f"folder: {info.path}" + ("" if folder_in_use() else " (switched off)"))
     if info.refusal:

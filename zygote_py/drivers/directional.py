@@ -46,8 +46,7 @@ class Pushforward(Driver):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the captured variables, the arguments, and their tangents."""
-        held = list(of.parameters)[: self.held]
-        return signature_of(*held, "args", "tangents")
+        return signature_of(*list(of.parameters)[: self.held], "args", "tangents")
 
     def count(self, args: Sequence[Any]) -> int:
         """Return the number of arguments that the function gets if the derivative is called with these."""
@@ -220,10 +219,7 @@ class Hvp(Driver):
         script = self.script(call, (*names, name))
         *names, name = script.parameters
         loc = call.loc
-        if self.wrt is None:
-            asked, bare = self._of_all(call, script, names)
-        else:
-            asked, bare = self.asked(call, script)
+        asked, bare = self._of_all(call, script, names) if self.wrt is None else self.asked(call, script)
         given = call.argument_types[-1]
         tangents = ["None"] * len(names)
         if bare:

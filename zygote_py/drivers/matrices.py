@@ -66,8 +66,7 @@ class Hessian(Driver):
         script = self.script(call, call.parameters)
         names = script.parameters
         asked, bare = self.asked(call, script)
-        wrt = tuple(each.number for each in asked)
-        return script, names, asked, bare, wrt
+        return script, names, asked, bare, tuple(each.number for each in asked)
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,7 @@ class OfVector(Driver):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the vector, the structure, and the other parameters."""
-        names = list(of.parameters)
-        rest = [name for number, name in enumerate(names) if number not in self.places]
+        rest = [name for number, name in enumerate(list(of.parameters)) if number not in self.places]
         own = []
         for name in ("x", "like"):
             while name in rest:

@@ -108,9 +108,7 @@ class Expressions:
                 if self._is(second, instr) and ops.of(op).commutative:
                     return ast.AugAssign(name(target), _syntax(op).op, self._beside(first, second, op))
         computed = self.computed(instr)
-        if instr.type == types.none:
-            return ast.Expr(computed)
-        return ast.Assign([name(target)], computed)
+        return ast.Expr(computed) if instr.type == types.none else ast.Assign([name(target)], computed)
 
     def _is(self, operand: Operand, instr: Instr) -> bool:
         return (
@@ -263,9 +261,7 @@ class Expressions:
         bounds: list[ast.expr | None] = [
             None if isinstance(arg, Const) and arg.value is None else self.operand(arg) for arg in item.args
         ]
-        if len(bounds) == 1:
-            return ast.Slice(None, bounds[0], None)
-        return ast.Slice(*bounds)
+        return ast.Slice(None, bounds[0], None) if len(bounds) == 1 else ast.Slice(*bounds)
 
     def _dimension(self, array: Operand, axis: Operand) -> ast.expr:
         if not isinstance(axis, Const) or not isinstance(axis.value, int):
@@ -359,8 +355,7 @@ class Expressions:
         """Return a list as long as another, with zeros for its numbers and for those in its arrays and lists."""
         assert isinstance(type, types.List)
         if isinstance(type.dtype, types.Number):
-            length = self.call(len, values)
-            return ast.BinOp(ast.List([self.zero(type.dtype)]), ast.Mult(), length)
+            return ast.BinOp(ast.List([self.zero(type.dtype)]), ast.Mult(), self.call(len, values))
         each = ast.Name("each")
         item = (
             self._zeros_in_list(each, type.dtype)

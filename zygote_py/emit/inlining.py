@@ -180,8 +180,7 @@ class _Chooser:
 
 
 def _width(instr: Instr) -> int:
-    name = ops.name_of(instr.op)
-    return 3 if ops.module_of(instr.op) == "_operator" else len(name) + 2
+    return 3 if ops.module_of(instr.op) == "_operator" else len(ops.name_of(instr.op)) + 2
 
 
 def _operand_width(operand: Operand) -> int:

@@ -132,8 +132,7 @@ class Lowering:
             case structure.Leave(block):
                 yield self._leave(block)
             case structure.If(block, then, orelse):
-                condition = _condition(block)
-                yield from self._choose(condition, self.lower(then), self.lower(orelse))
+                yield from self._choose(_condition(block), self.lower(then), self.lower(orelse))
             case structure.Loop(loop, body):
                 yield from self._loop(loop.header, loop.header.successors[0] in loop, self.lower(body))
             case structure.Endless(body):

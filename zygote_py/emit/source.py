@@ -138,8 +138,7 @@ class _Line:
 
 def _print(body: Iterable[Statement]) -> Iterator[str]:
     lines = list(_lines(tuple(body), 1))
-    nodes = [line.node for line in lines if line.node is not None]
-    printed = iter(_print_nodes(nodes))
+    printed = iter(_print_nodes([line.node for line in lines if line.node is not None]))
     comment = _Comments()
     for line in lines:
         text = next(printed) if line.node is not None else ""

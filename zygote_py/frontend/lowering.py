@@ -385,10 +385,9 @@ class Lowering(Variables):
             incoming = dict(merge.incoming)
             for self.block, pred in frame.predecessors(label):
                 variable = incoming.get(pred)
-                if variable is None:
-                    leaves = undefined(type_)
-                else:
-                    leaves = self.cast_bundle(self.read_whole(variable), type_).leaves
+                leaves = (
+                    undefined(type_) if variable is None else self.cast_bundle(self.read_whole(variable), type_).leaves
+                )
                 for phi, leaf in zip(phis, leaves, strict=True):
                     phi.incoming[self.block] = leaf
 

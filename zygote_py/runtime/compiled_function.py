@@ -220,9 +220,7 @@ class DerivativeFunction(Generic[P, R]):
         Returns None if that is unknown before the call.
         """
         now = self._now
-        if self._star or not now.compiled or now.is_outdated():
-            return None
-        return now, now.captured()
+        return None if self._star or not now.compiled or now.is_outdated() else (now, now.captured())
 
     def _is_outdated(self) -> bool:
         """Return whether compiling now would yield other code."""

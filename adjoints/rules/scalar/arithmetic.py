@@ -74,9 +74,7 @@ def power(instr: Instr) -> Rule | None:
     if len(instr.args) != 2:
         return None
     exponent = constant_value(instr.args[1])
-    if exponent is None:
-        return row(x=_BASE, p=_EXPONENT)
-    return row(x=power_by(exponent), p=None)
+    return row(x=_BASE, p=_EXPONENT) if exponent is None else row(x=power_by(exponent), p=None)
 
 
 def constant_value(operand: Operand) -> int | float | None:

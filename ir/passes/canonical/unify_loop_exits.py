@@ -217,8 +217,7 @@ class _OneExit:
         go = self.flag({self.latch: True} | dict.fromkeys(ends.values(), False), types.boolean, "go", True)
         if len(targets) > 1:
             numbers = {end: targets.index(target) for (_, target), end in ends.items()}
-            which = self.flag(numbers, types.int64, "exit", None)
-            self.dispatch(which, arrivals, arms)
+            self.dispatch(self.flag(numbers, types.int64, "exit", None), arrivals, arms)
         for arm, target in zip(arms, targets, strict=True):
             arm.terminator = Jump(target)
         self.set_header(go, header_exit, arrivals[0])

@@ -77,9 +77,7 @@ class _Match:
 
     def counterpart(self, first: Operand, last: Operand) -> bool:
         """Return whether two operands are equal: computed by the two copies or before both."""
-        if isinstance(last, Instr) and last in self.values:
-            return self.values[last] is first
-        return first == last
+        return self.values[last] is first if isinstance(last, Instr) and last in self.values else first == last
 
 
 def _find(loop: Loop, preds: dict[Block, list[Block]], used: _Uses, tree: DominatorTree) -> _Match | None:

@@ -83,8 +83,6 @@ b3:
     assert set(live.after(b2)) == {x, r2, n2}
     assert set(live.before(b3)) == {r1}
     assert live.after(b3) == []
-    assert live.is_live_after(r2, b2)
-    assert not live.is_live_after(r2, b1)
 
 
 def test_liveness_of_some_values_with_other_reads():

@@ -141,8 +141,7 @@ def _is_read_after_write(function: Function, memory: Memory, instr: Instr, sourc
     """Return whether control may flow from `instr` to a write to `source` and from there to a read of `result`."""
     writers = set(memory.writers(source))
     root = memory.root(result)
-    home = {value: block for block in function.blocks for value in block.instrs}
-    start = home[instr]
+    start = next(block for block in function.blocks if instr in block.instrs)
     pending: list[tuple[Block, int, bool]] = [(start, start.instrs.index(instr) + 1, False)]
     seen: set[tuple[Block, bool]] = set()
     while pending:

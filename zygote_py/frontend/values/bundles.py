@@ -155,9 +155,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(map(_list_of, leaves_of(element_of(type))))
     if (this := numba_adapter.receiver_of(type)) is not None:
         return leaves_of(this)
-    if numba_adapter.is_compile_time(type):
-        return ()
-    return (plain(type),)
+    return () if numba_adapter.is_compile_time(type) else (plain(type),)
 
 
 def component(bundle: Bundle, index: int) -> Bundle:

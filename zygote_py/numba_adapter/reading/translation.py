@@ -212,12 +212,11 @@ class Translation:
             case "getattr":
                 return st.Attribute(expr.value.name, expr.attr)
             case "getitem":
-                return st.Item(expr.value.name, expr.index.name, None, self._calls[expr].args[1])
+                return st.Item(expr.value.name, expr.index.name)
             case "static_getitem" | "typed_getitem":
-                signature = self._calls.get(expr)
                 index = expr.index.name if expr.op == "typed_getitem" else self._index_of(expr)
                 static = expr.index if index is None else None
-                return st.Item(expr.value.name, index, static, None if signature is None else signature.args[1])
+                return st.Item(expr.value.name, index, static)
             case "build_tuple" | "build_list" | "build_set":
                 return st.Build(expr.op.removeprefix("build_"), tuple(item.name for item in expr.items))
             case "build_map":

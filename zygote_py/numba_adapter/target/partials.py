@@ -152,8 +152,7 @@ def _box(typ: Any, value: Any, c: Any) -> Any:
             kind = sealed
         objects.append(c.box(kind, item))
     address = c.context.add_dynamic_addr(c.builder, id(partial.restored), info=partial.name)
-    restored = c.builder.bitcast(address, c.pyapi.pyobj)
-    made = c.pyapi.call_function_objargs(restored, objects)
+    made = c.pyapi.call_function_objargs(c.builder.bitcast(address, c.pyapi.pyobj), objects)
     for each in objects:
         c.pyapi.decref(each)
     return made

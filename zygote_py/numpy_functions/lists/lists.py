@@ -418,8 +418,7 @@ def sort(s: Any, key: Any = None, reverse: Any = False) -> Implementation:
     if not is_none(key):
 
         def by_key(s: Any, key: Any = None, reverse: Any = False) -> Any:
-            keys = [key(s[number]) for number in range(len(s))]
-            _move(s, in_order_of_any(keys, reverse != 0))
+            _move(s, in_order_of_any([key(s[number]) for number in range(len(s))], reverse != 0))
 
         return by_key
     order = _order_of(s)

@@ -75,9 +75,7 @@ def median(a: Any) -> Any:
     if values.size == 0:
         return np.nan
     places = middle_places(values)
-    if values.size & 1 == 0:
-        return (values[places[0]] + values[places[1]]) / 2
-    return values[places[0]]
+    return (values[places[0]] + values[places[1]]) / 2 if values.size & 1 == 0 else values[places[0]]
 
 
 @implements(np.nanmedian, a=array(of=types.Float))
@@ -92,9 +90,7 @@ def nanmedian(a: Any) -> Implementation:
             return np.nan
         order = np.argsort(values)  # NaN comes last
         half = count >> 1
-        if count & 1 == 0:
-            return (values[order[half - 1]] + values[order[half]]) / 2
-        return values[order[half]]
+        return (values[order[half - 1]] + values[order[half]]) / 2 if count & 1 == 0 else values[order[half]]
 
     return implementation
 
@@ -202,8 +198,7 @@ def unique(ar: Any) -> Implementation:
         row = np.sort(flat(ar))
         keep = np.ones(row.size, np.bool_)
         for i in range(1, row.size):
-            same = row[i] == row[i - 1] or (row[i] != row[i] and row[i - 1] != row[i - 1])
-            keep[i] = not same
+            keep[i] = not (row[i] == row[i - 1] or (row[i] != row[i] and row[i - 1] != row[i - 1]))
         return row[keep]
 
     return implementation

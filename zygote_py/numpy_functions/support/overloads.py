@@ -365,9 +365,7 @@ def _of_list(dtype: np.dtype[np.generic]) -> Callable[[Any], Any]:
 
 def in_memory_order(a: types.Array) -> Callable[[Any], Any]:
     """Return the function that puts the elements of such an array into a vector, in the order of `np.nditer`."""
-    if a.ndim == 1:
-        return itself
-    return {"C": _as_view, "F": _as_transposed_view}.get(a.layout, _as_copy)
+    return itself if a.ndim == 1 else {"C": _as_view, "F": _as_transposed_view}.get(a.layout, _as_copy)
 
 
 def itself(a: Any) -> Any:
