@@ -155,13 +155,18 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         if found := re.search(pattern, text):
             groups = found[0].strip(), *found.groups()
             return refuse(message.format(*groups), place, hint, token.format(*groups))
+    return _of_types(error, text, func.__code__, place)
+
+
+def _of_types(error: Exception, text: str, code: Any, place: Loc) -> DifferentiationError:
+    """The error to raise for one that names attributes or types."""
     if found := re.search(r"Unknown attribute '(\w+)' of type Function\(<ufunc '(\w+)'>\)", text):
         hint = _INSTEAD_OF_METHODS.get(f"{found[2]}.{found[1]}", _CALL_IT)
         return refuse(f"Numba does not know `np.{found[2]}.{found[1]}`", place, hint, found[1])
     if "BoundFunction(array.view" in text or _raised_in(error, "resolve_view"):
         return refuse(
             "Numba does not know this form of `view`",
-            find_line(func.__code__, r".*\.\s*view\s*\(") or place,
+            find_line(code, r".*\.\s*view\s*\(") or place,
             "give it a type of NumPy by position: `x.view(np.int64)`",
             "view",
         )
@@ -198,14 +203,14 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         # What Numba raises for an operator in place whose result it cannot store.
         return refuse(
             "an operator in place writes to a read-only array, or gives elements of a type that the array cannot hold",
-            find_line(func.__code__, r".*[-+*/%&|^<>]=") or place,
+            find_line(code, r".*[-+*/%&|^<>]=") or place,
             "write to a copy, of the type of the result",
             "=",
         )
     if isinstance(error, AttributeError) and error.name:
         return refuse(
             f"{error}",
-            find_line(func.__code__, rf".*\.\s*{error.name}\b") or place,
+            find_line(code, rf".*\.\s*{error.name}\b") or place,
             "call a function that there is",
             error.name,
         )
