@@ -17,8 +17,7 @@ from typing import Any
 
 from zygote_py import numba_adapter
 from zygote_py.base import define
-from zygote_py.compiler.request import Request, Wrt, make_request
-from zygote_py.compiler.varargs import names_of
+from zygote_py.compiler.request import Request, Wrt, make_request, names_of
 from zygote_py.ir import Type, components_of
 
 
