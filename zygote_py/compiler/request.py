@@ -286,7 +286,7 @@ def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
     both = ", ".join((*own, f"*{star_of(primal)}"))
 
     def made(callee: Any) -> Callable[..., object]:
-        function: Callable[..., object] = caller(callee, both, both, name=identifier(func.__name__, "function"))
+        function = caller(callee, both, both, name=identifier(func.__name__, "function"))
         function.__defaults__ = func.__defaults__
         return function
 

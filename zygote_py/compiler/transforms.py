@@ -115,8 +115,7 @@ class GradientForm(Form):
             f"    return derived_({call.name})({', '.join(given)})\n"
         )
         name, values = f"{call.name}_{self}", {"derived_": applying(replace(self, wrt=hashable(wrt)))}
-        made: Callable[..., Any] = define(text, name, values, filename=f"<zygote_py {name}>")
-        return made
+        return define(text, name, values, filename=f"<zygote_py {name}>")
 
 
 @dataclass(frozen=True, slots=True)
