@@ -27,7 +27,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.api import inverses
 from zygote_py.base import custom_rules as given
-from zygote_py.ir import Loc, one_line
+from zygote_py.ir import Loc
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def adjoint(
             raise refuse(f"`{old.name}` is a function of the library with a meaning of its own", made.loc)
         if old is not None and old.rule is not None and not replace:
             raise refuse(
-                f"`{made.name}` has a rule already, `{given.name_of(old.rule)}`{_at(old.loc)}",
+                f"`{made.name}` has a rule already, `{given.name_of(old.rule)}`{inverses.at(old.loc)}",
                 made.loc,
                 "replace it with `@adjoint(f, replace=True)`",
                 "def",
@@ -119,10 +119,6 @@ def adjoint(
         return rule
 
     return register
-
-
-def _at(loc: Loc | None) -> str:
-    return "" if loc is None else f" ({one_line(loc.file)}:{loc.line})"
 
 
 def _check_rule(made: given.Given) -> None:
@@ -234,12 +230,12 @@ def _line(step: dis.Instruction) -> int | None:
 def _returned_functions(steps: list[dis.Instruction], inner: list[CodeType]) -> list[CodeType]:
     """Return the inner functions that are returned as the second element of a pair, as far as the bytecode shows it."""
     names = {each.co_name: each for each in inner}
-    found = []
-    for first, pair, last in zip(steps, steps[1:], steps[2:], strict=False):
-        is_pair = last.opname == "RETURN_VALUE" and pair.opname == "BUILD_TUPLE" and pair.arg == 2
-        if is_pair and first.opname.startswith("LOAD_") and first.argval in names:
-            found.append(names[first.argval])
-    return found
+    return [
+        names[first.argval]
+        for first, pair, last in zip(steps, steps[1:], steps[2:], strict=False)
+        if last.opname == "RETURN_VALUE" and pair.opname == "BUILD_TUPLE" and pair.arg == 2
+        if first.opname.startswith("LOAD_") and first.argval in names
+    ]
 
 
 def stop_gradient(x: T) -> T:

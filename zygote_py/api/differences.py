@@ -67,6 +67,21 @@ def slope(leaf: Any, index: tuple[int, ...], unit: complex, loss: Callable[[Any]
     return best, error
 
 
+def both_parts(leaf: Any, place: tuple[int, ...], loss: Callable[[Any], float]) -> tuple[complex, float]:
+    """Return the derivative of an entry and its error; for a complex number, of both parts."""
+    value, error = slope(leaf, place, 1.0, loss)
+    if np.asarray(leaf).dtype.kind != "c":
+        return value, error
+    imaginary, other = slope(leaf, place, 1j, loss)
+    return complex(value, imaginary), error + other
+
+
+def weighted(weights: Sequence[Any], values: Sequence[Any]) -> float:
+    """Return the sum of the products of floats with their weights, of which the conjugates are taken."""
+    pairs = zip(map(np.asarray, weights), map(np.asarray, values), strict=True)
+    return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
+
+
 def steps_of(dtype: Any, size: float) -> set[float]:
     """Return the steps to try for a number of this size."""
     exact = dtype.itemsize > (8 if dtype.kind == "c" else 4)

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError
+from zygote_py.api.sparse import SparseHessian, SparseJacobian
 from zygote_py.compiler import Wrt, hashable
 from zygote_py.drivers.directional import Derivative, Hvp, Pushforward
 from zygote_py.drivers.forms import Driver
 from zygote_py.drivers.matrices import Diagonal, Hessian, Jacobian
 from zygote_py.runtime import DerivativeFunction, kept_derivative
-
-if TYPE_CHECKING:
-    from zygote_py.api.sparse import SparseHessian, SparseJacobian
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -211,8 +208,7 @@ def jacobian(
     if sparsity is not None:
         if mode != "auto":
             raise DifferentiationError(f"mode={mode!r} with `sparsity`", hint="leave one of them out")
-        _check_no_aux(has_aux)
-        return _sparse("SparseJacobian", jacobian, f, wrt, sparsity)
+        return _sparse(SparseJacobian, jacobian, f, wrt, sparsity, has_aux)
     return _made(f, jacobian, Jacobian, wrt=wrt, mode=mode, has_aux=has_aux)
 
 
@@ -277,8 +273,7 @@ def hessian(f: Callable[..., Any] | None = None, wrt: Wrt = 0, *, sparsity: Any 
     ((0.0, 4.0), (4.0, 2.0))
     """
     if sparsity is not None:
-        _check_no_aux(has_aux)
-        return _sparse("SparseHessian", hessian, f, wrt, sparsity)
+        return _sparse(SparseHessian, hessian, f, wrt, sparsity, has_aux)
     return _made(f, hessian, Hessian, wrt=wrt, has_aux=has_aux)
 
 
@@ -378,11 +373,6 @@ def hvp(f: Callable[..., Any] | None = None, wrt: Wrt = 0) -> Any:
     return _made(f, hvp, Hvp, wrt=wrt)
 
 
-def _check_no_aux(has_aux: bool) -> None:
-    if has_aux:
-        raise DifferentiationError("`has_aux=True` with `sparsity`", hint="let the function return the number alone")
-
-
 def _made(f: Callable[..., Any] | None, function: Any, form: Callable[..., Driver], **options: Any) -> Any:
     if f is None:
         return functools.partial(function, **options)
@@ -390,12 +380,14 @@ def _made(f: Callable[..., Any] | None, function: Any, form: Callable[..., Drive
     return DerivativeFunction(f, form(**options))
 
 
-def _sparse(name: str, function: Any, f: Callable[..., Any] | None, wrt: Wrt, sparsity: Any) -> Any:
-    from zygote_py.api import sparse
-
+def _sparse(
+    form: Callable[..., Any], function: Any, f: Callable[..., Any] | None, wrt: Wrt, sparsity: Any, has_aux: bool
+) -> Any:
+    if has_aux:
+        raise DifferentiationError("`has_aux=True` with `sparsity`", hint="let the function return the number alone")
     if f is None:
         return functools.partial(function, wrt=wrt, sparsity=sparsity)
-    return getattr(sparse, name)(f, wrt, sparsity)
+    return form(f, wrt, sparsity)
 
 
 @functools.lru_cache(maxsize=512)

@@ -11,7 +11,7 @@ The differences are taken of the function compiled by Numba alone, or run in pla
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,16 @@ import numpy as np
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.api.differences import copied, leaves_of, one_sided, random_seed, slope, with_leaf
+from zygote_py.api.differences import (
+    both_parts,
+    copied,
+    leaves_of,
+    one_sided,
+    random_seed,
+    slope,
+    weighted,
+    with_leaf,
+)
 from zygote_py.api.gradient import value_and_gradient
 from zygote_py.base import structures
 from zygote_py.compiler import Wrt, check_fit, make_request
@@ -263,8 +272,8 @@ class _Check:
     def loss(self, args: tuple[Any, ...]) -> float:
         """Return the number that is differentiated: the weighted sum of all results."""
         value, written = self._run(args)
-        total = _weighted(self.weights, leaves_of((value,)))
-        return total if self.is_loss else total + _weighted(leaves_of(self.after), leaves_of(written))
+        total = weighted(self.weights, leaves_of((value,)))
+        return total if self.is_loss else total + weighted(leaves_of(self.after), leaves_of(written))
 
     def _gradients(self) -> tuple[Any, tuple[Any, ...]]:
         """Return the value and the gradients of the selected parameters."""
@@ -312,7 +321,7 @@ class _Check:
         def loss(moved: Any) -> float:
             return self.loss(with_leaf(self.args, number, moved))
 
-        found = [_both_parts(leaf, place, loss) for place in places]
+        found = [both_parts(leaf, place, loss) for place in places]
         finite = [abs(value) for value, _ in found if np.isfinite(value)]
         allowed = self.atol + self.rtol * max(finite, default=0.0)
         for place, (value, error) in zip(places, found, strict=True):
@@ -332,15 +341,14 @@ class _Check:
         from zygote_py.api.directions import jvp
 
         tangents = tuple(
-            random_seed(arg, self.random) if number in self.asked and _has_floats(arg) else None
+            _zeroed(random_seed(arg, self.random)) if number in self.asked and _has_floats(arg) else None
             for number, arg in enumerate(self.args)
         )
-        tangents = tuple(_zeroed(t) for t in tangents)
         value, change = jvp(self.f, self.args, tangents)
         change = change[0] if self.has_aux else change
         if not _has_floats(value[0] if self.has_aux else value):
             raise refuse("forward mode of a function that returns no floats", self.loc, "leave out `forward`")
-        ours = _weighted(self.weights, leaves_of((change,)))
+        ours = weighted(self.weights, leaves_of((change,)))
         after, self.after = self.after, [_nothing(each) for each in self.after]
 
         def along(t: Any) -> float:
@@ -358,8 +366,7 @@ def _reference(f: Any, func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
         return f  # type: ignore[no-any-return]
     if numba_adapter.jit_is_disabled():
         return func  # type: ignore[no-any-return]
-    decorate: Any = numba.njit
-    compiled = f if numba_adapter.is_dispatcher(f) else decorate(func)
+    compiled = f if numba_adapter.is_dispatcher(f) else numba.njit(func)
     try:
         compiled.compile(tuple(map(numba_adapter.typeof, args)))
     except Exception:  # Numba raises errors of several kinds for what it does not compile
@@ -385,20 +392,6 @@ def _judged(
     if not error <= allowed:
         return "the steps disagree", bool(off > allowed + 10 * error)
     return "", True
-
-
-def _both_parts(leaf: Any, place: tuple[int, ...], loss: Callable[[Any], float]) -> tuple[complex, float]:
-    """Return the derivative of an entry and its error; for a complex number, of both parts."""
-    value, error = slope(leaf, place, 1.0, loss)
-    if np.asarray(leaf).dtype.kind != "c":
-        return value, error
-    imaginary, other = slope(leaf, place, 1j, loss)
-    return complex(value, imaginary), error + other
-
-
-def _weighted(weights: Sequence[Any], values: Sequence[Any]) -> float:
-    pairs = zip(map(np.asarray, weights), map(np.asarray, values), strict=True)
-    return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
 
 
 def _zeroed(tangent: Any) -> Any:

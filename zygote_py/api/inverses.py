@@ -136,14 +136,15 @@ def check_form(step: Callable[..., Any], unstep: object, replace: bool) -> None:
         raise refuse(f"`{name}` is a function of the library with a meaning of its own", loc)
     if old is not None and old.inverse is not None and not replace:
         raise refuse(
-            f"`{name}` has an inverse already, `{given.name_of(old.inverse)}`{_at(given.place_of(old.inverse))}",
+            f"`{name}` has an inverse already, `{given.name_of(old.inverse)}`{at(given.place_of(old.inverse))}",
             loc,
             "replace it with `@inverse(step, replace=True)`",
             "def",
         )
 
 
-def _at(loc: Loc | None) -> str:
+def at(loc: Loc | None) -> str:
+    """Return a location in parentheses, after a space; empty if there is none."""
     return "" if loc is None else f" ({one_line(loc.file)}:{loc.line})"
 
 

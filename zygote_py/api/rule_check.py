@@ -19,7 +19,7 @@ import numpy as np
 import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints import Custom, DifferentiationError, refuse
-from zygote_py.api.differences import copied, leaves_of, random_seed, slope, with_leaf
+from zygote_py.api.differences import both_parts, copied, leaves_of, random_seed, weighted, with_leaf
 from zygote_py.base import Given, caller, name_of, parts, place_of, python_function
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
@@ -33,7 +33,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
     from zygote_py.runtime import pullback
 
     args = _with_defaults(given, args)
-    call = _call_of(given, len(args))
+    call = _calling(given.target, len(args))
     reached = _reached(given, call, args)
     single = any(leaf.dtype in (np.float32, np.complex64) for leaf in map(np.asarray, leaves_of(args)))
     rtol = (1e-2 if single else 1e-6) if rtol is None else rtol
@@ -48,8 +48,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
     gradients = back(seed)
 
     def loss(moved: tuple[Any, ...]) -> float:
-        pairs = zip(weights, map(np.asarray, leaves_of((function(*copied(moved)),))), strict=True)
-        return float(sum(np.sum((np.conj(w) * v).real) for w, v in pairs if v.dtype.kind in "fc"))
+        return weighted(weights, leaves_of((function(*copied(moved)),)))
 
     names = names_of(given, list(numba_adapter.signature_of_given(given, len(args)).parameters), len(args))
     for number, (path, leaf, gradient) in enumerate(_paths(args, gradients, names)):
@@ -64,7 +63,7 @@ def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: 
     parameters = list(numba_adapter.signature_of_given(given, len(args)).parameters.values())
     if not args or len(args) > len(parameters):
         raise refuse(f"`{given.name}` takes {len(parameters)} arguments, not {len(args)}", loc, "give what it takes")
-    after = _function(given, len(args), _call_of(given, len(args)))(*copied(args))
+    after = _function(given, len(args), _calling(given.target, len(args)))(*copied(args))
     unstep = python_function(given.inverse)
     before = unstep(after, *copied(args[1:]), *(each.default for each in parameters[len(args) :]))
     name = parameters[0].name
@@ -101,11 +100,6 @@ def _with_defaults(given: Given, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*bound.args, *bound.kwargs.values())
 
 
-def _call_of(given: Given, count: int) -> Callable[..., Any]:
-    """Return a Python function of that many parameters that calls the function with the rule."""
-    return _calling(given.target, count)
-
-
 def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callable[..., Any]:
     """Return a Python function of that many parameters that calls another, passing keyword-only parameters by name."""
     names = [f"x{number}" for number in range(count)]
@@ -116,8 +110,7 @@ def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callab
         keywords = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     first = count - len(keywords)
     passed = [*names[:first], *(f"{word}={name}" for word, name in zip(keywords, names[first:], strict=True))]
-    made: Callable[..., Any] = caller(function, ", ".join(names), ", ".join(passed), body=f"return {{call}}{read}")
-    return made
+    return caller(function, ", ".join(names), ", ".join(passed), body=f"return {{call}}{read}")
 
 
 def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
@@ -149,8 +142,7 @@ def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..
         return _calling(python_function(given.target), count)
     if numba_adapter.jit_is_disabled():
         return given.target
-    decorate: Any = numba.njit
-    compiled: Callable[..., Any] = decorate(call)
+    compiled: Callable[..., Any] = numba.njit(call)
     return compiled
 
 
@@ -191,9 +183,7 @@ def _compare(
     """Compare the gradient of one number or array with differences."""
     expected = np.zeros(np.shape(leaf), np.result_type(np.asarray(leaf).dtype, np.float64))
     for index in np.ndindex(np.shape(leaf)):
-        expected[index] = slope(leaf, index, 1.0, loss)[0]
-        if expected.dtype.kind == "c":
-            expected[index] += 1j * slope(leaf, index, 1j, loss)[0]
+        expected[index] = both_parts(leaf, index, loss)[0]
     got = np.asarray(gradient)
     if got.shape != expected.shape:
         raise _off(given, f"the gradient for `{path}` has the shape {got.shape}, and `{path}` {expected.shape}")

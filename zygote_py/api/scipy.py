@@ -276,6 +276,11 @@ class _Function:
         others.insert(self._arguments.numbers[0], vector)
         return others
 
+    def _evaluated(self, kind: str, x: Any, args: tuple[Any, ...], *more: Any) -> Any:
+        """Return a derivative of the function at a vector; `more` are arguments of the derivative only."""
+        arguments = self._call(x, args)
+        return self._derived(kind, arguments)(*arguments, *more)
+
     def _derived(self, kind: str, arguments: list[Any]) -> DerivativeFunction[..., Any]:
         """Return a derivative of the function for this number of arguments, with respect to the vector."""
         made = self._made.get((kind, len(arguments)))
@@ -311,8 +316,7 @@ class ScipyObjective(_Function):
 
     def __call__(self, x: Any, /, *args: Any) -> tuple[float, Vector]:
         """Return the value and the gradient, of shape `(n,)`."""
-        arguments = self._call(x, args)
-        value, gradient = self._derived("value and gradient", arguments)(*arguments)
+        value, gradient = self._evaluated("value and gradient", x, args)
         return float(value), gradient
 
     @property
@@ -329,8 +333,7 @@ class ScipyObjective(_Function):
         copy = np.array(x)  # SciPy may write to its own
 
         def compute() -> float:
-            arguments = self._call(copy, args)
-            return float(self._derived("value", arguments)(*arguments)[0])
+            return float(self._evaluated("value", copy, args)[0])
 
         value = compute()
 
@@ -351,8 +354,7 @@ class ScipyObjective(_Function):
 
     def hess(self, x: Any, /, *args: Any) -> Matrix:
         """Return the Hessian, of shape `(n, n)`."""
-        arguments = self._call(x, args)
-        found: Matrix = self._derived("Hessian", arguments)(*arguments)
+        found: Matrix = self._evaluated("Hessian", x, args)
         return found
 
     def hessp(self, x: Any, p: Any, /, *args: Any) -> Vector:
@@ -391,15 +393,12 @@ class _VectorFunction(_Function):
     _square = False
 
     def _components(self, x: Any, args: tuple[Any, ...]) -> Vector:
-        arguments = self._call(x, args)
-        found = np.array(self._derived("vector", arguments)(*arguments))
+        found = np.array(self._evaluated("vector", x, args))
         self._check(found.size, np.size(x))
         return found
 
     def _jacobian(self, x: Any, args: tuple[Any, ...]) -> Matrix:
-        arguments = self._call(x, args)
-        kind = "square Jacobian" if self._square else "Jacobian"
-        found: Matrix = self._derived(kind, arguments)(*arguments)
+        found: Matrix = self._evaluated("square Jacobian" if self._square else "Jacobian", x, args)
         self._check(len(found), np.size(x))
         return found
 
@@ -434,8 +433,7 @@ class ScipyResiduals(_VectorFunction):
 
     def hess(self, x: Any, v: Any, /, *args: Any) -> Matrix:
         """Return the Hessian of the sum of all residuals weighted by `v`, of shape `(n, n)`."""
-        arguments = self._call(x, args)
-        found: Matrix = self._derived("weighted", arguments)(*arguments, np.array(v, np.float64, ndmin=1))
+        found: Matrix = self._evaluated("weighted", x, args, np.array(v, np.float64, ndmin=1))
         return found
 
 

@@ -95,22 +95,20 @@ class _Sparse:
     @shortening
     def __call__(self, *args: Any, **kwargs: Any) -> csr_array:
         """Return the matrix at these arguments."""
-        given, place = self._bound(args, kwargs)
-        plan = self._plan(given, given[place])
-        return plan.matrix(self._values(plan, given, given[place]))
+        plan, given, x = self._planned_for(args, kwargs)
+        return plan.matrix(self._values(plan, given, x))
 
     @shortening
     def pattern(self, *args: Any, **kwargs: Any) -> csr_array:
         """Return the sparsity pattern at these arguments, as a sparse matrix of truth values."""
-        given, place = self._bound(args, kwargs)
-        plan = self._plan(given, given[place])
+        plan, *_ = self._planned_for(args, kwargs)
         return plan.matrix(np.ones(len(plan.pattern.columns), np.bool_))
 
     @shortening
     def directions(self, *args: Any, **kwargs: Any) -> int:
         """Return the number of directions in which the function, or for a Hessian its gradient, is differentiated."""
-        given, place = self._bound(args, kwargs)
-        return len(self._plan(given, given[place]).directions)
+        plan, *_ = self._planned_for(args, kwargs)
+        return len(plan.directions)
 
     # -------------------------------------------------------------------------------------------------------- a call
 
@@ -197,8 +195,8 @@ class _Sparse:
         """Make a plan for a matrix with this pattern."""
         raise NotImplementedError
 
-    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], int]:
-        """Return the arguments in the order of the parameters, and the one to differentiate with respect to."""
+    def _planned_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Plan, tuple[Any, ...], Any]:
+        """Return the plan, the arguments in the order of the parameters, and the one to differentiate by."""
         if any(each.kind is each.VAR_POSITIONAL for each in self._signature.parameters.values()):
             raise self._refused(f"{self} of a function of any number of arguments", "give each of them a name")
         check_fit(self.primal, args, kwargs)
@@ -210,12 +208,11 @@ class _Sparse:
         place = names.index(self.wrt) if isinstance(self.wrt, str) else int(self.wrt)
         if not -len(found) <= place < len(found):
             raise self._refused(f"{self} with respect to argument {place} of {len(found)}", "count them from 0")
-        place %= len(found)
         x = found[place]
         if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
             what = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"of type {type(x).__name__}"
             raise self._refused(f"{self} with respect to an argument that is {what}", "pass an array of floats")
-        return tuple(found), place
+        return self._plan(tuple(found), x), tuple(found), x
 
     @functools.cached_property
     def _signature(self) -> inspect.Signature:

@@ -67,7 +67,7 @@ def define(
     module: str | None = None,
     at: Any = None,
     filename: str = "<string>",
-) -> Any:
+) -> FunctionType:
     """Return the function `name` that a text defines, with the other names that it uses.
 
     It belongs to `module`, if that is given, and stands where the Python function `at` does, under its name.
@@ -122,7 +122,7 @@ def caller(
     values: Mapping[str, Any] | None = None,
     module: str | None = None,
     at: Any = None,
-) -> Any:
+) -> FunctionType:
     """Return a function of these parameters that calls another: `body` says what it does with the `call`.
 
     The names of `values` may stand in what is passed and in the body.
@@ -134,7 +134,7 @@ def caller(
     return define(text, name, namespace, module=module, at=at)
 
 
-def stub(name: str, parameters: Sequence[str], defaults: tuple[Any, ...] = (), *, at: Any = None) -> Any:
+def stub(name: str, parameters: Sequence[str], defaults: tuple[Any, ...] = (), *, at: Any = None) -> FunctionType:
     """Return a function of these parameters, of which the last have defaults, that does nothing; see `define`."""
     made = define(f"def {name}({', '.join(parameters)}): pass\n", name, {}, at=at)
     made.__defaults__ = defaults or None

@@ -97,12 +97,6 @@ class Kernel:
         return function  # type: ignore[no-any-return]
 
 
-def made_by_stages(compiled: compiler.Compiled) -> Kernel:
-    """Return the kernel that the stages made."""
-    lowered = compiled.lowered
-    return Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
-
-
 class Entry:
     """The entry of a gradient in a folder, under the digest of its fingerprint."""
 
@@ -233,7 +227,8 @@ def find(
     if entry is not None and (found := entry.read()) is not None:
         return found
     compiled, passed = compiler.compile_gradient(request, argument_types, hidden)
-    kernel = made_by_stages(compiled)
+    lowered = compiled.lowered
+    kernel = Kernel(compiled.emitted.standalone, lowered.hidden, lowered.frozen, lambda: compiled.function, compiled)
     if entry is not None:
         entry.store(kernel, compiled, passed)
     return kernel, passed

@@ -11,10 +11,14 @@ from .request import (
     Wrt as Wrt,
     check_fit as check_fit,
     does_not_take as does_not_take,
+    expanded as expanded,
     make_request as make_request,
     misfit as misfit,
     named_in_module as named_in_module,
+    names_of as names_of,
     refuse_aux as refuse_aux,
+    star_of as star_of,
+    starred_dispatcher as starred_dispatcher,
     wrong_arguments as wrong_arguments,
 )
 from .script import (
@@ -33,10 +37,4 @@ from .transforms import (
     TraceForm as TraceForm,
     hashable as hashable,
     signature_of as signature_of,
-)
-from .varargs import (
-    expanded as expanded,
-    names_of as names_of,
-    star_of as star_of,
-    starred_dispatcher as starred_dispatcher,
 )

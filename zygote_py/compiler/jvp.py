@@ -26,8 +26,7 @@ from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_array, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction
-from zygote_py.compiler.higher_order import lowered_helper, take_as_primal, typed_as_called, within
-from zygote_py.compiler.prepare import lowered_primal
+from zygote_py.compiler.prepare import lowered_helper, lowered_primal, take_as_primal, typed_as_called, within
 from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
 from zygote_py.compiler.transforms import Form, PushForm, TraceForm

@@ -15,20 +15,28 @@ from typing import Any
 
 from numba import types
 
-import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.base import TypedFunction, captured_type
-from zygote_py.compiler.auxiliary import copied, split_auxiliary, with_auxiliary
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
-from zygote_py.compiler.higher_order import result_of, tidy, typed_as_called, within
 from zygote_py.compiler.jvp import typed_pushforward, typed_trace
-from zygote_py.compiler.prepare import Lower, check_result, checked_arguments, lowered_primal
-from zygote_py.compiler.request import Request
+from zygote_py.compiler.prepare import (
+    Lower,
+    check_result,
+    checked_arguments,
+    copied,
+    lowered_primal,
+    result_of,
+    split_auxiliary,
+    tidy,
+    typed_as_called,
+    with_auxiliary,
+    within,
+)
+from zygote_py.compiler.request import Request, star_of
 from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm
-from zygote_py.compiler.varargs import star_of
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
 from zygote_py.frontend.values import enum_value

@@ -5,31 +5,57 @@
 The function is lowered for the types to which the request converts its arguments. Reversible loops and loops with
 checkpoints become routines, and the rest is brought into canonical form. Arguments and results that do not permit
 differentiation are refused here.
+
+    routines = take_as_primal(joint)        # the joint function is in canonical form now, and so are its routines
+
+The IR of a derivative is ordinary IR, except for what a second differentiation does not support: helpers without a rule
+become routines, nested tuples that routines return become flat, stacks of tuples become stacks of
+numbers, and sums of whole arrays become loops.
+
+    typed_as_called(call, function, request)    # a derivative that is called in a differentiated function
+    lowered_helper(inv_a, (float64[:, ::1], float64[:, ::1]))       # a `Routine` whose function is in canonical form
+
+With `has_aux=True`, only the first value that a primal returns is differentiated; the joint function passes the second
+on. Its arrays are copied, since the reverse sweep may rewind what the function has written.
+
+    primal f(%x: f64) -> (f64, f64[:])              b3:  return %whole
+    ->  primal f(%x: f64) -> f64                    b3:  %copied = copy %pred
+                                                         return %loss, %copied
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any
 
 from numba import types
 
+import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that `lower` knows)
 from zygote_py import numba_adapter
 from zygote_py.adjoints import (
     check_returned,
     divide_loops,
     has_reversible_steps,
+    is_differentiated,
+    matters,
+    number_matters,
+    opaque_for,
     outline_reversible_loops,
     refuse,
+    rule_for,
+    unless_zero,
     written_after_return,
 )
 from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_float
-from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments
+from zygote_py.adjoints.routines import check_steps, refuse_shared_arguments, routines_behind
+from zygote_py.base import TypedFunction
 from zygote_py.compiler.free_variables import numbers_asked_for
-from zygote_py.compiler.higher_order import take_as_primal
-from zygote_py.compiler.request import Request
-from zygote_py.frontend import LoweredFunction
+from zygote_py.compiler.request import Request, refuse_aux
+from zygote_py.frontend import Derived, LoweredFunction, lower, typed_as_derived
 from zygote_py.ir import (
+    Builder,
     Const,
     Function,
     Instr,
@@ -40,14 +66,23 @@ from zygote_py.ir import (
     Routine,
     Type,
     Value,
+    at_exit,
     components_of,
     cycles,
     find_effects,
+    flatten_results,
     inline_calls,
+    is_helper,
     make_canonical,
+    ops,
     passes,
+    replace_uses,
+    routines_of,
     shares_what_it_writes,
+    split_stacks,
+    write_out_whole_accumulations,
 )
+from zygote_py.numba_adapter import DerivedCall
 
 # Makes the IR of what is to be differentiated, for the types of its arguments.
 Lower = Callable[[tuple[Type, ...]], LoweredFunction]
@@ -235,3 +270,125 @@ def _check_returns(primal: Function) -> None:
 
 def _texts(args: tuple[Operand, ...]) -> str:
     return f"({', '.join(repr(arg.value) if isinstance(arg, Const) else '...' for arg in args)})"
+
+
+# ----------------------------------------------------------------------------------------------- derivatives as primals
+
+
+def take_as_primal(function: Function) -> tuple[Routine, ...]:
+    """Bring a derivative and the routines that it calls into the form that is differentiated. Returns the routines."""
+    for routine in routines_behind(function):
+        take_as_routines(routine.function)
+    take_as_routines(function)
+    routines = routines_behind(function)
+    flatten_results(function, routines)
+    split_stacks(function, routines)
+    for each in (function, *(routine.function for routine in routines)):
+        each.kind = "primal"
+        write_out_whole_accumulations(each)
+        make_canonical(each)
+    find_effects(routines)
+    return routines
+
+
+def within(call: DerivedCall, form: Any, request: Request) -> Request:
+    """Return the request for a form that is applied in a function during its type inference."""
+    return replace(request, options=call.options, name=f"{call.name}_{form}")
+
+
+def typed_as_called(call: DerivedCall, function: Function, name: str, lowered: LoweredFunction) -> TypedFunction:
+    """Clean up a derivative and return it as a typed function, which is called in another one."""
+    tidy(function)
+    derived = Derived(function, len(call.argument_types), routines_of(function))
+    return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
+
+
+def tidy(joint: Function) -> Function:
+    """Clean a derivative up, in place."""
+    passes.run(joint, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
+    return joint
+
+
+def result_of(function: Function) -> Operand:
+    """Return the operand that a function in canonical form returns."""
+    _, end = function.exit()
+    return end.args[0]
+
+
+@functools.cache
+def lowered_helper(function: Callable[..., object], argument_types: tuple[Type, ...]) -> Routine:
+    """Return the routine of a helper that takes and returns numbers and arrays, for the types of its arguments."""
+    lowered = lower(function, argument_types, {})
+    routine = Routine(function.__name__)
+    routine.function = lowered.function
+    for each in (*lowered.routines, routine):
+        _let_adjoints_matter(each.function)
+        take_as_routines(each.function)
+        make_canonical(each.function)
+    find_effects((*routines_of(routine.function), routine))
+    return routine
+
+
+def _let_adjoints_matter(function: Function) -> None:
+    """Remove the shortcuts that a helper takes where an adjoint is zero, since they have no derivative by that adjoint.
+
+    If the helper has a path for this purpose, it takes that. Terms that are left out have the derivatives of products.
+    """
+    asked = [i for i in function.instrs() if i.op in (matters, number_matters, is_differentiated)]
+    replace_uses(function, {instr: Const(True, types.boolean) for instr in asked})
+    for instr in function.instrs():
+        if instr.op is unless_zero:
+            instr.op = ops.guarded
+
+
+def take_as_routines(function: Function) -> None:
+    """Let a function call routines where it calls helpers that have no rule."""
+    for instr in function.instrs():
+        if not is_helper(instr.op) or instr.keywords or ops.of(instr.op).role is ops.Role.CHECK:
+            continue
+        if carries_adjoint(instr.type) and rule_for(instr) is None and opaque_for(instr) is None:
+            instr.op = lowered_helper(instr.op, tuple(arg.type for arg in instr.args))
+
+
+# ----------------------------------------------------------------------------------------------------- auxiliary output
+
+
+def split_auxiliary(request: Request, lowered: LoweredFunction) -> LoweredFunction:
+    """Let a primal in canonical form return the loss, then the rest, in place. Raises DifferentiationError."""
+    kind = lowered.result_type
+    parts = components_of(kind) if isinstance(kind, types.BaseTuple) else ()
+    if len(parts) != 2:
+        raise refuse_aux(kind, request.loc)
+    if _holds_list(parts[1]):
+        raise refuse("with `has_aux=True` the function returns a list", request.loc, hint="return an array or a tuple")
+    b, end = at_exit(lowered.function)
+    loss, aux = b.items(end.args[0])
+    end.args = (loss, copied(b, aux))
+    return replace(lowered, result_type=parts[0])
+
+
+def with_auxiliary(joint: Function, with_value: bool) -> None:
+    """Let a joint function return one value: `(gradient, aux)`, or `((value, aux), gradient)`; in place."""
+    b, end = at_exit(joint)
+    result, aux = end.args
+    if with_value:
+        value, gradient = b.items(result)
+        end.args = (b.pack([b.pack([value, aux]), gradient]),)
+    else:
+        end.args = (b.pack([result, aux]),)
+
+
+def copied(b: Builder, value: Operand) -> Operand:
+    """Return a value with copies of the arrays in it."""
+    kind = value.type
+    if isinstance(kind, types.Array):
+        return b.copy(value, getattr(value, "hint", ""))
+    if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
+        return b.pack([copied(b, item) for item in b.items(value)], kind)
+    return value
+
+
+def _holds_list(kind: Type) -> bool:
+    if isinstance(kind, types.BaseTuple) and not isinstance(kind, types.Callable):
+        return any(map(_holds_list, components_of(kind)))
+    return isinstance(kind, types.List | types.ListType)

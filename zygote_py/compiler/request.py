@@ -2,7 +2,10 @@
 
     make_request(f, wrt="x", with_value=False)       # Request(func=f, wrt=(0,), bare=True, ...)
 
-Everything that the function's signature determines is checked here; types are not known yet.
+Everything that the function's signature determines is checked here; types are not known yet. A function of `*args` is
+taken as one of a fixed number of arguments, so that its gradient has one entry for each argument that was passed:
+
+    def f(a, *xs): ...          expanded(f, 3) is `def f(a, xs_0, xs_1): return original(a, xs_0, xs_1)`
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,7 +22,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import define, parameters_text
+from zygote_py.base import caller, captured, define, free, parameters_text
 from zygote_py.ir import Loc, components_of, identifier, is_identifier
 
 Wrt = str | int | Sequence[str | int] | None
@@ -231,3 +235,62 @@ def named_in_module(func: Any) -> object:
     for name in getattr(func, "__qualname__", "<none>").split("."):
         found = getattr(found, name, None)
     return found
+
+
+# --------------------------------------------------------------------------------------------------- functions of *args
+
+
+def star_of(primal: Any) -> str:
+    """Return the name of the parameter `*args`; empty if there is none."""
+    func = numba_adapter.py_func_of(primal)
+    if not isinstance(func, FunctionType) or not func.__code__.co_flags & inspect.CO_VARARGS:
+        return ""
+    return func.__code__.co_varnames[func.__code__.co_argcount + func.__code__.co_kwonlyargcount]
+
+
+def expanded(primal: Any, count: int) -> Callable[..., Any]:
+    """Return the function with a parameter for each of `count` arguments, decorated like the original."""
+    func: Any = numba_adapter.py_func_of(primal)
+    code = func.__code__
+    own = code.co_varnames[: code.co_argcount][:count]
+    star = star_of(primal)
+    names = [*own, *(f"{star}_{number}" for number in range(count - len(own)))]
+    name, listed = identifier(func.__name__, "function"), ", ".join(names)
+    called = free("original", (*names, name))
+    lines = [f"def {name}({listed}): return {called}({listed})"]
+    made = captured(lines, {called: numba_adapter.called_function(primal)}, module=func.__module__)
+    place = {"co_filename": code.co_filename, "co_firstlineno": numba_adapter.definition_of(code).line}
+    made.__code__ = made.__code__.replace(**place)
+    made.__module__ = func.__module__
+    if numba_adapter.is_dispatcher(primal):
+        made = numba_adapter.decorated(made, numba_adapter.options_of(primal))
+    return made  # type: ignore[no-any-return]
+
+
+def names_of(wrt: Any, primal: Any, count: int) -> Any:
+    """Return the `wrt` of the expanded function; the name of `*args` stands for all its arguments."""
+    star = star_of(primal)
+    code: Any = numba_adapter.py_func_of(primal).__code__
+    rest = [f"{star}_{number}" for number in range(count - code.co_argcount)]
+    if wrt == star:
+        return rest
+    if isinstance(wrt, str) or not isinstance(wrt, Sequence):
+        return wrt
+    return [each for one in wrt for each in (rest if one == star else [one])]
+
+
+def starred_dispatcher(primal: Any, of: Callable[[int], Any]) -> Any:
+    """Return the dispatcher for a function of `*args` in compiled code; `of` returns one for a number of arguments."""
+    func: Any = numba_adapter.py_func_of(primal)
+    own = func.__code__.co_varnames[: func.__code__.co_argcount]
+    both = ", ".join((*own, f"*{star_of(primal)}"))
+
+    def made(callee: Any) -> Callable[..., object]:
+        function = caller(callee, both, both, name=identifier(func.__name__, "function"))
+        function.__defaults__ = func.__defaults__
+        return function
+
+    def implement(argument_types: tuple[Any, ...]) -> Callable[..., object]:
+        return made(of(len(own) + len(argument_types[-1])))
+
+    return numba_adapter.make_dispatcher(made(None), implement, numba_adapter.options_of(primal))

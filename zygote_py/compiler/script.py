@@ -156,5 +156,4 @@ class Script:
         """Return the function."""
         text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own))}):", *self.lines, ""])
         names = {**self.namespace, numba_adapter.OURS: True}
-        made: Callable[..., Any] = define(text, self.name, names, filename=f"<zygote_py {self.name}>")
-        return made
+        return define(text, self.name, names, filename=f"<zygote_py {self.name}>")

@@ -17,8 +17,7 @@ from typing import Any
 
 from zygote_py import numba_adapter
 from zygote_py.base import define
-from zygote_py.compiler.request import Request, Wrt, make_request
-from zygote_py.compiler.varargs import names_of
+from zygote_py.compiler.request import Request, Wrt, make_request, names_of
 from zygote_py.ir import Type, components_of
 
 
@@ -116,8 +115,7 @@ class GradientForm(Form):
             f"    return derived_({call.name})({', '.join(given)})\n"
         )
         name, values = f"{call.name}_{self}", {"derived_": applying(replace(self, wrt=hashable(wrt)))}
-        made: Callable[..., Any] = define(text, name, values, filename=f"<zygote_py {name}>")
-        return made
+        return define(text, name, values, filename=f"<zygote_py {name}>")
 
 
 @dataclass(frozen=True, slots=True)

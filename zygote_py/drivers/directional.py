@@ -19,6 +19,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array, is_number
+from zygote_py.base import free
 from zygote_py.compiler import (
     FUNCTION,
     GradientForm,
@@ -169,9 +170,7 @@ class Derivative(Driver):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script = self.script(call, call.parameters)
-        names = script.parameters
-        asked, bare = self.asked(call, script)
+        script, names, asked, bare = self.start(call)
         for each in asked:
             if not is_number(each.type):
                 raise refuse(
@@ -203,10 +202,7 @@ class Hvp(Driver):
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the arguments and the direction."""
         names = list(of.parameters)
-        name = "v"
-        while name in names:
-            name += "_"
-        return signature_of(*names, name)
+        return signature_of(*names, free("v", names))
 
     def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return the types of the arguments of the differentiated function."""
@@ -218,7 +214,6 @@ class Hvp(Driver):
         *_, name = self.signature(inspect.signature(call.func)).parameters
         script = self.script(call, (*names, name))
         *names, name = script.parameters
-        loc = call.loc
         asked, bare = self._of_all(call, script, names) if self.wrt is None else self.asked(call, script)
         given = call.argument_types[-1]
         tangents = ["None"] * len(names)
@@ -229,11 +224,11 @@ class Hvp(Driver):
         else:
             raise refuse(
                 f"`hvp` in a direction of type {given}",
-                loc,
+                call.loc,
                 hint=f"pass a tuple with {', '.join(f'that of `{each.name}`' for each in asked)}",
             )
         for each, (change, kind) in zip(asked, directions, strict=True):
-            tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, loc)
+            tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, call.loc)
         wrt = asked[0].number if bare else tuple(each.number for each in asked)
         pushed = script.derived(PushForm(with_value=False), script.derived(GradientForm(wrt)))
         script.add(f"(dy,) = {pushed}(({', '.join(names)},), (({', '.join(tangents)},),))", "return dy")

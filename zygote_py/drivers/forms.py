@@ -61,6 +61,11 @@ class Driver(Form):
         """Return the script that a driver is written to."""
         return Script(f"{call.name}_{self}", parameters, namespace={"np": np})
 
+    def start(self, call: numba_adapter.DerivedCall) -> tuple[Script, list[str], list[Asked], bool]:
+        """Return a new script, its parameters, the selected ones, and whether one was asked for by itself."""
+        script = self.script(call, call.parameters)
+        return script, script.parameters, *self.asked(call, script)
+
     def asked(self, call: numba_adapter.DerivedCall, script: Script) -> tuple[list[Asked], bool]:
         """Return the selected parameters, integers converted to floats, and whether `wrt` is not a tuple.
 

@@ -41,7 +41,8 @@ class Hessian(Driver):
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script, names, asked, bare, wrt = self.start(call)
+        script, names, asked, bare = self.start(call)
+        wrt = tuple(each.number for each in asked)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = SymmetricFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
         if self.with_gradient:
@@ -61,13 +62,6 @@ class Hessian(Driver):
         script.add(f"return value, found{'[0]' * bare}, {blocks}" if self.with_gradient else f"return {blocks}")
         return script.function()
 
-    def start(self, call: numba_adapter.DerivedCall) -> tuple[Script, list[str], list[Asked], bool, tuple[int, ...]]:
-        """Return a new script, the parameters, the selected ones, whether `wrt` is not a tuple, and their numbers."""
-        script = self.script(call, call.parameters)
-        names = script.parameters
-        asked, bare = self.asked(call, script)
-        return script, names, asked, bare, tuple(each.number for each in asked)
-
 
 @dataclass(frozen=True)
 class Diagonal(Hessian):
@@ -78,7 +72,8 @@ class Diagonal(Hessian):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script, names, asked, bare, wrt = self.start(call)
+        script, names, asked, bare = self.start(call)
+        wrt = tuple(each.number for each in asked)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = DiagonalFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
         found: dict[int, str] = {}
@@ -112,17 +107,10 @@ class Jacobian(Driver):
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script = self.script(call, call.parameters)
-        names = script.parameters
-        asked, bare = self.asked(call, script)
-        kinds = list(call.argument_types)
-        for each in asked:
-            kinds[each.number] = each.type
-        result = call.typed(tuple(kinds)).return_type
-        loc = call.loc
+        script, names, asked, bare = self.start(call)
+        result, taken = _typed(script, call, names, asked)
         if not list(leaves("y", result)):
-            raise refuse(f"the result is of type {result}", loc, "return floats, or arrays of floats")
-        taken = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
+            raise refuse(f"the result is of type {result}", call.loc, "return floats, or arrays of floats")
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = Filling(script, names, asked, columns, "a", FUNCTION, result)
         groups = list(filling.groups())
@@ -135,7 +123,7 @@ class Jacobian(Driver):
             first = filling.push_numbers(groups[0], with_value=True)
         rows = Side(script, leaves("y", result), "m")
         if self.mode == "reverse" and any(leaf.is_complex for leaf in rows.leaves):
-            raise refuse("a complex result in reverse mode", loc, "use mode='forward'")
+            raise refuse("a complex result in reverse mode", call.loc, "use mode='forward'")
         dtype = script.named(dtype_of((*rows.leaves, *columns.leaves)), "dtype")
         script.add(f"a = np.empty(({rows.count}, {columns.count}), {dtype})")
         if self.mode == "reverse":
@@ -212,21 +200,26 @@ def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> Cal
 
     The function runs once more for this, on copies of its arguments.
     """
-    script = driver.script(call, call.parameters)
-    names = script.parameters
-    asked, bare = driver.asked(call, script)
-    kinds = list(call.argument_types)
-    for each in asked:
-        kinds[each.number] = each.type
-    result = call.typed(tuple(kinds)).return_type
+    script, names, asked, bare = driver.start(call)
+    result, copies = _typed(script, call, names, asked)
     if not isinstance(result, types.BaseTuple) or len(components_of(result)) != 2:
         raise refuse_aux(result, call.loc)
-    copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
     wrt = asked[0].number if bare else tuple(each.number for each in asked)
     matrix = script.derived(replace(driver, wrt=wrt, held=0, has_aux=False), "component_0")
     script.add(f"def component_0({', '.join(names)}):", f"    return {FUNCTION}({', '.join(names)})[0]")
     script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
     return script.function()
+
+
+def _typed(
+    script: Script, call: numba_adapter.DerivedCall, names: list[str], asked: Sequence[Asked]
+) -> tuple[Any, str]:
+    """Return the type of the function's result, and copies of its arguments, for the types that are differentiated."""
+    kinds = list(call.argument_types)
+    for each in asked:
+        kinds[each.number] = each.type
+    copies = ", ".join(copied(script, name, kind) for name, kind in zip(names, kinds, strict=True))
+    return call.typed(tuple(kinds)).return_type, copies
 
 
 def _kind(asked: Sequence[Asked]) -> Type:

@@ -19,10 +19,10 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array
+from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
 from zygote_py.drivers.forms import Asked, Driver
 from zygote_py.drivers.matrices import copied
-from zygote_py.ir import Loc
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,17 @@ class _Sparse(Driver):
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the arguments and the array."""
         names = list(of.parameters)
-        return signature_of(*names, _free("given", names))
+        return signature_of(*names, free("given", names))
 
     def _begun(self, call: numba_adapter.DerivedCall) -> tuple[Script, Asked, str, str]:
         """Return a new script, the selected parameter, the name of the last parameter, and the text of the function."""
-        names = list(inspect.signature(call.func).parameters)
-        script = self.script(call, (*names, _free("given", names)))
+        script = self.script(call, (*call.parameters, free("given", call.parameters)))
         (asked,), _ = self.asked(call, script)
         result: Any = call.typed(call.argument_types[:-1]).return_type if self.order == 1 else None
         if self.order == 1 and not (is_array(result) and isinstance(result.dtype, types.Float)):
             raise refuse(
                 f"a sparse Jacobian of `{call.name}`, whose result is of type {result}",
-                Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno),
+                call.loc,
                 hint="return an array of floats",
             )
         of = FUNCTION if self.order == 1 else script.derived(GradientForm(asked.number - self.held))
@@ -118,7 +117,7 @@ class Weighed(_Sparse):
         script, asked, rows, _ = self._begun(call)
         names = script.parameters[:-1]
         dtype = script.named(getattr(script.namespace["np"], str(cast(Any, asked.type).dtype)), "dtype")
-        function = _free("function", [*names, rows])
+        function = free("function", [*names, rows])
         inner = Script(f"{call.name}_weighed", (*names, rows), (function,), namespace={"np": script.namespace["np"]})
         inner.add(f"return np.sum({rows} * {function}({', '.join(names)}).ravel())")
         weighed = script.named(inner.function(), "weighed")
@@ -128,9 +127,3 @@ class Weighed(_Sparse):
         script.add("for k in range(count):", f"    dx = {gradient}({taken}, {rows}[k], {FUNCTION})")
         script.add("    found[k] = dx.ravel()", "return found")
         return script.function()
-
-
-def _free(name: str, taken: list[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

@@ -29,14 +29,14 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
-from zygote_py.compiler import FUNCTION, Script, leaves, parts
+from zygote_py.base import free
+from zygote_py.compiler import FUNCTION, Script, leaves, parts, signature_of
 from zygote_py.drivers.columns import plus
 from zygote_py.drivers.directional import Hvp
 from zygote_py.drivers.forms import Driver
 from zygote_py.ir import Loc
 
 _REAL = (types.Float, types.Integer, types.Boolean)
-_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,9 @@ class OfVector(Driver):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the vector, the structure, and the other parameters."""
-        rest = [name for number, name in enumerate(list(of.parameters)) if number not in self.places]
-        own = []
-        for name in ("x", "like"):
-            while name in rest:
-                name += "_"
-            own.append(name)
-        return inspect.Signature([inspect.Parameter(name, _PLAIN) for name in (*own, *rest)])
+        names = list(of.parameters)
+        rest = [name for number, name in enumerate(names) if number not in self.places]
+        return signature_of(free("x", rest), free("like", rest), *rest)
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
@@ -89,13 +85,12 @@ class Flat(Driver):
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
         result = call.typed(call.argument_types).return_type
-        script = self.script(call, list(inspect.signature(call.func).parameters))
-        loc = Loc(call.func.__code__.co_filename, call.func.__code__.co_firstlineno)
+        script = self.script(call, call.parameters)
         script.add(f"y = {FUNCTION}({', '.join(script.parameters)})")
         if result == types.Array(types.float64, 1, "C"):
             script.add("return y")
             return script.function()
-        found = list(_numbers("y", result, result, loc))
+        found = list(_numbers("y", result, result, call.loc))
         start = "0"
         for place, (text, kind) in enumerate(found):
             size = {"array": f"{text}.size", "list": f"len({text})"}.get(_form(kind), "1")

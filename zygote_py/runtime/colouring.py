@@ -27,9 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _compiled(function: F) -> F:
     """Return the function compiled, or in plain Python while Numba is disabled."""
-    decorate: Any = numba.njit
     settings: Any = numba.config
-    compiled = decorate(function)
+    compiled = numba.njit(function)
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:

@@ -463,8 +463,7 @@ def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object
     captured = [names.fresh(f"captured_{capture.name}") for capture in hidden]
     # With captured values after them, defaults are filled in before the call.
     defaults = () if captured else tuple(request.defaults.values())
-    made: Callable[..., object] = stub(request.name, [*request.signature.parameters, *captured], defaults)
-    return made
+    return stub(request.name, [*request.signature.parameters, *captured], defaults)
 
 
 @functools.cache

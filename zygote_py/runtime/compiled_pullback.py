@@ -141,7 +141,7 @@ class _Source:
         made = define(text, name, self.namespace)
         made.__globals__["__name__"] = __name__  # what Numba keeps of callers names the module
         made.__defaults__ = defaults
-        return made  # type: ignore[no-any-return]
+        return made
 
 
 class _Text(NamedTuple):
@@ -227,5 +227,4 @@ def _fitting(seed: str) -> Any:
             raise DifferentiationError(message)
         return given
 
-    decorate: Any = numba.njit
-    return decorate(fitting)
+    return numba.njit(fitting)

@@ -369,4 +369,4 @@ def calling_one_of(count: int, loc: Loc) -> Callable[..., Any]:
     text = f"def back(dy, chosen):\n{tests}    return chosen.function_{count - 1}(dy)\n"
     made = define(text, "back", {}, module=__name__)
     made.__code__ = made.__code__.replace(co_filename=loc.file, co_firstlineno=loc.line, co_linetable=b"")
-    return made  # type: ignore[no-any-return]
+    return made

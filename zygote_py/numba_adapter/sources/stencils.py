@@ -128,7 +128,7 @@ def _loops(
     computed = f"{call}({', '.join([*parameters, *counters])})"
     lines.append("    " * (len(size) + 1) + f"out[{', '.join(counters)}] = {computed}")
     lines.append("    return out")
-    return define("\n".join(lines), function, held, module=source.__module__, at=source)  # type: ignore[no-any-return]
+    return define("\n".join(lines), function, held, module=source.__module__, at=source)
 
 
 def _text_of(value: Any) -> str:
