@@ -74,6 +74,10 @@ _WRITTEN = frozenset(
 )
 
 
+# The parts of a request that are described by other means; all others are words and numbers.
+_OTHERWISE = frozenset(["func", "name", "options", "signature", "inner", "form", "primal"])
+
+
 class Fingerprint:
     """The objects that a gradient depends on, and their digest."""
 
@@ -363,8 +367,8 @@ def fingerprint(
     found.add(environment, request.name)
     asked: Request | None = request
     while asked is not None:
-        found.add(asked.wrt, asked.bare, asked.with_value, asked.closure, asked.held, asked.numbers_vary)
-        found.add(asked.has_aux, repr(asked.form))
+        own = (field.name for field in dataclasses.fields(asked) if field.name not in _OTHERWISE)
+        found.add(*(getattr(asked, name) for name in own), asked.numbers_vary, repr(asked.form))
         asked = asked.inner
     options: Mapping[str, object] = request.options
     found._options(options)

@@ -4,7 +4,8 @@
 
 Such a function needs no rule, and works in every mode and to every order. An implementation computes what Numba's does,
 in the same order, so that values agree to the last bit where that is sensible. `overloads` describes how to write one.
-Elementwise functions, `np.sum`, `np.prod` and linear algebra are not here: the compiler knows them itself.
+The compiler knows elementwise functions, sums and products of whole arrays, products of matrices and decompositions
+itself; only what else these functions can do is here.
 """
 
 from __future__ import annotations

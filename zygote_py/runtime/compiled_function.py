@@ -173,7 +173,10 @@ class DerivativeFunction(Generic[P, R]):
 
     @shortening
     def primal_ir(self, *args: Any) -> str:
-        """Return the IR of the function for these arguments, or types: typed SSA in canonical form; see `source`."""
+        """Return the IR of the function for these arguments, or types: typed SSA in canonical form; see `source`.
+
+        It includes what the adjoint needs of it: shadows of arrays, and copies of contents.
+        """
         return self._inspect(args).primal_text
 
     @shortening
