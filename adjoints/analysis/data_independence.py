@@ -55,13 +55,11 @@ def _is_beyond(instr: Instr) -> bool:
 
 def _varies(value: Value, varied: Collection[Value]) -> bool:
     """Return whether an integer, or the shape of an array, may depend on numbers."""
-    if is_number(value.type):
+    if is_number(value.type) or isinstance(value.type, types.NoneType):
         return False
     if isinstance(value, Phi):
         return any(_is_varied(operand, varied) for operand in value.incoming.values())
     assert isinstance(value, Instr)
-    if isinstance(value.type, types.NoneType):
-        return False
     if isinstance(value.type, types.Array):
         if not (ops.of(value.op).shapes_decide or is_view(value)):
             return True
