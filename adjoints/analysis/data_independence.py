@@ -39,11 +39,8 @@ def goes_the_same_way(function: Function) -> bool:
     if any(isinstance(value, Instr) and _is_beyond(value) for value in values):
         return False
     varied: set[Value] = set()  # integers, and arrays whose shapes, may depend on numbers
-    changed = True
-    while changed:
-        found = {value for value in values if value not in varied and _varies(value, varied)}
+    while found := {value for value in values if value not in varied and _varies(value, varied)}:
         varied |= found
-        changed = bool(found)
     return not any(_decides(block, varied) for block in function.blocks)
 
 

@@ -223,11 +223,9 @@ class _Builder:
         """Return whether an instruction requires code in the reverse sweep."""
         if ops.of(instr.op).role in (*ops.FILLS, ops.Role.POP):
             return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
-        if instr in self.prepared.calls:
-            return True
         if instr not in self.activity or instr in self.leaves or instr.op is ops.pack:
-            return False
-        return is_number(instr.type) or opaque_for(instr) is not None
+            return instr in self.prepared.calls
+        return instr in self.prepared.calls or is_number(instr.type) or opaque_for(instr) is not None
 
     def _back_edges(self, block: Block) -> list[Block]:
         """Return the successors of the adjoint of a block: its predecessors, for a loop header the latch first.

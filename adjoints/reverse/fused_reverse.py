@@ -206,11 +206,12 @@ class ImmediateLoops:
 
     def _can_be_before(self, value: Operand, block: Block) -> bool:
         """Return whether a forward value can be available at the end of a block, such as a length queried later."""
-        if self._is_before(value, block):
-            return True
-        if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.of(value.op).may_raise:
-            return False
-        return all(self._can_be_before(arg, block) for arg in value.args)
+        return self._is_before(value, block) or (
+            isinstance(value, Instr)
+            and effect(value) is Effect.PURE
+            and not ops.of(value.op).may_raise
+            and all(self._can_be_before(arg, block) for arg in value.args)
+        )
 
     def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
         written = written_in(loop.order, self._memory) & self._active

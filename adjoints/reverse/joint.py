@@ -214,9 +214,8 @@ class _Join:
         return loops
 
     def _needs_no_adjoint(self, instr: Instr) -> bool:
-        if instr.origin is None or effect(instr) is not ops.Effect.PURE or has_memory(instr.type):
-            return False
-        return all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
+        is_value = instr.origin is not None and effect(instr) is ops.Effect.PURE and not has_memory(instr.type)
+        return is_value and all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
 
     def _forward_operand(self, operand: Operand) -> Operand:
         """Return an alpha, or a lifted instruction, as a value of the forward sweep."""

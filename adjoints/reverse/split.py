@@ -131,11 +131,9 @@ class _Crossing:
         return allowed and all(self._can_be_had(arg, wanted, depth) for arg in value.args)
 
     def _can_be_had(self, operand: Operand, wanted: Collection[Value], depth: int) -> bool:
-        if isinstance(operand, Undef):
-            return False
-        return self._is_at_hand(operand, wanted) or (
-            isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
-        )
+        if self._is_at_hand(operand, wanted):
+            return not isinstance(operand, Undef)
+        return isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
 
     def _is_untouched(self, value: Value) -> bool:
         """Return whether the forward half does not access an array of zeros except by views."""
