@@ -138,12 +138,11 @@ class _Taint:
         # Memory whose bytes are visible: integers read from it are tainted, floats are not.
         self._seen_as_bytes = {root for view in views if (root := memory.root(view)) is not None and root in varied}
         self._found: set[Value] = set()
-        changed = True
-        while changed:
+        before = -1
+        while len(self._found) > before:
             before = len(self._found)
             for value in function.values():
                 self._follow(value)
-            changed = len(self._found) > before
 
     def holds(self, operand: Operand) -> bool:
         """Return whether a value, or an element read from it, is tainted."""
@@ -191,15 +190,12 @@ def _check_writes(function: Function, memory: Memory, taint: _Taint, makers: Col
     for instr in function.instrs():
         for target in _written(instr):
             root = memory.root(target)
-            if root not in roots or not (taint.varies(target) or taint.holds(target)):
-                continue
-            if _is_original(target):
-                continue
-            raise refuse(
-                f"this writes to memory that is viewed as {target.type} and as numbers that carry a derivative",
-                instr.loc,
-                "write to the array itself, or to a copy of the view: `x.view(t).copy()`",
-            )
+            if root in roots and (taint.varies(target) or taint.holds(target)) and not _is_original(target):
+                raise refuse(
+                    f"this writes to memory that is viewed as {target.type} and as numbers that carry a derivative",
+                    instr.loc,
+                    "write to the array itself, or to a copy of the view: `x.view(t).copy()`",
+                )
 
 
 def _written(instr: Instr) -> tuple[Operand, ...]:

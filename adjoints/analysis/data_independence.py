@@ -39,11 +39,8 @@ def goes_the_same_way(function: Function) -> bool:
     if any(isinstance(value, Instr) and _is_beyond(value) for value in values):
         return False
     varied: set[Value] = set()  # integers, and arrays whose shapes, may depend on numbers
-    changed = True
-    while changed:
-        found = {value for value in values if value not in varied and _varies(value, varied)}
+    while found := {value for value in values if value not in varied and _varies(value, varied)}:
         varied |= found
-        changed = bool(found)
     return not any(_decides(block, varied) for block in function.blocks)
 
 
@@ -55,13 +52,11 @@ def _is_beyond(instr: Instr) -> bool:
 
 def _varies(value: Value, varied: Collection[Value]) -> bool:
     """Return whether an integer, or the shape of an array, may depend on numbers."""
-    if is_number(value.type):
+    if is_number(value.type) or isinstance(value.type, types.NoneType):
         return False
     if isinstance(value, Phi):
         return any(_is_varied(operand, varied) for operand in value.incoming.values())
     assert isinstance(value, Instr)
-    if isinstance(value.type, types.NoneType):
-        return False
     if isinstance(value.type, types.Array):
         if not (ops.of(value.op).shapes_decide or is_view(value)):
             return True

@@ -68,9 +68,7 @@ def _flows(value: Value) -> Iterator[tuple[Operand, Operand]]:
 
 
 def _of_operation(instr: Instr) -> Iterator[tuple[Operand, Operand]]:
-    targets: list[Operand] = [instr]
-    if effect(instr) is Effect.WRITE:
-        targets += writes(instr)
+    targets: list[Operand] = [instr, *(writes(instr) if effect(instr) is Effect.WRITE else ())]
     if not any(carries_adjoint(target.type) for target in targets):
         return
     for number in through(instr):

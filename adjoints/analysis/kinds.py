@@ -73,9 +73,7 @@ def carries_adjoint(type: Type) -> bool:
     match type:
         case types.BaseTuple():
             return any(carries_adjoint(item) for item in components_of(type))
-        case types.Array():
-            return carries_adjoint(type.dtype)
-        case types.List() | types.ListType():
+        case types.Array() | types.List() | types.ListType():
             return carries_adjoint(type.dtype)
         case _:
             return not isinstance(type, _DISCRETE)

@@ -266,5 +266,4 @@ class _Look:
             self._set(instr, found.results[0])
 
     def _blame(self, loc: Loc | None) -> None:
-        if self._loc is None:
-            self._loc = loc
+        self._loc = self._loc or loc

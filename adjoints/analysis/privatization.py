@@ -25,7 +25,6 @@ from zygote_py.ir import (
     LoopNest,
     Memory,
     Operand,
-    Phi,
     Value,
     counted_exit,
     definitions,
@@ -62,23 +61,19 @@ class Private:
         return self._is_written_first(members[0], loop)
 
     def _stays_inside(self, members: Iterable[Value], loop: Loop) -> bool:
-        for member in members:
-            if isinstance(member, Phi) and member in loop.header.phis:
-                return False
-            if any(use.block not in loop for use in self._uses.get(member, ())):
-                return False
-        return True
+        return all(
+            member not in loop.header.phis and all(use.block in loop for use in self._uses.get(member, ()))
+            for member in members
+        )
 
     def _is_written_first(self, array: Instr, loop: Loop) -> bool:
         """Return whether each iteration writes all elements of an array from before the loop, before it reads any."""
         reading: list[tuple[Block, Instr]] = []
         stores: list[tuple[Block, Instr]] = []
         for user, block, _ in self._uses.get(array, ()):
-            if block not in loop:
-                if self._comes_before(block, loop):
-                    continue
-                return False
-            if not isinstance(user, Instr):
+            if block not in loop and self._comes_before(block, loop):
+                continue
+            if block not in loop or not isinstance(user, Instr):
                 return False
             sets = user.op is not ops.accumulate and ops.of(user.op).role is Role.STORE
             if sets and user.args[0] is array and array not in user.args[1:]:
@@ -125,9 +120,7 @@ class Private:
         if block not in nest and tree.dominates(behind, block):
             return True
         array, _, *index = store.args
-        if block not in nest or not tree.dominates(at, block):
-            return False
-        if user.op is not ops.getitem and user.op is not ops.accumulate:
+        if block not in nest or not tree.dominates(at, block) or user.op not in (ops.getitem, ops.accumulate):
             return False
         own = user.args[1:] if user.op is ops.getitem else user.args[2:]
         if (
@@ -141,14 +134,13 @@ class Private:
 
 def _counts_over(how: CountedLoop, index: Operand, length: Operand) -> bool:
     """Return whether an index takes all values from 0 to the length of an axis."""
-    if (
-        index is not how.phi
-        or how.step != 1
-        or how.comparison.op is not operator.lt
-        or how.start != Const(0, how.phi.type)
-    ):
-        return False
-    return how.bound is length or (isinstance(length, Const) and how.bound == length)
+    return (
+        index is how.phi
+        and how.step == 1
+        and how.comparison.op is operator.lt
+        and how.start == Const(0, how.phi.type)
+        and (how.bound is length or (isinstance(length, Const) and how.bound == length))
+    )
 
 
 def allocated_in(blocks: Iterable[Block], memory: Memory) -> set[Value]:

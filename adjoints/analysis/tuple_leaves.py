@@ -51,15 +51,11 @@ def expose_results(function: Function) -> None:
             for index, type in enumerate(components_of(instr.type))
         )
         for instr in function.instrs()
-        if isinstance(instr.type, types.BaseTuple) and _is_taken_apart(instr)
+        if isinstance(instr.type, types.BaseTuple) and (isinstance(instr.op, Routine) or opaque_for(instr) is not None)
     }
     _replace_reads(function, parts)
     for block in function.blocks:
         block.instrs = [new for old in block.instrs for new in (old, *parts.get(old, ()))]
-
-
-def _is_taken_apart(instr: Instr) -> bool:
-    return isinstance(instr.op, Routine) or opaque_for(instr) is not None
 
 
 def reachable(values: Iterable[Value], parts: Mapping[Value, tuple[Instr, ...]]) -> Iterator[Value]:

@@ -24,6 +24,7 @@ from zygote_py.adjoints.routines import Derivatives, routines_behind
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule
 from zygote_py.adjoints.strategies.checkpoint import replay
 from zygote_py.ir import (
+    NONE,
     Block,
     Builder,
     Const,
@@ -45,7 +46,6 @@ from zygote_py.ir import (
 
 Lower = Callable[[ops.Op, tuple[Type, ...]], Routine]
 _ADD: ops.Op = operator.add
-_NONE = Const(None, types.none)
 
 
 @helper
@@ -119,7 +119,7 @@ class Transposed:
             if is_array(kind):
                 given[f"d{name}"] = b.zeros_like(item)
             else:
-                given[f"d{name}"] = zero(kind) if is_number(kind) else _NONE
+                given[f"d{name}"] = zero(kind) if is_number(kind) else NONE
         return given
 
     def _any(self, b: Builder, item: Instr) -> Operand:

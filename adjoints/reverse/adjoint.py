@@ -47,10 +47,12 @@ from zygote_py.adjoints.analysis import (
 )
 from zygote_py.adjoints.reverse.calls import Call
 from zygote_py.adjoints.reverse.guards import Guards
+from zygote_py.adjoints.reverse.trip_counts import is_zero
 from zygote_py.adjoints.rules import expand, rule_for
 from zygote_py.adjoints.rules.formulas.expand import CASTS
 from zygote_py.adjoints.rules.formulas.opaque import OpaqueRule, opaque_for
 from zygote_py.ir import (
+    NONE,
     Alpha,
     Block,
     Branch,
@@ -80,7 +82,6 @@ from zygote_py.ir import (
     zero,
 )
 
-NONE = Const(None, types.none)
 _STRUCTURAL = (ops.Role.READ, ops.Role.CHOOSE, ops.Role.GUARD)
 
 
@@ -195,16 +196,11 @@ class _Builder:
         """Initialize the adjoints of the results from the adjoint's parameters."""
         if self.prepared.routine:
             results = tuple(item for item in items_of(results[0]) if is_number(item.type))
-        for result in results:
-            if not carries_adjoint(result.type):
-                continue
-            seed = Param(result.type, "dy")
+        seeded = [(result, "dy") for result in results if carries_adjoint(result.type)]
+        for result, hint in (*seeded, *((param, f"d{param.hint}_seed") for param in self.prepared.seeded)):
+            seed = Param(result.type, hint)
             self.adjoint.params.append(seed)
             self._add_seed(result, seed)
-        for param in self.prepared.seeded:
-            seed = Param(param.type, f"d{param.hint}_seed")
-            self.adjoint.params.append(seed)
-            self._add_seed(param, seed)
 
     def _add_seed(self, result: Operand, seed: Operand) -> None:
         """Add a seed, or its items, to the adjoint of a result."""
@@ -227,11 +223,9 @@ class _Builder:
         """Return whether an instruction requires code in the reverse sweep."""
         if ops.of(instr.op).role in (*ops.FILLS, ops.Role.POP):
             return instr.args[0] in self.activity and is_number(element_of(instr.args[0].type))
-        if instr in self.prepared.calls:
-            return True
         if instr not in self.activity or instr in self.leaves or instr.op is ops.pack:
-            return False
-        return is_number(instr.type) or opaque_for(instr) is not None
+            return instr in self.prepared.calls
+        return instr in self.prepared.calls or is_number(instr.type) or opaque_for(instr) is not None
 
     def _back_edges(self, block: Block) -> list[Block]:
         """Return the successors of the adjoint of a block: its predecessors, for a loop header the latch first.
@@ -290,15 +284,17 @@ class _Builder:
     def _pull_back_number(self, instr: Instr) -> None:
         dy = self._unsettled(instr)
         self._write(instr, zero(instr.type))
-        if _is_zero(dy):
+        if is_zero(dy):
             return
         if ops.of(instr.op).role in _STRUCTURAL:
             dy = self.guards.settled(dy)
         if instr.op is ops.getitem:
-            self._accumulate(instr, dy)
+            array, *index = instr.args
+            if array in self.activity and isinstance(array, Value):
+                self._emit(ops.accumulate, (Alpha(self.shadows[array]), dy, *map(_alpha, index)), types.none)
         elif instr.op is ops.pick:
-            index, *items = instr.args
-            position = self._emit(operator.mod, (_alpha(index), Const(len(items), types.int64)), types.int64)
+            chosen_by, *items = instr.args
+            position = self._emit(operator.mod, (_alpha(chosen_by), Const(len(items), types.int64)), types.int64)
             for number, item in enumerate(items):
                 if item in self.activity:
                     chosen = self._emit(operator.eq, (position, Const(number, types.int64)), types.boolean)
@@ -362,11 +358,7 @@ class _Builder:
         """Emit the pullback of v = s.pop(): its adjoint becomes the last item of the shadow of s again."""
         (values,) = instr.args
         assert isinstance(values, Value)
-        d: Operand = zero(instr.type)
-        if instr in self.activity:
-            d = self._current(instr)
-            self._write(instr, zero(instr.type))
-        self._emit(ops.push, (Alpha(self.shadows[values]), d), types.none)
+        self._emit(ops.push, (Alpha(self.shadows[values]), self._adjoint_of(instr, instr.type)), types.none)
 
     def _call(self, call: Call) -> None:
         """Emit the pullback of a call: its reverse function adds to shadows and returns the adjoints of numbers."""
@@ -378,7 +370,7 @@ class _Builder:
         }
         args = [_alpha(given[source.kind][source.number]) for source in derivative.sources]
         seeds = [self._adjoint_of(call.items[number], call.items[number].type) for number in derivative.seeds]
-        if all(map(_is_zero, seeds)) and not derivative.moves_memory:
+        if all(map(is_zero, seeds)) and not derivative.moves_memory:
             return
         kinds = [derivative.routine.function.params[number].type for number in derivative.adjoints]
         b = Builder(self.mirror[self.block], origin=self.origin)
@@ -388,8 +380,6 @@ class _Builder:
 
     def _cast(self, d: Operand, type: Type) -> Operand:
         """Cast an adjoint to a different type of number."""
-        if d.type == type:
-            return d
         if isinstance(d.type, types.Complex) and isinstance(type, types.Float):
             d = self._emit(np.real, (d,), d.type.underlying_float)
         return d if d.type == type else self._emit(CASTS[type], (d,), type)
@@ -413,7 +403,7 @@ class _Builder:
                 contributions[number] = self._emit(function, tuple(needed), instr.args[number].type)
             return contributions[number]
 
-        if _is_zero(given.get("dy", NONE)):
+        if is_zero(given.get("dy", NONE)):
             return
         for number in active:
             argument = instr.args[number]
@@ -425,9 +415,7 @@ class _Builder:
 
     def _given(self, instr: Instr, rule: OpaqueRule, needed: Collection[str]) -> dict[str, Operand]:
         """Return the operands of the contributions, by name; the adjoints of numbers among the results are consumed."""
-        given: dict[str, Operand] = {}
-        for name, argument in zip(rule.names, instr.args, strict=False):
-            given[name] = self._contents(argument, instr)
+        given = {name: self._contents(argument, instr) for name, argument in zip(rule.names, instr.args, strict=False)}
         if not isinstance(instr.type, types.BaseTuple):
             return given | {"y": self._contents(instr, instr), "dy": self._adjoint_of(instr, instr.type)}
         items = items_read(self.primal, instr)
@@ -455,13 +443,6 @@ class _Builder:
         d = self._current(result)
         self._write(result, zero(type))
         return d
-
-    def _accumulate(self, instr: Instr, dy: Operand) -> None:
-        """Emit the pullback of x[i]: its adjoint is added to the element of the shadow that it was read from."""
-        array, *index = instr.args
-        if array not in self.activity or not isinstance(array, Value):
-            return
-        self._emit(ops.accumulate, (Alpha(self.shadows[array]), dy, *map(_alpha, index)), types.none)
 
     def _emit(self, op: ops.Op, args: tuple[Operand, ...], type: Type) -> Instr:
         instr = Instr(op, args, type, origin=self.origin)
@@ -492,9 +473,7 @@ class _Builder:
         if not isinstance(operand, Value) or operand not in self.activity or contribution is None:
             return
         current = self._unsettled(operand)
-        total = contribution
-        if not _is_zero(current):
-            total = self.guards.sum(current, contribution, operand.type)
+        total = contribution if is_zero(current) else self.guards.sum(current, contribution, operand.type)
         if isinstance(total, Instr) and not total.hint:
             total.hint = f"d{operand.hint or 't'}"
         self._write(operand, total)
@@ -521,7 +500,3 @@ def _is_item(instr: Instr) -> bool:
 
 def _alpha(operand: Operand) -> Operand:
     return Alpha(operand) if isinstance(operand, Value) else operand
-
-
-def _is_zero(operand: Operand) -> bool:
-    return isinstance(operand, Const) and operand.value == 0.0

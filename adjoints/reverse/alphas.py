@@ -125,10 +125,11 @@ class Alphas:
         return self._resolve(self._plan.node(value, self._sweeps.mirrored[reverse]), reverse)
 
     def _positions(self) -> dict[Value, tuple[int, int]]:
-        found: dict[Value, tuple[int, int]] = {}
-        for block, number in self._order.items():
-            for index, value in enumerate((*block.phis, *block.instrs)):
-                found[value] = (number, index)
+        found: dict[Value, tuple[int, int]] = {
+            value: (number, index)
+            for block, number in self._order.items()
+            for index, value in enumerate((*block.phis, *block.instrs))
+        }
         return {node.value: found.get(node.value, (-1, 0)) for node in self._plan.ways}
 
     def _placements(self, node: Node, uses: list[Block]) -> list[Block]:
@@ -216,9 +217,8 @@ class Alphas:
         if not isinstance(node.value.type, types.Number | types.Boolean):
             return False
         outermost, *inner = _around(node.loop)
-        if self._sweeps.trips[outermost].counted is None:
-            return False
-        return all(self._size(loop, outermost) is not None for loop in inner)
+        is_counted = self._sweeps.trips[outermost].counted is not None
+        return is_counted and all(self._size(loop, outermost) is not None for loop in inner)
 
     def _size(self, loop: Loop, outermost: Loop) -> Operand | None:
         """Return the trip count of a loop as known before the outermost loop around it; None if it is not."""

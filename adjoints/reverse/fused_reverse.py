@@ -109,14 +109,11 @@ class ImmediateLoops:
         found: dict[Loop, Immediate] = {}
         for loop in self._nest.loops:
             if loop.parent is None or loop.parent in found:
-                candidate = None if self._has_calls(loop) else self._shape(loop)
+                has_calls = any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
+                candidate = None if has_calls else self._shape(loop)
                 if candidate is not None and self._only_adds(candidate) and self._memory_is_apart(loop, set(found)):
                     found[loop] = candidate
         return list(found.values())
-
-    @staticmethod
-    def _has_calls(loop: Loop) -> bool:
-        return any(isinstance(i.op, Routine) for block in loop.order for i in block.instrs)
 
     def _shape(self, loop: Loop) -> Immediate | None:
         """Return the reverse of a loop, if it has the usual form."""
@@ -134,11 +131,11 @@ class ImmediateLoops:
         assert isinstance(branch, Branch)
         inside = [pred for pred in self._preds[header] if self._mirrored.get(pred) in loop.blocks]
         outside = [pred for pred in self._preds[header] if pred not in inside]
-        if len(inside) != 1 or len(outside) != 1 or self._mirrored.get(branch.then) is not loop.latches[0]:
+        if len(inside) != 1 or len(outside) != 1 or len(self._preds[branch.then]) != 1:
             return None
-        if self._mirrored.get(branch.orelse) in loop.blocks or len(self._preds[branch.then]) != 1:
+        if self._mirrored.get(branch.then) is not loop.latches[0] or self._mirrored.get(branch.orelse) in loop.blocks:
             return None
-        if not isinstance(inside[0].terminator, Jump) or not isinstance(outside[0].terminator, Jump):
+        if not all(isinstance(pred.terminator, Jump) for pred in (*inside, *outside)):
             return None
         return Immediate(loop, header, branch.then, inside[0], outside[0], branch.orelse)
 
@@ -209,11 +206,12 @@ class ImmediateLoops:
 
     def _can_be_before(self, value: Operand, block: Block) -> bool:
         """Return whether a forward value can be available at the end of a block, such as a length queried later."""
-        if self._is_before(value, block):
-            return True
-        if not isinstance(value, Instr) or effect(value) is not Effect.PURE or ops.of(value.op).may_raise:
-            return False
-        return all(self._can_be_before(arg, block) for arg in value.args)
+        return self._is_before(value, block) or (
+            isinstance(value, Instr)
+            and effect(value) is Effect.PURE
+            and not ops.of(value.op).may_raise
+            and all(self._can_be_before(arg, block) for arg in value.args)
+        )
 
     def _memory_is_apart(self, loop: Loop, around: set[Loop]) -> bool:
         written = written_in(loop.order, self._memory) & self._active

@@ -155,7 +155,7 @@ class _Join:
             index,
             self._read_slot,
             self._read_at_latch,
-            self._latch_mirrors(),
+            {loop: mirrors[trip.latch] for loop, trip in self.trips.items()},
             immediate,
         )
         self.alphas = Alphas(sweeps, plan)
@@ -214,9 +214,8 @@ class _Join:
         return loops
 
     def _needs_no_adjoint(self, instr: Instr) -> bool:
-        if instr.origin is None or effect(instr) is not ops.Effect.PURE or has_memory(instr.type):
-            return False
-        return all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
+        is_value = instr.origin is not None and effect(instr) is ops.Effect.PURE and not has_memory(instr.type)
+        return is_value and all(not isinstance(arg, Value) or arg in self.lifted for arg in instr.args)
 
     def _forward_operand(self, operand: Operand) -> Operand:
         """Return an alpha, or a lifted instruction, as a value of the forward sweep."""
@@ -226,12 +225,9 @@ class _Join:
 
     def _questions(self) -> dict[Block, CameFrom]:
         """Return the query of each reverse block that branches."""
-        found = {}
-        for block in self.reverse.function.blocks:
-            for instr in block.instrs:
-                if isinstance(instr, CameFrom) and all(block is not each.header for each in self.immediate):
-                    found[block] = instr
-        return found
+        immediate = {each.header for each in self.immediate}
+        blocks = (block for block in self.reverse.function.blocks if block not in immediate)
+        return {block: instr for block in blocks for instr in block.instrs if isinstance(instr, CameFrom)}
 
     def _is_latch(self, question: CameFrom) -> bool:
         block, pred = self.forward.blocks[question.block], self.forward.blocks[question.pred]
@@ -320,10 +316,6 @@ class _Join:
         if isinstance(made, Value):
             self.home[made] = trip.preheader
         return made
-
-    def _latch_mirrors(self) -> dict[Loop, Block]:
-        mirrors = {block: reverse for reverse, block in self.mirrored.items()}
-        return {loop: mirrors[trip.latch] for loop, trip in self.trips.items()}
 
     def _count_down(self, questions: Mapping[Block, CameFrom]) -> dict[Loop, Operand]:
         """Add the counter of each reversed loop; the block before it will set it to the trip count less one."""

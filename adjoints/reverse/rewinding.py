@@ -52,16 +52,12 @@ class Rewinding:
         self.chosen: set[Value] = set()
         home = {instr: block for block in forward.blocks for instr in block.instrs}
         for root in active:
-            found: list[Write] | None = []
-            for writer in memory.writers(root):
-                block = home[writer]
-                if found is None or block not in mirrors or not _is_of_element(writer):
-                    found = None
-                    break
-                if writer.op is not ops.initialize:  # no earlier value was read
-                    found.append(Write(writer, block, mirrors[block]))
-            if found:
-                self.writes[root] = found
+            writers = [(writer, home[writer]) for writer in memory.writers(root)]
+            if all(block in mirrors and _is_of_element(writer) for writer, block in writers):
+                # An initialization overwrites nothing that was read.
+                found = [Write(each, block, mirrors[block]) for each, block in writers if each.op is not ops.initialize]
+                if found:
+                    self.writes[root] = found
 
     def root_of(self, read: Instr, home: Block) -> Value | None:
         """Return the root to rewind so that an element can be read again in the reverse sweep, if that is possible."""
@@ -79,6 +75,5 @@ class Rewinding:
 
 
 def _is_of_element(instr: Instr) -> bool:
-    if ops.of(instr.op).role is not ops.Role.STORE or not isinstance(instr.args[0].type, types.Array):
-        return False
-    return len(instr.args) - 2 == instr.args[0].type.ndim > 0
+    kind = instr.args[0].type if ops.of(instr.op).role is ops.Role.STORE else None
+    return isinstance(kind, types.Array) and len(instr.args) - 2 == kind.ndim > 0

@@ -34,10 +34,8 @@ def keep_contents(function: Function, activity: Activity) -> Kept:
                 kind = types.Array(operand.type.dtype, operand.type.ndim, "C")
                 copy = Instr(np.copy, (operand,), kind, f"{operand.hint or 't'}_kept", instr.loc)
                 kept[instr, operand] = copy
-                if made_by is None:
-                    before.setdefault(instr, []).append(copy)
-                else:
-                    behind.setdefault(made_by, []).append(copy)
+                copies = before.setdefault(instr, []) if made_by is None else behind.setdefault(made_by, [])
+                copies.append(copy)
     for block in function.blocks:
         block.instrs = [new for old in block.instrs for new in (*before.get(old, ()), old, *behind.get(old, ()))]
     return kept

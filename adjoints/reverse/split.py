@@ -12,7 +12,7 @@ shadows that only the reverse half accesses, always are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from numba import types
@@ -86,7 +86,7 @@ class _Crossing:
         while apart := {_viewed(value) for value in crossing} & again.keys():  # else views of another array
             self._kept |= apart
             again, crossing = self._divide(wanted)
-        self._reverse.entry.instrs[:0] = sorted(again.values(), key=self._place(again).__getitem__)
+        self._reverse.entry.instrs[:0] = [again[value] for value in sorted(again, key=self._order.__getitem__)]
         replace_uses(self._reverse, dict(again))
         crossing = [value for value in dict.fromkeys((*crossing, *self._used(again.values()))) if value in self._order]
         return sorted(crossing, key=self._order.__getitem__)
@@ -101,9 +101,6 @@ class _Crossing:
             else:
                 crossing.append(value)
         return again, crossing
-
-    def _place(self, again: Mapping[Value, Instr]) -> dict[Value, int]:
-        return {copy: self._order[value] for value, copy in again.items()}
 
     def _used(self, nodes: Iterable[Value | Terminator]) -> list[Value]:
         return [arg for node in nodes for arg in node.args if isinstance(arg, Value) and arg in self._order]
@@ -126,21 +123,17 @@ class _Crossing:
         if not isinstance(value, Instr) or depth > 8 or value in self._kept:
             return False
         if ops.of(value.op).contents == "zero" and self._is_untouched(value):
-            return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
-        if isinstance(value.type, types.Array | types.SliceType | types.BaseTuple):
-            if not (is_view(value) or value.op is slice or (value.op is ops.pack and not has_memory(value.type))):
-                return False
-            return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
-        if not ops.of(value.op).remade or effect(value) is not ops.Effect.PURE:
-            return False
-        return all(self._can_be_had(arg, wanted, depth) for arg in value.args)
+            allowed = True
+        elif isinstance(value.type, types.Array | types.SliceType | types.BaseTuple):
+            allowed = is_view(value) or value.op is slice or (value.op is ops.pack and not has_memory(value.type))
+        else:
+            allowed = ops.of(value.op).remade and effect(value) is ops.Effect.PURE
+        return allowed and all(self._can_be_had(arg, wanted, depth) for arg in value.args)
 
     def _can_be_had(self, operand: Operand, wanted: Collection[Value], depth: int) -> bool:
-        if isinstance(operand, Undef):
-            return False
-        return self._is_at_hand(operand, wanted) or (
-            isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
-        )
+        if self._is_at_hand(operand, wanted):
+            return not isinstance(operand, Undef)
+        return isinstance(operand, Instr) and self._is_made_again(operand, wanted, depth + 1)
 
     def _is_untouched(self, value: Value) -> bool:
         """Return whether the forward half does not access an array of zeros except by views."""

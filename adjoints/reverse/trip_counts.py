@@ -106,9 +106,10 @@ def _counter(loop: Loop) -> Phi | None:
     (preheader,), (latch,) = loop.entering, loop.latches
     for phi in loop.header.phis:
         match phi.incoming[latch]:
-            case Instr(op=operator.add, args=(Phi() as same, Const(value=1))) if same is phi and phi.type == INDEX:
-                if is_zero(phi.incoming[preheader]):
-                    return phi
+            case Instr(op=operator.add, args=(Phi() as same, Const(value=1))) if (
+                same is phi and phi.type == INDEX and is_zero(phi.incoming[preheader])
+            ):
+                return phi
     return None
 
 
