@@ -8,7 +8,7 @@ Only active values get an adjoint. In
         b = math.cos(x)     # not active: it does not reach the result
         return a * k
 
-`a` and the product are active. Memory that may alias is active as a whole or not at all (see `adjoints.flows`). The
+`a` and the product are active. Memory that may alias is active as a whole or not at all (see `flows.py`). The
 analysis also refuses what cannot be differentiated: an operation that propagates derivatives and has no rule.
 """
 

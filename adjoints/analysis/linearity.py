@@ -3,7 +3,7 @@
     back (%dy, %c):   %t = mul %c, %dy          linear: zero where %dy is, and its derivative is free of %dy
     back (%dy):       %t = min %dy, 1.0         not linear
 
-A pullback must be linear in its cotangent for tangents to exist (see `zygote_py.adjoints.given`). Each number, and all
+A pullback must be linear in its cotangent for tangents to exist (`base/custom_rules.py`). Each number, and all
 memory that may alias, has one of four states, computed by iteration to a fixpoint. The analysis is conservative: a
 routine with a branch that depends on the argument is not linear, for example.
 """

@@ -7,7 +7,7 @@
 
 The rows of rules are those of the reverse sweep: a row is linear in `dy`, which here is the tangent of the argument. An
 array has a shadow, as in reverse mode, with the tangents of its elements. Several directions are computed at once: each
-value has one tangent per direction. `adjoints.companions` adds the tangents to the values.
+value has one tangent per direction. `companions.py` adds the tangents to the values.
 
 Nothing is recorded or reversed: control flow is that of the primal.
 """

@@ -6,7 +6,7 @@
                                                       %dx2 = add %dx1, %t
 
 `@v` is an alpha, the value of `%v` in the matching execution of its block; `came_from @b1, b2` is true if the primal
-entered b1 from b2. How either is obtained is decided elsewhere (see `adjoints.joint`).
+entered b1 from b2. How either is obtained is decided elsewhere (see `joint.py`).
 
 Adjoints are variables that start at zero: a use of a value adds to its adjoint, its definition consumes the adjoint and
 resets it to zero, and SSA construction over the inverted graph inserts the phis. At the end of a block the adjoint of a

@@ -13,7 +13,7 @@ if the order of the iterations does not matter to the reverse sweep, which is th
 * the adjoints that enter the reversed loop are known before the loop: constants, seeds, and values computed from
   them and from earlier values; here `ds`;
 * the adjoints that its iterations pass on to each other are sums that each adds to; here `dw`;
-* memory that the loop writes to is private to an iteration (see `adjoints.private`), and to the shadows of other memory
+* memory that the loop writes to is private to an iteration (`privatization.py`), and to the shadows of other memory
   the reverse only adds; nothing is written to that memory later, so nothing consumes these shadows meanwhile.
 
 Immediate loops may be nested. `ImmediateLoops.find` selects the loops; `reverse_at_once` changes the graph of the two

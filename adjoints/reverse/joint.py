@@ -10,7 +10,7 @@
          branch %t, b6, b7
     b6:  %r = getitem %r_record, %k             in place of @r1 in the adjoint
 
-Loops whose iterations can be reversed immediately are fused (see `adjoints.immediate`): their values are available
+Loops whose iterations can be reversed immediately are fused (see `fused_reverse.py`): their values are available
 then. The two original functions are not changed. Not done here: simplification (`ir.passes.CLEAN_UP`).
 """
 

@@ -13,7 +13,7 @@ instruction's operands lead to it, so that it can be recomputed only if they are
 recomputed are connected to the source, demanded nodes to the sink. The minimum cut is then the cheapest choice. For a
 step of the Runge-Kutta method it stores the state, not the thirty intermediate values.
 
-Overwritten memory can be read again if it is rewound (see `adjoints.rewinding`): then the old values of all writes must
+Overwritten memory can be read again if it is rewound (see `rewinding.py`): then the old values of all writes must
 be stored, which in the network is one more node, available to all those reads or to none.
 
 W. Moses et al., "Reverse-mode automatic differentiation and optimization of GPU kernels via Enzyme", SC 2021.

@@ -8,12 +8,12 @@
             q[i] += dt * v[i]
 
 The alternative is to save the values read, here n * n numbers per step. The minimum cut decides which is cheaper (see
-`adjoints.plan`), for all writes to a root together. A read may profit if the innermost loop around it does not write to
+`plan.py`), for all writes to a root together. A read may profit if the innermost loop around it does not write to
 the same memory: while the reverse of that loop runs, memory has the contents it had while the loop ran.
 
 Only memory with a shadow is rewound: each of its writes has a counterpart in the reverse sweep. Memory visible to the
 caller is finally set to the contents at the end of the function again. Rewinding is not needed in an immediate loop
-(`adjoints.immediate`): memory that it writes to is private to an iteration.
+(`fused_reverse.py`): memory that it writes to is private to an iteration.
 """
 
 from __future__ import annotations

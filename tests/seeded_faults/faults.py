@@ -62,8 +62,8 @@ FAULTS = (
     fault(
         "a contribution replaces those before it",
         "adjoints/reverse/adjoint.py",
-        "        if not _is_zero(current):\n            total =",
-        "        if False:\n            total =",
+        "total = contribution if is_zero(current) else",
+        "total = contribution if True else",
         "language/test_scalars",
         "adjoints/reverse/test_adjoint_text",
     ),
@@ -85,8 +85,8 @@ FAULTS = (
     fault(
         "negative indices of tuples are lost in the adjoint",
         "adjoints/reverse/adjoint.py",
-        "self._emit(operator.mod, (_alpha(index), Const(len(items), types.int64)), types.int64)",
-        "_alpha(index)",
+        "self._emit(operator.mod, (_alpha(chosen_by), Const(len(items), types.int64)), types.int64)",
+        "_alpha(chosen_by)",
         "language/test_control_flow",
         "numpy_functions/test_array_forms",
         "language/test_traps",
@@ -110,7 +110,7 @@ FAULTS = (
     fault(
         "what was popped gets no adjoint",
         "adjoints/reverse/adjoint.py",
-        "self._emit(ops.push, (Alpha(self.shadows[values]), d), types.none)",
+        "self._emit(ops.push, (Alpha(self.shadows[values]), self._adjoint_of(instr, instr.type)), types.none)",
         "self._emit(ops.push, (Alpha(self.shadows[values]), zero(instr.type)), types.none)",
         "language/test_lists",
         "numpy_functions/test_list_methods",

@@ -1,6 +1,6 @@
 """Sparsity patterns and their colorings, which determine the columns that are computed in the same direction.
 
-    rows_of(sets, unions, n)                the rows of the pattern, from sets as `adjoints.dependence` numbers them
+    rows_of(sets, unions, n)                the rows of the pattern, from sets as `zygote_py.adjoints.forward.dependence` numbers them
     colour_columns(pattern, dense)          columns of one color do not share a row that is not dense
     colour_symmetric(pattern)               for a symmetric matrix; its densest columns have a color each
 
