@@ -317,8 +317,8 @@ class Routine:
     """A function of the IR that instructions call: `%y = fact %n`. Compared by identity.
 
     Effects of a call: it may write to memory reachable from the parameters numbered in `writes`; its result may share
-    memory with those in `shares`; after it, those in `mixes` may alias each other; and if it `acts`, it must not move
-    for a different reason (it prints, draws or raises).
+    memory with those in `shares`; after it, those in `may_alias_after` may alias each other; and if it
+    `has_side_effects`, it must not move for a different reason (it prints, draws or raises).
 
     The function is set after construction, since it may call the routine itself.
 
@@ -332,8 +332,8 @@ class Routine:
         self.function = Function(name, [], [])
         self.writes: frozenset[int] = frozenset()
         self.shares: frozenset[int] = frozenset()
-        self.mixes: frozenset[int] = frozenset()
-        self.acts = False
+        self.may_alias_after: frozenset[int] = frozenset()
+        self.has_side_effects = False
         self.derivation: object | None = None
         self.is_custom = False
         self.inverse: object | None = None  # the routine that undoes it, if any

@@ -162,7 +162,7 @@ class Companions:
         key = routine, case
         if key not in self._made:
             made = self._made[key] = Routine(f"{routine.__name__}_{self.domain.suffix}")
-            made.acts = True
+            made.has_side_effects = True
             self._expect(made, routine, case.active)
             if not routine.is_custom:
                 made.function = self._function(made.__name__, routine, case)

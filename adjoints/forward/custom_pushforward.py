@@ -47,7 +47,7 @@ class CustomPushforwards:
         function = routine.function
         results = results_of(function)
         maker = Maker(
-            Derivative(routine, Case(frozenset(), case.unstable, case.unstable_result), Routine(name), Routine(name)),
+            Derivative(routine, Case(frozenset(), case.clobbered, case.clobbered_result), Routine(name), Routine(name)),
             custom,
         )
         values = maker.values()

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from numba import types
 
-from zygote_py.adjoints.reverse.plan import Node, Plan, Way
+from zygote_py.adjoints.reverse.plan import Demand, Plan, Strategy
 from zygote_py.adjoints.reverse.trip_counts import INDEX, Trip, cannot_be_negative, hoist, is_zero
 from zygote_py.ir import (
     Block,
@@ -77,11 +77,11 @@ class Alphas:
     def __init__(self, sweeps: Sweeps, plan: Plan) -> None:
         self._sweeps = sweeps
         self._plan = plan
-        self._demands: dict[Node, list[Block]] = {}
-        self._placed: dict[Node, dict[Block, Operand]] = {}
+        self._demands: dict[Demand, list[Block]] = {}
+        self._placed: dict[Demand, dict[Block, Operand]] = {}
         self._preludes: dict[Block, list[Instr]] = {}
-        self._records: dict[Node, Instr] = {}
-        self._popped: dict[Node, tuple[list[Node], Instr]] = {}
+        self._records: dict[Demand, Instr] = {}
+        self._popped: dict[Demand, tuple[list[Demand], Instr]] = {}
         self._sizes: dict[Loop, Operand | None] = {}
         self._order = {block: number for number, block in enumerate(sweeps.nest.tree.order)}
 
@@ -98,16 +98,16 @@ class Alphas:
         """Decide how to obtain every node, and add the instructions that store, load, push, pop and recompute."""
         self._plan.decide(self._demands)
         position = self._positions()
-        chosen: list[tuple[Node, list[Block]]] = []
-        by_position = sorted(self._plan.ways, key=lambda node: position[node.value], reverse=True)
+        chosen: list[tuple[Demand, list[Block]]] = []
+        by_position = sorted(self._plan.strategies, key=lambda node: position[node.value], reverse=True)
         for node in by_position:  # users before the nodes they are recomputed from
-            if node not in self._demands or self._plan.ways[node] is Way.SLOT:
+            if node not in self._demands or self._plan.strategies[node] is Strategy.SLOT:
                 continue
             blocks = self._placements(node, self._demands[node])
             chosen.append((node, blocks))
-            if self._plan.ways[node] in (Way.RECOMPUTE, Way.INDEX):
+            if self._plan.strategies[node] in (Strategy.RECOMPUTE, Strategy.INDEX):
                 for arg in self._plan.inputs(node):
-                    if isinstance(arg, Node):
+                    if isinstance(arg, Demand):
                         self._demands.setdefault(arg, []).extend(blocks)
         self._placed = {node: {} for node, _ in chosen}
         for node, blocks in reversed(chosen):
@@ -130,11 +130,11 @@ class Alphas:
             for block, number in self._order.items()
             for index, value in enumerate((*block.phis, *block.instrs))
         }
-        return {node.value: found.get(node.value, (-1, 0)) for node in self._plan.ways}
+        return {node.value: found.get(node.value, (-1, 0)) for node in self._plan.strategies}
 
-    def _placements(self, node: Node, uses: list[Block]) -> list[Block]:
+    def _placements(self, node: Demand, uses: list[Block]) -> list[Block]:
         """Return the reverse blocks in which to materialize a node, one of which precedes each use."""
-        if node.loop is not None and self._plan.ways[node] is Way.STORE and not self._has_array(node):
+        if node.loop is not None and self._plan.strategies[node] is Strategy.STORE and not self._has_array(node):
             return [self._sweeps.latch_mirrors[node.loop]]
         tree = self._sweeps.reverse_tree
         blocks = list(dict.fromkeys(self._level(node.loop, use) for use in uses))
@@ -159,8 +159,8 @@ class Alphas:
             block = above
         return block
 
-    def _resolve(self, node: Node, block: Block) -> Operand:
-        if self._plan.ways[node] is Way.SLOT:
+    def _resolve(self, node: Demand, block: Block) -> Operand:
+        if self._plan.strategies[node] is Strategy.SLOT:
             return self._sweeps.read_slot(node.value, block)
         tree = self._sweeps.reverse_tree
         for placed, operand in self._placed[node].items():
@@ -168,25 +168,25 @@ class Alphas:
                 return operand
         raise InternalError("alphas: a use comes before its value")
 
-    def _have(self, node: Node, block: Block) -> Operand:
+    def _have(self, node: Demand, block: Block) -> Operand:
         """Append the computation of the node to the prelude of `block`."""
         value = node.value
-        match self._plan.ways[node]:
-            case Way.STORE if self._has_array(node):
+        match self._plan.strategies[node]:
+            case Strategy.STORE if self._has_array(node):
                 record = self._records.get(node) or self._make_record(node)
                 assert node.loop is not None
                 index = [self._sweeps.index[loop] for loop in _around(node.loop)]
                 array = self._sweeps.read_slot(record, block)
                 return self._prelude(block, ops.getitem, (array, *index), value.type, value.hint)
-            case Way.STORE:
+            case Strategy.STORE:
                 return self._pop(node, block)
-            case Way.INDEX:
+            case Strategy.INDEX:
                 assert isinstance(value, Phi)
                 return self._counter(node, value, block)
             case _:
                 assert isinstance(value, Instr)
                 args = tuple(
-                    self._resolve(arg, block) if isinstance(arg, Node) else arg for arg in self._plan.inputs(node)
+                    self._resolve(arg, block) if isinstance(arg, Demand) else arg for arg in self._plan.inputs(node)
                 )
                 copy = self._prelude(block, value.op, args, value.type, value.hint)
                 copy.keywords, copy.loc, copy.origin = value.keywords, value.loc, value.origin
@@ -197,11 +197,11 @@ class Alphas:
         self._preludes.setdefault(block, []).append(instr)
         return instr
 
-    def _counter(self, node: Node, phi: Phi, block: Block) -> Operand:
+    def _counter(self, node: Demand, phi: Phi, block: Block) -> Operand:
         """Return start + step * index."""
         assert node.loop is not None
         (start,) = self._plan.inputs(node)
-        first = self._resolve(start, block) if isinstance(start, Node) else start
+        first = self._resolve(start, block) if isinstance(start, Demand) else start
         step = self._plan.step(phi)
         offset = self._sweeps.index[node.loop]
         if abs(step) != 1:
@@ -210,7 +210,7 @@ class Alphas:
             return offset
         return self._prelude(block, operator.add if step > 0 else operator.sub, (first, offset), INDEX, phi.hint)
 
-    def _has_array(self, node: Node) -> bool:
+    def _has_array(self, node: Demand) -> bool:
         """Return whether a node can be recorded in an array: the trip counts are known before the outermost loop."""
         if node in self._records:
             return True
@@ -227,7 +227,7 @@ class Alphas:
             self._sizes[loop] = None if trip.counted is None else hoist(trip.count, outermost)
         return self._sizes[loop]
 
-    def _make_record(self, node: Node) -> Instr:
+    def _make_record(self, node: Demand) -> Instr:
         """Allocate the array for a node before the outermost loop, and store the node in each iteration."""
         assert node.loop is not None
         loops = _around(node.loop)
@@ -262,7 +262,7 @@ class Alphas:
             (preheader,), counts = loop.entering, hoisted
         return preheader, counts
 
-    def _pop(self, node: Node, block: Block) -> Operand:
+    def _pop(self, node: Demand, block: Block) -> Operand:
         """Return the node from the record popped from the loop's stack at the start of `block`."""
         assert node.loop is not None
         if node not in self._popped:
@@ -277,13 +277,13 @@ class Alphas:
         """Push records at the end of each iteration, on lists made before the outermost loop; pop them in `block`."""
         nodes = [
             node
-            for node, way in self._plan.ways.items()
-            if way is Way.STORE and node.loop is loop and node in self._placed and not self._has_array(node)
+            for node, way in self._plan.strategies.items()
+            if way is Strategy.STORE and node.loop is loop and node in self._placed and not self._has_array(node)
         ]
         for first in range(0, len(nodes), _RECORD):
             self._make_stack(loop, block, nodes[first : first + _RECORD])
 
-    def _make_stack(self, loop: Loop, block: Block, nodes: list[Node]) -> None:
+    def _make_stack(self, loop: Loop, block: Block, nodes: list[Demand]) -> None:
         """Make one list of records: of tuples of the recorded values, or of the single one."""
         trip = self._sweeps.trips[loop]
         values = tuple(self._sweeps.read_at_latch(node.value, loop) for node in nodes)

@@ -9,7 +9,7 @@ returned. Residuals are returned as well, individually; a recursive routine push
 passed along, one tuple per call, since the number of calls is unknown.
 
 The caller may overwrite an array between the forward and the reverse function. The derivative is made for the
-parameters (and results) that are `unstable` in this sense: the forward function saves the values read from them.
+parameters (and results) that are `clobbered` in this sense: the forward function saves the values read from them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from zygote_py.ir import Instr, Param, Routine, Type, Value, results_of
 class Case:
     """The properties, besides its types, that the derivative of a routine depends on, by parameter index.
 
-    `active` are the parameters that get an adjoint; memory that the `unstable` ones reach may be written to before the
+    `active` are the parameters that get an adjoint; memory that the `clobbered` ones reach may be written to before the
     reverse function runs, and so may the result's memory if that is unstable. `left_out` is the degree to which the
     results may be left out.
     """
 
     active: frozenset[int]
-    unstable: frozenset[int]
-    unstable_result: bool
+    clobbered: frozenset[int]
+    clobbered_result: bool
     left_out: Degree = Degree.KEPT
 
     def __or__(self, other: Case) -> Case:
         return Case(
             self.active | other.active,
-            self.unstable | other.unstable,
-            self.unstable_result or other.unstable_result,
+            self.clobbered | other.clobbered,
+            self.clobbered_result or other.clobbered_result,
             max(self.left_out, other.left_out),
         )
 

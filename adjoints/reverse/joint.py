@@ -70,19 +70,19 @@ def join(
     shadows: Mapping[Value, Value],
     wrt: Collection[int],
     *,
-    bare: bool,
+    unwrap_single: bool,
     with_value: bool,
     seeded: bool = False,
 ) -> Function:
     """Make the joint function of an adjoint and its primal.
 
-    It returns the gradients of the parameters numbered in `wrt`: a single one if `bare`, else a tuple; preceded by the
-    value if `with_value`; and, as further values, the primal's aux outputs. The adjoint of the result is 1, or, if
-    `seeded`, a further argument, as are those of the other results.
+    It returns the gradients of the parameters numbered in `wrt`: a single one if `unwrap_single`, else a tuple;
+    preceded by the value if `with_value`; and, as further values, the primal's aux outputs. The adjoint of the result
+    is 1, or, if `seeded`, a further argument, as are those of the other results.
     """
     made = _Join(adjoint, shadows)
     value, _ = made.build()
-    made.give(value, list(wrt), bare, with_value, seeded)
+    made.give(value, list(wrt), unwrap_single, with_value, seeded)
     check_after("join", made.joint)
     return made.joint
 
@@ -465,12 +465,12 @@ class _Join:
             return self.alphas.operand(operand, block)
         return operand
 
-    def give(self, value: Operand, wrt: list[int], bare: bool, with_value: bool, seeded: bool) -> None:
+    def give(self, value: Operand, wrt: list[int], unwrap_single: bool, with_value: bool, seeded: bool) -> None:
         """Replace the seed by 1, or make it a parameter, and return the requested values."""
         reverse = self.reverse.function
         b, end = at_exit(reverse)
         gradients = [end.args[number] for number in wrt]
-        result = gradients[0] if bare else b.pack(gradients)
+        result = gradients[0] if unwrap_single else b.pack(gradients)
         if with_value:
             result = b.pack([value, result])
         end.args = (result, *self.passed_on)

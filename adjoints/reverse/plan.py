@@ -1,7 +1,7 @@
 """Store or recompute: the minimum cut between the values available to the reverse sweep and those it needs.
 
-An alpha is a `Node`: a value of the forward sweep, as seen from inside a certain loop (or from outside of all). In the
-reverse of an iteration, each node is obtained in one of four ways:
+An alpha is a `Demand`: a value of the forward sweep, as seen from inside a certain loop (or from outside of all). In
+the reverse of an iteration, each node is obtained in one of four ways:
 
     SLOT        not in a loop, or not changed by it: a local variable of the joint function (but slices are recomputed)
     INDEX       a counter of the loop: from the iteration number
@@ -52,7 +52,7 @@ from zygote_py.ir import (
 from zygote_py.ir.ops import Cost
 
 
-class Way(enum.Enum):
+class Strategy(enum.Enum):
     """The way a node is obtained in the reverse sweep."""
 
     SLOT = "slot"
@@ -62,7 +62,7 @@ class Way(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Demand:
     """A value as seen from the blocks of `loop` (None: from outside of all loops), where it does not change."""
 
     value: Value
@@ -103,16 +103,16 @@ class Plan:
         self.olds: set[Value] = set()  # values overwritten by writes, which must be stored
         self._repeatable: dict[Instr, bool] = {}
         self._anew: set[Value] = set()
-        self.ways: dict[Node, Way] = {}
+        self.strategies: dict[Demand, Strategy] = {}
 
-    def node(self, value: Value, block: Block) -> Node:
+    def node(self, value: Value, block: Block) -> Demand:
         """Return the node of a value as seen from `block`."""
         loop = self._nest.innermost(self._home[value]) if value in self._home else None
         while loop is not None and block not in loop:
             loop = loop.parent
-        return Node(value, loop)
+        return Demand(value, loop)
 
-    def inputs(self, node: Node) -> list[Operand | Node]:
+    def inputs(self, node: Demand) -> list[Operand | Demand]:
         """Return the inputs from which a node is recomputed: nodes, and operands that are the same everywhere."""
         value = node.value
         if isinstance(value, Phi):
@@ -125,20 +125,20 @@ class Plan:
         """Return the increment of a counter phi in each iteration."""
         return self._counter(phi)[1]
 
-    def decide_what_to_rewind(self, needed: Iterable[Node]) -> set[Value]:
+    def decide_what_to_rewind(self, needed: Iterable[Demand]) -> set[Value]:
         """Choose the roots to rewind and return them."""
         if self._rewinding.writes:
             self.decide(needed)
-            self.ways.clear()
+            self.strategies.clear()
         self._decided = True
         return self._rewinding.chosen
 
-    def decide(self, needed: Iterable[Node]) -> None:
+    def decide(self, needed: Iterable[Demand]) -> None:
         """Choose the way of each demanded node and of those that they are recomputed from."""
         wanted = list(dict.fromkeys(needed))
         self._anew = self._made_anew(wanted)
         graph = _Graph()
-        seen: dict[Node, None] = {}
+        seen: dict[Demand, None] = {}
         roots: set[Value] = set()
         pending = list(wanted)
         while pending:
@@ -147,14 +147,14 @@ class Plan:
                 continue
             seen[node] = None
             if node.loop is None:
-                self.ways[node] = Way.RECOMPUTE if _is_slice(node.value) else Way.SLOT
+                self.strategies[node] = Strategy.RECOMPUTE if _is_slice(node.value) else Strategy.SLOT
                 if _is_slice(node.value):
-                    pending += [arg for arg in self.inputs(node) if isinstance(arg, Node)]
+                    pending += [arg for arg in self.inputs(node) if isinstance(arg, Demand)]
                 continue
             graph.add(node, self._cost_of_storing(node), self._cost_of_recomputing(node))
             if self._can_recompute(node):
                 for arg in self.inputs(node):
-                    if isinstance(arg, Node):
+                    if isinstance(arg, Demand):
                         pending.append(arg)
                         if arg.loop is not None:
                             graph.depend(node, arg)
@@ -167,10 +167,10 @@ class Plan:
         self._rewinding.chosen |= roots & stored
         for node in seen:
             if node.loop is not None:
-                again = Way.INDEX if isinstance(node.value, Phi) else Way.RECOMPUTE
-                self.ways[node] = Way.STORE if node in stored else again
+                again = Strategy.INDEX if isinstance(node.value, Phi) else Strategy.RECOMPUTE
+                self.strategies[node] = Strategy.STORE if node in stored else again
 
-    def _made_anew(self, wanted: Iterable[Node]) -> set[Value]:
+    def _made_anew(self, wanted: Iterable[Demand]) -> set[Value]:
         """Return the arrays of zeros the reverse sweep can create itself: shadows that do not outlive an iteration.
 
         The forward sweep does not access such an array, except for views of it, and the reverse sweep needs it only in
@@ -194,7 +194,7 @@ class Plan:
                     found.update(instr for instr in block.instrs if _makes_zeros(instr) and stays(instr))
         return found
 
-    def _input(self, operand: Operand, block: Block) -> Operand | Node:
+    def _input(self, operand: Operand, block: Block) -> Operand | Demand:
         return self.node(operand, block) if isinstance(operand, Value) and operand in self._home else operand
 
     def _counter(self, phi: Phi) -> tuple[Operand, int]:
@@ -205,7 +205,7 @@ class Plan:
         step = step_of(phi.incoming[loop.latches[0]], phi)
         return (phi.incoming[loop.entering[0]], step) if step else (phi, 0)
 
-    def _can_recompute(self, node: Node) -> bool:
+    def _can_recompute(self, node: Demand) -> bool:
         value = node.value
         if node.loop is not self._nest.innermost(self._home[value]):
             return False  # the result of an inner loop
@@ -217,7 +217,7 @@ class Plan:
             return False
         return self._is_repeatable(value) or self._rewound_for(node) is not None
 
-    def _rewound_for(self, node: Node) -> Value | None:
+    def _rewound_for(self, node: Demand) -> Value | None:
         """Return the root that is, or may be, rewound so that a node can be read again."""
         if not isinstance(node.value, Instr) or node.value in self.olds or self._is_repeatable(node.value):
             return None
@@ -238,13 +238,13 @@ class Plan:
             )
         return self._repeatable[instr]
 
-    def _cost_of_storing(self, node: Node) -> int:
+    def _cost_of_storing(self, node: Demand) -> int:
         type = node.value.type
         if not isinstance(type, types.Number | types.Boolean):
             return _INFINITE if self._can_recompute(node) else _LARGEST
         return _weighed(_STORE if isinstance(type, types.Number) else _STORE // 4, node)
 
-    def _cost_of_recomputing(self, node: Node) -> int:
+    def _cost_of_recomputing(self, node: Demand) -> int:
         if not self._can_recompute(node):
             return _INFINITE
         value = node.value
@@ -254,7 +254,7 @@ class Plan:
         if value in self._free:
             return 0
         # The back end hoists loop invariants out of the loop.
-        changes = any(isinstance(arg, Node) and arg.loop is node.loop for arg in self.inputs(node))
+        changes = any(isinstance(arg, Demand) and arg.loop is node.loop for arg in self.inputs(node))
         return _weighed(_cost_of(value) if changes else Cost.CHEAP, node)
 
 
@@ -267,7 +267,7 @@ def _makes_zeros(value: Value) -> bool:
     return isinstance(value, Instr) and ops.of(value.op).contents == "zero"
 
 
-def _weighed(cost: int, node: Node) -> int:
+def _weighed(cost: int, node: Demand) -> int:
     """Return a cost in the units of the outermost loop: inner loops run more often."""
     depth = 1 if node.loop is None else node.loop.depth
     return int(min(cost * _PER_DEPTH ** min(depth - 1, 4), _LARGEST))
@@ -291,22 +291,22 @@ class _Graph:
     _SOURCE, _SINK = 0, 1
 
     def __init__(self) -> None:
-        self._numbers: dict[Node | Value, int] = {}
+        self._numbers: dict[Demand | Value, int] = {}
         self._edges: dict[tuple[int, int], int] = {}
-        self._dependencies: list[tuple[Node, Node | Value]] = []
+        self._dependencies: list[tuple[Demand, Demand | Value]] = []
 
-    def add(self, node: Node | Value, store: int, recompute: int) -> None:
+    def add(self, node: Demand | Value, store: int, recompute: int) -> None:
         """Add a node, or a root to rewind, with the costs of storing and of recomputing it."""
         number = self._numbers[node] = 2 + 2 * len(self._numbers)
         self._edges[number, number + 1] = store
         if recompute:
             self._edges[self._SOURCE, number] = recompute
 
-    def depend(self, node: Node, arg: Node | Value) -> None:
+    def depend(self, node: Demand, arg: Demand | Value) -> None:
         """Add the dependency that `node` can be recomputed only where `arg` is available."""
         self._dependencies.append((node, arg))
 
-    def cut(self, needed: list[Node]) -> set[Node | Value]:
+    def cut(self, needed: list[Demand]) -> set[Demand | Value]:
         """Return the nodes to store."""
         if not needed:
             return set()

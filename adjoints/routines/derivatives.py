@@ -150,7 +150,7 @@ class Derivatives:
         """Return the derivative of a routine from its function, whatever its derivation."""
         plain = Routine(routine.__name__)
         plain.function = routine.function
-        plain.writes, plain.shares, plain.acts = routine.writes, routine.shares, routine.acts
+        plain.writes, plain.shares, plain.has_side_effects = routine.writes, routine.shares, routine.has_side_effects
         self._cycles[plain] = ()
         return self.of(plain, case)
 
@@ -295,9 +295,9 @@ def primal_of(routine: Routine, case: Case, recursive: bool) -> Function:
     released: list[Operand] = [
         param
         for number, param in enumerate(primal.params)
-        if has_memory(param.type) and number in case.unstable | routine.writes
+        if has_memory(param.type) and number in case.clobbered | routine.writes
     ]
-    if case.unstable_result:
+    if case.clobbered_result:
         released += [item for item in items_of(end.args[0]) if has_memory(item.type)]
     for each in released:
         b.call(ops.release, each, type=types.none)
@@ -317,7 +317,7 @@ def calls_with_cases(
         results = items.get(instr, []) if isinstance(instr.type, types.BaseTuple) else [instr]
         matters = any(result in activity for result in results)
         if active and (matters or active & routine.writes):
-            unstable = (
+            clobbered = (
                 number
                 for number, arg in enumerate(instr.args)
                 # A routine assumes the memory it writes to to be unstable anyway.
@@ -326,7 +326,7 @@ def calls_with_cases(
             of_results = any(memory.may_be_written_after(each, (each,)) for each in results)
             # A custom rule is called with any adjoint.
             degree = Degree.KEPT if routine.is_custom else left_out.get(instr, Degree.KEPT)
-            yield instr, Case(active, frozenset(unstable), of_results, degree)
+            yield instr, Case(active, frozenset(clobbered), of_results, degree)
 
 
 def _take_apart(primal: Function, instr: Instr, derivative: Derivative, stacks: tuple[Value, ...]) -> Call:
@@ -389,7 +389,7 @@ def _expect(derivative: Derivative) -> None:
     stacks = range(count + len(shadows), count + len(shadows) + len(derivative.group))
     derivative.forward.writes = routine.writes.union(stacks)
     derivative.forward.shares = routine.shares.union(shadows[n] for n in routine.shares if n in shadows)
-    derivative.forward.mixes = frozenset((*shadows.values(), *stacks))
+    derivative.forward.may_alias_after = frozenset((*shadows.values(), *stacks))
     derivative.reverse.writes = frozenset(range(len(derivative.group)))
 
 
@@ -399,7 +399,7 @@ def _tidy(made: Sequence[Derivative], acting: bool = True, also: Sequence[Routin
     find_effects(routines)
     check_after("derivative", *(routine.function for routine in routines))
     for routine in routines:
-        routine.acts = routine.acts or acting
+        routine.has_side_effects = routine.has_side_effects or acting
         passes.run(routine.function, (*passes.CLEAN_UP, passes.promote_accumulations, *passes.CLEAN_UP))
 
 
@@ -407,7 +407,7 @@ def _new(routine: Routine, case: Case) -> Derivative:
     name = routine.__name__
     forward, reverse = (routine.derivation if isinstance(routine.derivation, Derivation) else Derivation).suffixes
     made = Derivative(routine, case, Routine(f"{name}_{forward}"), Routine(f"{name}_{reverse}"))
-    made.forward.acts = made.reverse.acts = True
+    made.forward.has_side_effects = made.reverse.has_side_effects = True
     return made
 
 

@@ -148,5 +148,5 @@ def case_of_body(body: Routine, case: Case) -> Case:
         if found <= active:
             # The next iteration may leave out a result of this one.
             degree = max(case.left_out, *Summaries().of(body))
-            return plain_case(Case(frozenset(active), case.unstable, False, degree))
+            return plain_case(Case(frozenset(active), case.clobbered, False, degree))
         active |= found

@@ -79,7 +79,7 @@ def make_repeatable(halves: Halves, results: Iterable[Operand]) -> Halves | None
 def _calls_with_memory(half: Function) -> bool:
     """Return whether residuals are stored elsewhere, in the records of routines."""
     return any(
-        isinstance(instr.op, Routine) and (instr.op.mixes or has_memory(instr.type))
+        isinstance(instr.op, Routine) and (instr.op.may_alias_after or has_memory(instr.type))
         for block in half.blocks
         for instr in block.instrs
     )

@@ -54,7 +54,7 @@ class Checkpoint(Derivation):
         """Make the two functions from those of the ordinary derivative, which saves residuals."""
         plain = deriver.plain(made.routine, plain_case(made.case))
         check_repeatable(made.routine)
-        if made.case.unstable_result:
+        if made.case.clobbered_result:
             _check_results(made.routine)
         reverse = Reverse(made, make_forward(made))
         adjoints = replay(reverse.b, plain, reverse.args, reverse.shadows, reverse.given, reverse.seeds)
@@ -79,7 +79,7 @@ def _copied(derivative: Derivative) -> Iterator[int]:
     """Yield the array parameters whose contents may have changed when the reverse function runs."""
     routine = derivative.routine
     yield from copies_of_written(routine)
-    for number in sorted(derivative.case.unstable - routine.writes):
+    for number in sorted(derivative.case.clobbered - routine.writes):
         if isinstance(routine.function.params[number].type, types.Array):
             yield number
 

@@ -92,7 +92,7 @@ class Custom(Derivation):
     def derive(self, made: Derivative, deriver: Deriver) -> Sequence[Routine]:
         """Make the two functions from the rule and its pullback."""
         check_pure(made.routine, self)
-        self.back.acts = True  # it may raise, or inspect the gradient as a side effect
+        self.back.has_side_effects = True  # it may raise, or inspect the gradient as a side effect
         maker = Maker(made, self)
         maker.forward()
         maker.reverse()
@@ -212,7 +212,7 @@ class Maker:
             if results[number] is not self.given[number]:
                 continue  # a copy
             others: list[tuple[Operand, bool, str]] = [
-                (self.params[n], n in self.case.unstable, f"its argument `{self.params[n].hint}`")
+                (self.params[n], n in self.case.clobbered, f"its argument `{self.params[n].hint}`")
                 for n, param in zip(taken, function.params, strict=True)
                 if isinstance(param.type, types.Array) and memory.may_share(item, param)
             ]
@@ -221,8 +221,8 @@ class Maker:
                 for n, other in arrays[:place]
                 if memory.may_share(item, other)
             ]
-            for other, unstable, what in others:
-                if unstable or self.case.unstable_result:
+            for other, clobbered, what in others:
+                if clobbered or self.case.clobbered_result:
                     message = (
                         f"{self.custom.name} gives an array that shares memory with {what}, and one of the two is "
                         "written to later: let it return a copy"
@@ -239,21 +239,21 @@ class Maker:
                 continue
             if given.kind == "argument":
                 value: Operand = self.params[given.number]
-                unstable = given.number in self.case.unstable
+                clobbered = given.number in self.case.clobbered
             else:
                 value = self.given[results + given.number]
                 item = self.items[results + given.number]
-                unstable = has_memory(item.type) and (
-                    any(n in self.case.unstable and memory.may_share(item, param) for param, n in own.items())
-                    or (self.case.unstable_result and any(memory.may_share(item, r) for r in self.items[:results]))
+                clobbered = has_memory(item.type) and (
+                    any(n in self.case.clobbered and memory.may_share(item, param) for param, n in own.items())
+                    or (self.case.clobbered_result and any(memory.may_share(item, r) for r in self.items[:results]))
                 )
             if isinstance(value, Const) or isinstance(value.type, types.NoneType):
                 self.inputs.append(value if isinstance(value, Const) else NONE)
-            elif isinstance(value, Param) and not (unstable and has_memory(value.type)):
+            elif isinstance(value, Param) and not (clobbered and has_memory(value.type)):
                 self.inputs.append(Source("argument", self.params.index(value)))
             else:
                 if value not in kept:
-                    copied = unstable and has_memory(value.type)
+                    copied = clobbered and has_memory(value.type)
                     kept[value] = self.frame.keep_copy(value, "kept") if copied else self.frame.keep(value)
                 self.inputs.append(kept[value])
 

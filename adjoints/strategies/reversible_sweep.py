@@ -82,11 +82,11 @@ def _make_forward(derivative: Derivative) -> list[Param]:
     frame, count, case = ForwardFrame(derivative), len(derivative.results), derivative.case
     sources = [Source("result" if number < count else "argument", number) for number in range(len(frame.params))]
     for number, param in enumerate(frame.params):
-        if number >= count and number in case.unstable and isinstance(param.type, types.Array):
+        if number >= count and number in case.clobbered and isinstance(param.type, types.Array):
             sources[number] = frame.keep_copy(param, param.hint)
     items = frame.call()
     for number, item in enumerate(items):
-        if case.unstable_result and isinstance(item.type, types.Array):
+        if case.clobbered_result and isinstance(item.type, types.Array):
             sources[number] = frame.keep_copy(item, frame.params[number].hint)
     frame.set_sources(sources)
     frame.finish(items)

@@ -104,7 +104,7 @@ def effect(instr: Instr) -> Effect:
 
 
 def _effect_of_call(instr: Instr, routine: Routine) -> Effect:
-    if routine.acts or routine.writes:
+    if routine.has_side_effects or routine.writes:
         return Effect.WRITE
     if has_memory(instr.type):
         return Effect.ALLOCATE
@@ -171,8 +171,8 @@ class Memory:
                 shared = list(_shares(value)) if not self._is_part(value) else []
                 for other in shared:  # a push has no memory itself
                     self._union(value if has_memory(value.type) else shared[0], other)
-                if isinstance(value, Instr) and isinstance(value.op, Routine) and value.op.mixes:
-                    mixed = [value.args[n] for n in sorted(value.op.mixes) if n < len(value.args)]
+                if isinstance(value, Instr) and isinstance(value.op, Routine) and value.op.may_alias_after:
+                    mixed = [value.args[n] for n in sorted(value.op.may_alias_after) if n < len(value.args)]
                     for other_arg in mixed:
                         if isinstance(other_arg, Value) and isinstance(mixed[0], Value):
                             self._union(mixed[0], other_arg)

@@ -63,8 +63,8 @@ def find_effects(routines: Sequence[Routine]) -> None:
         changed = False
         for routine in routines:
             found = _effects(routine.function)
-            if found != (routine.writes, routine.shares, routine.acts):
-                routine.writes, routine.shares, routine.acts = found
+            if found != (routine.writes, routine.shares, routine.has_side_effects):
+                routine.writes, routine.shares, routine.has_side_effects = found
                 changed = True
 
 
@@ -86,5 +86,5 @@ def _effects(function: Function) -> tuple[frozenset[int], frozenset[int], bool]:
 def _acts(instr: Instr) -> bool:
     """Return whether an instruction has a side effect other than writing to known memory."""
     if isinstance(instr.op, Routine):
-        return instr.op.acts
+        return instr.op.has_side_effects
     return effect(instr) is Effect.WRITE and not writes(instr)

@@ -48,7 +48,7 @@ def stages(func, *args, wrt=None) -> Stages:
     verify(primal)
     adjoint = make_adjoint(Prepared(primal, activity, shadows, parts, kept, left_out=left_out))
     verify(adjoint)
-    joint = join(adjoint, shadows, numbers, bare=False, with_value=False)
+    joint = join(adjoint, shadows, numbers, unwrap_single=False, with_value=False)
     verify(joint)
     passes.run(joint, passes.CLEAN_UP)
     return Stages(primal, activity, adjoint, joint)

@@ -383,7 +383,7 @@ FAULTS = (
     fault(
         "a routine that raises is called in `try`",
         "zygote_py/frontend/graphs/exceptions.py",
-        "        if isinstance(block.ending, st.Fail | st.Try):\n            return False\n",
+        "        if isinstance(block.ending, st.Raise | st.Try):\n            return False\n",
         "",
         "language/test_exceptions",
     ),
@@ -518,7 +518,7 @@ FAULTS = (
         "the routines that make floats of bytes are passed anything",
         "adjoints/analysis/byte_views.py",
         "        if _views_of(call.op).makes and any",
-        "        if _views_of(call.op).makes and call.op.acts and any",
+        "        if _views_of(call.op).makes and call.op.has_side_effects and any",
         "adjoints/analysis/test_view_bytes",
     ),
     fault(

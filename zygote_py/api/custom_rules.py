@@ -100,7 +100,7 @@ def adjoint(
         raise refuse(f"{f!r} cannot be called", None, hint)
 
     def register(rule: F) -> F:
-        made = given.Given("rule", f, rule)
+        made = given.CustomRule("rule", f, rule)
         _check_rule(made)
         old = given.given_for(f)
         if old is not None and old.kind not in ("rule", "inverse"):
@@ -121,7 +121,7 @@ def adjoint(
     return register
 
 
-def _check_rule(made: given.Given) -> None:
+def _check_rule(made: given.CustomRule) -> None:
     """Check of a rule what can be checked without the types of the arguments."""
     rule = given.python_function(made.rule)
     if not inspect.isfunction(rule):
@@ -162,7 +162,7 @@ def _check_rule(made: given.Given) -> None:
     _check_returns(made, rule.__code__, None if any_number else len(parameters))
 
 
-def _check_returns(made: given.Given, code: CodeType, count: int | None) -> None:
+def _check_returns(made: given.CustomRule, code: CodeType, count: int | None) -> None:
     """Check that a rule makes an inner function of one parameter that returns `count` gradients, and returns pairs.
 
     `count` is None if it is unknown. What the bytecode does not show is checked when types are known.
@@ -367,6 +367,6 @@ def check_adjoint(f: Callable[..., Any], *args: Any, rtol: float | None = None, 
 
 
 for _kind, _function in (("stop", stop_gradient), ("hook", hook)):
-    given.give(given.Given(_kind, _function))  # type: ignore[arg-type]
+    given.give(given.CustomRule(_kind, _function))  # type: ignore[arg-type]
 numba_adapter.make_identities(stop_gradient, hook)
 numba_adapter.make_ignored_known(given.Ignored)

@@ -410,14 +410,16 @@ def _embed(function: Callable[..., Any], cls: Callable[..., Driver], options: tu
         return cls(**{name: hashable(value) for name, value in given.items()})
 
     numba_adapter.embed(
-        function, lambda f, given: kept_derivative(f, form(given), given.get("held", 0)), options, form=form
+        function, lambda f, given: kept_derivative(f, form(given), given.get("captured_count", 0)), options, form=form
     )
 
 
 for _function in (jvp, pushforward):
     numba_adapter.embed(
         _function,
-        lambda f, given: kept_derivative(f, Pushforward(held=given.get("held", 0)), given.get("held", 0)),
+        lambda f, given: kept_derivative(
+            f, Pushforward(captured_count=given.get("captured_count", 0)), given.get("captured_count", 0)
+        ),
         applied=_function is jvp,
         form=lambda given: Pushforward(),
     )

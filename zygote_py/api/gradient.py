@@ -181,13 +181,13 @@ def value_and_gradient(
 
 def _embed(function: Callable[..., Any], *, with_value: bool) -> None:
     def make(f: Any, options: Mapping[str, Any]) -> GradientFunction[..., Any]:
-        made, held = form(options), options.get("held", 0)
-        if made.closure and held:
+        made, captured_count = form(options), options.get("captured_count", 0)
+        if made.closure and captured_count:
             raise DifferentiationError(
                 "`closure=True` of a function that captures variables of a compiled function",
                 hint="name a captured variable: `wrt=('x', 'w')`",
             )
-        return kept_derivative(f, made, held)
+        return kept_derivative(f, made, captured_count)
 
     def form(options: Mapping[str, Any]) -> GradientForm:
         given = {"wrt": None, "closure": False, "has_aux": False} | dict(options)

@@ -88,7 +88,7 @@ def inverse(step: Callable[..., Any], *, replace: bool = False) -> Callable[[F],
     def register(unstep: F) -> F:
         check_form(step, unstep, replace)
         old = given.given_for(step)
-        given.give(given.Given("inverse", step, None, unstep) if old is None else replaced(old, inverse=unstep))
+        given.give(given.CustomRule("inverse", step, None, unstep) if old is None else replaced(old, inverse=unstep))
         return unstep
 
     return register

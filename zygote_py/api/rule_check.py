@@ -20,7 +20,7 @@ import zygote_py.numpy_functions  # noqa: F401 (it registers the functions that 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import Custom, DifferentiationError, refuse
 from zygote_py.api.differences import both_parts, copied, leaves_of, random_seed, weighted, with_leaf
-from zygote_py.base import Given, caller, name_of, parts, place_of, python_function
+from zygote_py.base import CustomRule, caller, name_of, parts, place_of, python_function
 from zygote_py.emit import NJIT, emit
 from zygote_py.frontend import lower
 from zygote_py.frontend.custom_calls import names_of
@@ -28,7 +28,7 @@ from zygote_py.ir import passes, write_out_guards
 from zygote_py.ir.arrays import expand_arrays
 
 
-def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
+def check_rule(given: CustomRule, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
     """Compare the gradients of a custom rule with differences. Raises DifferentiationError."""
     from zygote_py.runtime import pullback
 
@@ -57,7 +57,7 @@ def check_rule(given: Given, args: tuple[Any, ...], rtol: float | None, atol: fl
         _compare(given, path, leaf, gradient, _of_leaf(loss, args, number), rtol, atol)
 
 
-def check_undone(given: Given, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
+def check_undone(given: CustomRule, args: tuple[Any, ...], rtol: float | None, atol: float) -> None:
     """Compare the state that an inverse restores with the state before the step. Raises DifferentiationError."""
     what, loc = f"the inverse `{name_of(given.inverse)}` of `{given.name}`", place_of(given.inverse)
     parameters = list(numba_adapter.signature_of_given(given, len(args)).parameters.values())
@@ -87,7 +87,7 @@ def _of_leaf(loss: Callable[[tuple[Any, ...]], float], args: tuple[Any, ...], nu
     return lambda moved: loss(with_leaf(args, number, moved))
 
 
-def _with_defaults(given: Given, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_defaults(given: CustomRule, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments, with default values for those that are missing."""
     if not numba_adapter.is_python(given.target):
         return args
@@ -113,7 +113,7 @@ def _calling(function: Callable[..., Any], count: int, read: str = "") -> Callab
     return caller(function, ", ".join(names), ", ".join(passed), body=f"return {{call}}{read}")
 
 
-def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
+def _reached(given: CustomRule, call: Callable[..., Any], args: tuple[Any, ...]) -> frozenset[int]:
     """Return the leaves of the arguments for which the rule returns gradients."""
     routines = lower(call, [numba_adapter.typeof(arg) for arg in args]).routines
     for routine in routines:
@@ -122,7 +122,7 @@ def _reached(given: Given, call: Callable[..., Any], args: tuple[Any, ...]) -> f
     raise refuse(f"`{given.name}` never calls its rule", given.loc)
 
 
-def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
+def _value_of_rule(given: CustomRule, args: tuple[Any, ...]) -> Callable[..., Any]:
     """Return the function that computes the value of the rule."""
     value = _calling(python_function(given.rule), len(args), "[0]")
     lowered = lower(value, [numba_adapter.typeof(arg) for arg in args])
@@ -136,7 +136,7 @@ def _value_of_rule(given: Given, args: tuple[Any, ...]) -> Callable[..., Any]:
     return lambda *given_args: loaded(*given_args, *captured)
 
 
-def _function(given: Given, count: int, call: Callable[..., Any]) -> Callable[..., Any]:
+def _function(given: CustomRule, count: int, call: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function without its rule."""
     if numba_adapter.is_python(given.target):
         return _calling(python_function(given.target), count)
@@ -164,7 +164,7 @@ def _paths(args: Sequence[Any], gradients: Sequence[Any], names: Sequence[str]) 
 # ------------------------------------------------------------------------------------------------------- comparisons
 
 
-def _compare_values(given: Given, value: Any, expected: Any, rtol: float, atol: float) -> None:
+def _compare_values(given: CustomRule, value: Any, expected: Any, rtol: float, atol: float) -> None:
     for got, wanted in zip(leaves_of((value,)), leaves_of((expected,)), strict=True):
         if np.asarray(wanted).dtype.kind not in "fciub":
             continue
@@ -178,7 +178,7 @@ def _compare_values(given: Given, value: Any, expected: Any, rtol: float, atol: 
 
 
 def _compare(
-    given: Given, path: str, leaf: Any, gradient: Any, loss: Callable[[Any], float], rtol: float, atol: float
+    given: CustomRule, path: str, leaf: Any, gradient: Any, loss: Callable[[Any], float], rtol: float, atol: float
 ) -> None:
     """Compare the gradient of one number or array with differences."""
     expected = np.zeros(np.shape(leaf), np.result_type(np.asarray(leaf).dtype, np.float64))
@@ -197,5 +197,5 @@ def _compare(
         raise _off(given, f"{what}: it is off by {off[worst]:.3g}{others}")
 
 
-def _off(given: Given, what: str) -> DifferentiationError:
+def _off(given: CustomRule, what: str) -> DifferentiationError:
     return refuse(f"{given}: {what}", given.loc, "correct the pullback; for no gradient let it return None", "def")

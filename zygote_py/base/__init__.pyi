@@ -13,7 +13,7 @@ from .captures import (
 )
 from .checkpoints import Checkpointed as Checkpointed, checkpoint as checkpoint, checkpointed as checkpointed
 from .custom_rules import (
-    Given as Given,
+    CustomRule as CustomRule,
     Ignored as Ignored,
     calling as calling,
     given_for as given_for,

@@ -25,7 +25,7 @@ Kind = Literal["rule", "inverse", "ignore", "hook", "stop"]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class CustomRule:
     """The entry for `target`.
 
     kind     "rule" (a function computes the derivative), "inverse" (only an inverse), "ignore" (no derivative),
@@ -78,7 +78,7 @@ class Ignored:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function
-        self.given = Given("ignore", function)
+        self.given = CustomRule("ignore", function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
@@ -96,12 +96,12 @@ class Ignored:
 
 _rules: weakref.WeakSet[Any] = weakref.WeakSet()
 _watchers: weakref.WeakSet[Any] = weakref.WeakSet()
-_given: dict[int, Given] = {}  # by the identity of the callable: not all can be hashed
+_given: dict[int, CustomRule] = {}  # by the identity of the callable: not all can be hashed
 _versions = itertools.count(1)
 _version = 0
 
 
-def give(given: Given) -> None:
+def give(given: CustomRule) -> None:
     """Register the entry for a callable, replacing an earlier one."""
     global _version
     _given[id(python_function(given.target))] = given
@@ -132,7 +132,7 @@ def calling(function: Any, target: Any = None) -> Callable[..., Any]:
     return made
 
 
-def given_for(value: object) -> Given | None:
+def given_for(value: object) -> CustomRule | None:
     """Return the entry for a callable."""
     if isinstance(value, Ignored):
         return value.given
@@ -140,7 +140,7 @@ def given_for(value: object) -> Given | None:
     return None if found is None or python_function(found.target) is not python_function(value) else found
 
 
-def all_given() -> list[Given]:
+def all_given() -> list[CustomRule]:
     """Return all entries."""
     return list(_given.values())
 

@@ -27,7 +27,7 @@ def through_trampolines(
         if isinstance(block.ending, st.Try):
             way = next(fresh)
             handler = block.ending.handler
-            found[way] = st.TypedBlock((), st.GoTo(handler, block.ending.loc), block.loc)
+            found[way] = st.TypedBlock((), st.Jump(handler, block.ending.loc), block.loc)
             ending = st.Try(way, block.ending.target, block.ending.loc)
             found[label] = st.TypedBlock(block.statements, ending, block.loc)
             sources.setdefault(handler, {})[label] = way
@@ -45,9 +45,9 @@ def leads_out(blocks: Mapping[st.Label, st.TypedBlock], label: st.Label) -> bool
         if not all(_is_bare(each) for each in block.statements):
             return False
         match block.ending:
-            case st.GoTo(target) | st.Try(_, target):
+            case st.Jump(target) | st.Try(_, target):
                 label = target
-            case st.Fail(_, args):
+            case st.Raise(_, args):
                 return args == LEFT
             case _:
                 return False
@@ -55,7 +55,7 @@ def leads_out(blocks: Mapping[st.Label, st.TypedBlock], label: st.Label) -> bool
 
 
 def _is_bare(statement: st.Statement) -> bool:
-    return isinstance(statement, st.Assign) and isinstance(statement.value, st.Constant | st.Copy | st.Merge)
+    return isinstance(statement, st.Assign) and isinstance(statement.value, st.Constant | st.Copy | st.Phi)
 
 
 # What a function raises where an exception leaves a `try` with `finally`: which one it was is not known there.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from inspect import Signature
 
 from zygote_py.base.captures import Capture as Capture
-from zygote_py.base.custom_rules import Given
+from zygote_py.base.custom_rules import CustomRule
 from zygote_py.ir import Loc, Type
 
 Variable = str
@@ -128,7 +128,7 @@ class Unpack:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Phi:
     """A phi of variables, by predecessor; None if nothing was assigned on that path."""
 
     incoming: tuple[tuple[Label, Variable | None], ...]
@@ -155,7 +155,7 @@ Expression = (
     | Element
     | Present
     | Unpack
-    | Merge
+    | Phi
     | Unknown
 )
 
@@ -170,7 +170,7 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class SideEffect:
     """A statement without a result; `kind` is "print" or names an unsupported statement."""
 
     kind: str
@@ -199,11 +199,11 @@ class SetAttribute:
     loc: Loc
 
 
-Statement = Assign | Store | SetAttribute | Act
+Statement = Assign | Store | SetAttribute | SideEffect
 
 
 @dataclass(frozen=True, slots=True)
-class GoTo:
+class Jump:
     """Control goes to the block `label`."""
 
     label: Label
@@ -211,7 +211,7 @@ class GoTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class Branch:
     """Control goes to `then` if `condition` holds, else to `orelse`."""
 
     condition: Variable
@@ -221,7 +221,7 @@ class Choose:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Return:
     """Returns a variable."""
 
     value: Variable
@@ -230,13 +230,13 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A variable among the arguments of a `Fail`, the others being constants."""
+    """A variable among the arguments of a `Raise`, the others being constants."""
 
     variable: Variable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fail:
+class Raise:
     """Raises `exception(*args)`; a bare `raise` has no exception."""
 
     exception: type[BaseException] | None
@@ -253,7 +253,7 @@ class Try:
     loc: Loc
 
 
-Ending = GoTo | Choose | Leave | Fail | Try
+Ending = Jump | Branch | Return | Raise | Try
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class TypedBlock:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenParts:
+class TypedCustomRule:
     """A custom rule with the typed functions that belong to it.
 
     `rule` returns the value and the pullback, whose body is `back`: it takes the cotangent of the value, followed by
@@ -274,7 +274,7 @@ class GivenParts:
     the other arguments. `foreign` is the function that Numba can call; if `is_foreign`, its body cannot be read.
     """
 
-    given: Given
+    given: CustomRule
     foreign: Callable[..., object]
     is_foreign: bool = False
     rule: TypedFunction | None = None
@@ -314,7 +314,7 @@ class TypedFunction:
     signature_of: Callable[[Type], Signature | None]
     accessor_of: Callable[[Type, str], Type | None]
     member_of: Callable[[Type, str], Type | None]
-    given: GivenParts | None = None  # what is given for it, beside its body
+    given: TypedCustomRule | None = None  # what is given for it, beside its body
     derived: object = None  # the IR of a derivative (a `frontend.Derived`), which has no body of statements
     runs_again: bool = False  # in the reverse sweep, so that nothing but its arguments is kept
 
@@ -323,8 +323,8 @@ def map_merges(block: TypedBlock, labels: Mapping[Label, Label]) -> TypedBlock:
     """Rename the blocks to which the merges of a block refer."""
     statements = []
     for statement in block.statements:
-        if isinstance(statement, Assign) and isinstance(statement.value, Merge):
+        if isinstance(statement, Assign) and isinstance(statement.value, Phi):
             incoming = tuple((labels.get(label, label), variable) for label, variable in statement.value.incoming)
-            statement = Assign(statement.target, Merge(incoming), statement.loc)
+            statement = Assign(statement.target, Phi(incoming), statement.loc)
         statements.append(statement)
     return TypedBlock(tuple(statements), block.ending, block.loc)

@@ -81,9 +81,9 @@ _OTHERWISE = frozenset(["func", "name", "options", "signature", "inner", "form",
 class Fingerprint:
     """The objects that a gradient depends on, and their digest."""
 
-    def __init__(self, numbers_vary: bool = False) -> None:
+    def __init__(self, tuple_floats_are_inputs: bool = False) -> None:
         self._hash = hashlib.sha256()
-        self._numbers_vary = numbers_vary
+        self._tuple_floats_are_inputs = tuple_floats_are_inputs
         self.objects: list[Any] = []
         # Each captured variable, by the number of its place and its name: its value, and whether this represents it.
         self.captured: dict[tuple[int, str], tuple[object, bool]] = {}
@@ -160,7 +160,7 @@ class Fingerprint:
         if isinstance(held, ModuleType):
             self._module(held, attributes)
             return
-        by_value = not varies(held, self._numbers_vary)  # if it turns out otherwise, nothing is stored
+        by_value = not varies(held, self._tuple_floats_are_inputs)  # if it turns out otherwise, nothing is stored
         self.captured[self._numbers[id(place)], name] = held, by_value
         if by_value:
             self.value(held)
@@ -228,7 +228,7 @@ class Fingerprint:
             self.add(kind.__name__)
             self.value(value.func if kind is Checkpointed else value.function)
         elif numba_adapter.is_made(value) and hasattr(value, "form"):
-            self.add("derivative", repr(value.form), value.held)
+            self.add("derivative", repr(value.form), value.captured_count)
             self.value(value.primal)
         elif _is_structure(kind):
             self._structure(kind)
@@ -363,12 +363,12 @@ def fingerprint(
     rules: Iterable[object],
 ) -> Fingerprint:
     """Return the fingerprint of a gradient; `rules` may apply without being called by name. Raises NotCacheable."""
-    found = Fingerprint(request.numbers_vary)
+    found = Fingerprint(request.tuple_floats_are_inputs)
     found.add(environment, request.name)
     asked: Request | None = request
     while asked is not None:
         own = (field.name for field in dataclasses.fields(asked) if field.name not in _OTHERWISE)
-        found.add(*(getattr(asked, name) for name in own), asked.numbers_vary, repr(asked.form))
+        found.add(*(getattr(asked, name) for name in own), asked.tuple_floats_are_inputs, repr(asked.form))
         asked = asked.inner
     options: Mapping[str, object] = request.options
     found._options(options)

@@ -40,13 +40,13 @@ def numbers_asked_for(
     parameters: Sequence[str],
     lowered: LoweredFunction,
     loc: Loc,
-    held: int = 0,
+    captured_count: int = 0,
 ) -> tuple[int, ...]:
     """Return the indices of the selected parameters, hidden ones included; with `closure`, followed by all hidden ones.
 
-    By default, these are all but the first `held` ones.
+    By default, these are all but the first `captured_count` ones.
     """
-    given = range(held, lowered.argument_count) if wrt is None else wrt
+    given = range(captured_count, lowered.argument_count) if wrt is None else wrt
     numbers = [one if isinstance(one, int) else _number(one, parameters, lowered, loc) for one in given]
     return (*numbers, *(_differentiable(lowered) if closure else ()))
 

@@ -177,7 +177,7 @@ def compile_gradient(
 
 
 @dataclass(frozen=True, eq=False)
-class _Made:
+class _JointResult:
     """A joint function, and what it was made from."""
 
     lowered: LoweredFunction
@@ -186,20 +186,22 @@ class _Made:
     joint: Function
 
 
-def _made(request: Request, argument_types: tuple[Type, ...]) -> _Made:
+def _made(request: Request, argument_types: tuple[Type, ...]) -> _JointResult:
     """Return the function that a form other than a gradient makes."""
     typed = numba_adapter.typed_derivative(request.form, request.primal, argument_types, request.options)
     lowered = lower_typed(typed)
     function = lowered.function
     del function.params[lowered.argument_count + len(lowered.hidden) :]  # the function itself, which holds nothing
-    return _Made(lowered, None, function, clone(function).function)
+    return _JointResult(lowered, None, function, clone(function).function)
 
 
 def lower_of(request: Request) -> Lower:
     """Return the function that lowers what a request differentiates: a function, or a derivative."""
     inner = request.inner
     if inner is None:
-        return lambda taken: lower(request.func, taken, request.options, numbers_vary=request.numbers_vary)
+        return lambda taken: lower(
+            request.func, taken, request.options, tuple_floats_are_inputs=request.tuple_floats_are_inputs
+        )
 
     def derivative(taken: tuple[Type, ...]) -> LoweredFunction:
         made = _joint(inner, taken, lower_of(inner)) if inner.form is None else _made(inner, taken)
@@ -208,7 +210,7 @@ def lower_of(request: Request) -> Lower:
     return derivative
 
 
-def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> _Made:
+def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> _JointResult:
     """Return the joint function of a request for one signature: of the arguments and all captured values."""
     given, wrt, lowered = lowered_primal(request, argument_types, lower)
     if request.has_aux:
@@ -216,14 +218,14 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
     check_result(request, lowered.result_type)
     parts = checked_arguments(lowered.function, wrt)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
-    bare = request.bare and not request.closure
-    joint = join(adjoint, shadows, wrt, bare=bare, with_value=request.with_value)
+    unwrap_single = request.unwrap_single and not request.closure
+    joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     if request.closure:
         _gather_captured(joint, request, lowered)
     if request.has_aux:
         with_auxiliary(joint, request.with_value)
     _take_integers(joint, given)
-    return _Made(replace(lowered, has_derivatives=True), activity, adjoint, joint)
+    return _JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint)
 
 
 def derive(form: Any, call: DerivedCall) -> TypedFunction:
@@ -324,7 +326,7 @@ def _halves_that_run_again(
         kept = b.pack_all([copied(b, param) for param in forward.params])
     b, end = at_exit(forward)
     b.return_packed([end.args[0], kept])
-    reverse = join(adjoint, shadows, wrt, bare=False, with_value=False, seeded=True)
+    reverse = join(adjoint, shadows, wrt, unwrap_single=False, with_value=False, seeded=True)
     _take_kept(reverse, kept.type, len(forward.params), copied)
     return forward, reverse
 
@@ -407,7 +409,7 @@ def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction
     fields = fields_of(lowered)
     own, captured = result.args[: len(result.args) - len(fields)], result.args[len(result.args) - len(fields) :]
 
-    given = own[0] if request.bare else b.pack(own)
+    given = own[0] if request.unwrap_single else b.pack(own)
     kinds = [each.type for each in captured]
     result = b.pack([given, b.pack(captured, types.BaseTuple.from_types(kinds, captured_type(*fields)))])
     end.args = (b.pack([*value, result]) if request.with_value else result, *end.args[1:])

@@ -99,7 +99,7 @@ def lowered_primal(
         called = take_as_primal(lowered.function)  # rules are not called
         lowered = replace(lowered, routines=(*called, *(each for each in lowered.routines if each not in called)))
     parameters = tuple(request.signature.parameters)[: len(given)]
-    wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.held)
+    wrt = numbers_asked_for(request.wrt, request.closure, parameters, lowered, request.loc, request.captured_count)
     recursive = {routine for routine, others in cycles(lowered.routines).items() if others}
     for function in lowered.functions:
         _inline_shared(function, recursive)
@@ -175,8 +175,8 @@ def _taken_as(request: Request, number: int, type: Type) -> Type:
     name = tuple(request.signature.parameters)[number]
     _check_argument(request, name, type)
     named = request.wrt is not None and number in request.wrt
-    single = len(request.signature.parameters) - request.held == 1
-    if isinstance(type, types.Integer) and number >= request.held and (named or single):
+    single = len(request.signature.parameters) - request.captured_count == 1
+    if isinstance(type, types.Integer) and number >= request.captured_count and (named or single):
         return types.float64
     if named and not carries_adjoint(type):
         raise refuse(

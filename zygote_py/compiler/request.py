@@ -32,22 +32,22 @@ Wrt = str | int | Sequence[str | int] | None
 class Request:
     """A request: the function, the indices of the selected parameters (None for all), and the options.
 
-    Captured variables are selected by name; the first `held` parameters are captured variables, too. With `bare`, the
-    result is the one gradient and not a tuple; `closure` appends the gradients of all captured variables, `with_value`
-    prepends the value. With `has_aux`, the function returns a pair whose second element is passed on. If a derivative
-    of the function is differentiated, that is `inner`. If another derivative than a gradient is wanted, `form` is that
-    (see `zygote_py.compiler.transforms`).
+    Captured variables are selected by name; the first `captured_count` parameters are captured variables, too. With
+    `unwrap_single`, the result is the one gradient and not a tuple; `closure` appends the gradients of all captured
+    variables, `with_value` prepends the value. With `has_aux`, the function returns a pair whose second element is
+    passed on. If a derivative of the function is differentiated, that is `inner`. If another derivative than a gradient
+    is wanted, `form` is that (see `zygote_py.compiler.transforms`).
     """
 
     func: Callable[..., object]
     name: str
     wrt: tuple[int | str, ...] | None
-    bare: bool
+    unwrap_single: bool
     with_value: bool
     options: Mapping[str, object]
     signature: inspect.Signature
     closure: bool = False
-    held: int = 0
+    captured_count: int = 0
     inner: Request | None = None
     form: Any = None
     primal: Any = None  # what was given to the form
@@ -62,7 +62,7 @@ class Request:
             raise TypeError(f"{self.func.__name__}() takes {taken} but {count} were given")
 
     @property
-    def numbers_vary(self) -> bool:
+    def tuple_floats_are_inputs(self) -> bool:
         """Whether gradients of the numbers in captured tuples may be requested."""
         return self.closure or any(isinstance(one, str) for one in self.wrt or ())
 
@@ -85,7 +85,7 @@ def make_request(
     *,
     with_value: bool,
     closure: bool = False,
-    held: int = 0,
+    captured_count: int = 0,
     inner: Request | None = None,
     has_aux: bool = False,
 ) -> Request:
@@ -109,8 +109,8 @@ def make_request(
     by_name = [each for each in parameters.values() if each.kind is each.KEYWORD_ONLY]
     if by_name:
         signature = _with_places(signature, loc)
-    numbers = None if wrt is None else _numbers(wrt, list(parameters), held, loc)
-    bare = len(parameters) - held == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
+    numbers = None if wrt is None else _numbers(wrt, list(parameters), captured_count, loc)
+    unwrap_single = len(parameters) - captured_count == 1 if wrt is None else isinstance(wrt, str | int | np.integer)
     name = identifier(func.__name__, "function")
     name = name if inner is None else inner.name
     suffix = "value_and_gradient" if with_value else "gradient"
@@ -118,12 +118,12 @@ def make_request(
         func,
         f"{name}_{suffix}",
         numbers,
-        bare,
+        unwrap_single,
         with_value,
         numba_adapter.options_of(primal) if inner is None else inner.options,
         signature,
         closure,
-        held,
+        captured_count,
         inner,
         has_aux=has_aux,
         keyword_only=len(by_name) if inner is None else inner.keyword_only,
@@ -150,18 +150,18 @@ def _with_places(signature: inspect.Signature, loc: Loc) -> inspect.Signature:
     return signature.replace(parameters=made)
 
 
-def _numbers(wrt: Wrt, names: list[str], held: int, loc: Loc) -> tuple[int | str, ...]:
+def _numbers(wrt: Wrt, names: list[str], captured_count: int, loc: Loc) -> tuple[int | str, ...]:
     """Return the indices of parameters; a name that no parameter has may be that of a captured variable.
 
     In `wrt`, indices count from the first parameter that is not a captured variable.
     """
-    count = len(names) - held
+    count = len(names) - captured_count
     found: list[int | str] = []
     for one in wrt if isinstance(wrt, tuple | list) else (wrt,):
         if isinstance(one, str) and one in names:
             found.append(names.index(one))
         elif isinstance(one, int | np.integer) and not isinstance(one, bool) and -count <= one < count:
-            found.append(int(one) % count + held)
+            found.append(int(one) % count + captured_count)
         elif isinstance(one, str) and is_identifier(one):
             found.append(one)
         else:

@@ -49,7 +49,7 @@ class Form:
     entry_options: Mapping[str, object] = MappingProxyType({})
     kernel: Callable[..., Any] | None = None
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+    def request(self, primal: Any, captured_count: int, inner: Request | None) -> Request:
         """Return the request for a call from Python."""
         raise NotImplementedError
 
@@ -90,11 +90,17 @@ class GradientForm(Form):
     def __str__(self) -> str:
         return "value_and_gradient" if self.with_value else "gradient"
 
-    def request(self, primal: Any, held: int = 0, inner: Request | None = None) -> Request:
+    def request(self, primal: Any, captured_count: int = 0, inner: Request | None = None) -> Request:
         """Return the request."""
         with_value, closure, has_aux = self.with_value, self.closure, self.has_aux
         return make_request(
-            primal, self.wrt, with_value=with_value, closure=closure, held=held, inner=inner, has_aux=has_aux
+            primal,
+            self.wrt,
+            with_value=with_value,
+            closure=closure,
+            captured_count=captured_count,
+            inner=inner,
+            has_aux=has_aux,
         )
 
     def expanded(self, primal: Any, count: int) -> GradientForm:

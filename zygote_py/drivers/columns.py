@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from zygote_py.compiler import MOST_NUMBERS, WIDTH, Leaf, PushForm, Script, leaves
-from zygote_py.drivers.forms import Asked
+from zygote_py.drivers.forms import SelectedParameter
 from zygote_py.ir import Type
 
 
@@ -61,7 +61,7 @@ class Filling:
         self,
         script: Script,
         names: Sequence[str],
-        asked: Sequence[Asked],
+        asked: Sequence[SelectedParameter],
         columns: Side,
         matrix: str,
         function: str,

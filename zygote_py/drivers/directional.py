@@ -47,12 +47,12 @@ class Pushforward(Driver):
 
     def signature(self, of: inspect.Signature) -> inspect.Signature:
         """Return a signature of the captured variables, the arguments, and their tangents."""
-        return signature_of(*list(of.parameters)[: self.held], "args", "tangents")
+        return signature_of(*list(of.parameters)[: self.captured_count], "args", "tangents")
 
     def count(self, args: Sequence[Any]) -> int:
         """Return the number of arguments that the function gets if the derivative is called with these."""
-        given = args[self.held]
-        return self.held + (len(given) if isinstance(given, tuple) else 1)
+        given = args[self.captured_count]
+        return self.captured_count + (len(given) if isinstance(given, tuple) else 1)
 
     def expanded(self, primal: Any, count: int) -> Driver:
         """Return the form itself, which does not depend on the number of arguments."""
@@ -60,12 +60,12 @@ class Pushforward(Driver):
 
     def kinds(self, argument_types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return the types of the arguments of the differentiated function."""
-        *held, given, _ = argument_types
-        return (*held, *components_of(given)) if isinstance(given, types.BaseTuple) else (*held, given)
+        *captured, given, _ = argument_types
+        return (*captured, *components_of(given)) if isinstance(given, types.BaseTuple) else (*captured, given)
 
     def argument_text(self, request: Request, text: str) -> str:
         """Return how messages name an item of `args` or `tangents`: by the parameter of the function."""
-        names = list(inspect.signature(request.func).parameters)[self.held :]
+        names = list(inspect.signature(request.func).parameters)[self.captured_count :]
         found = re.fullmatch(r"(args|tangents)(?:\[(\d+)\])?(.*)", text)
         if found is None or (found[2] is None and len(names) > 1):
             return super().argument_text(request, text)
@@ -76,11 +76,11 @@ class Pushforward(Driver):
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments and of the tangents."""
         names = call.parameters
-        held, names = names[: self.held], names[self.held :]
-        script = self.script(call, held)
-        held = script.parameters
+        captured, names = names[: self.captured_count], names[self.captured_count :]
+        script = self.script(call, captured)
+        captured = script.parameters
         script.own = ("args", "tangents", FUNCTION)
-        given, changes = call.argument_types[self.held :]
+        given, changes = call.argument_types[self.captured_count :]
         loc = call.loc
         if len(names) == 1 and not _is_plain_tuple(given, 1):
             script.add("args, tangents = (args,), (tangents,)")
@@ -99,8 +99,8 @@ class Pushforward(Driver):
                 text, kind = f"float({text})", types.float64
             args.append(text)
             tangents.append(tangent_for(script, name, text, kind, f"tangents[{number}]", change, loc))
-        own = [*held, *args]
-        changed = [*["None"] * len(held), *tangents]
+        own = [*captured, *args]
+        changed = [*["None"] * len(captured), *tangents]
         pushed = script.derived(PushForm())
         script.add(f"value, (dy,) = {pushed}(({', '.join(own)},), (({', '.join(changed)},),))", "return value, dy")
         return script.function()
@@ -170,7 +170,7 @@ class Derivative(Driver):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script, names, asked, bare = self.start(call)
+        script, names, asked, unwrap_single = self.start(call)
         for each in asked:
             if not is_number(each.type):
                 raise refuse(
@@ -187,7 +187,7 @@ class Derivative(Driver):
         args = ", ".join(names)
         pushed = script.derived(PushForm(with_value=False))
         script.add(f"({', '.join(changes)},) = {pushed}(({args},), ({', '.join(directions)},))")
-        script.add(f"return {changes[0] if bare else '(' + ', '.join(changes) + ',)'}")
+        script.add(f"return {changes[0] if unwrap_single else '(' + ', '.join(changes) + ',)'}")
         return script.function()
 
 
@@ -214,10 +214,10 @@ class Hvp(Driver):
         *_, name = self.signature(inspect.signature(call.func)).parameters
         script = self.script(call, (*names, name))
         *names, name = script.parameters
-        asked, bare = self._of_all(call, script, names) if self.wrt is None else self.asked(call, script)
+        asked, unwrap_single = self._of_all(call, script, names) if self.wrt is None else self.asked(call, script)
         given = call.argument_types[-1]
         tangents = ["None"] * len(names)
-        if bare:
+        if unwrap_single:
             directions = [(name, given)]
         elif _is_plain_tuple(given, len(asked)):
             directions = list(parts(name, given))
@@ -229,7 +229,7 @@ class Hvp(Driver):
             )
         for each, (change, kind) in zip(asked, directions, strict=True):
             tangents[each.number] = tangent_for(script, each.name, each.text, each.type, change, kind, call.loc)
-        wrt = asked[0].number if bare else tuple(each.number for each in asked)
+        wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
         pushed = script.derived(PushForm(with_value=False), script.derived(GradientForm(wrt)))
         script.add(f"(dy,) = {pushed}(({', '.join(names)},), (({', '.join(tangents)},),))", "return dy")
         return script.function()
@@ -237,8 +237,12 @@ class Hvp(Driver):
     def _of_all(self, call: numba_adapter.DerivedCall, script: Script, names: list[str]) -> tuple[list[Any], bool]:
         """Return all parameters that have a tangent."""
         kinds = call.argument_types[: len(names)]
-        if len(names) - self.held == 1:
-            return Hvp(0, self.held).asked(call, script)
-        wrt = tuple(n - self.held for n, kind in enumerate(kinds) if n >= self.held and any(leaves("x", kind)))
-        asked, _ = Hvp(wrt, self.held).asked(call, script)
+        if len(names) - self.captured_count == 1:
+            return Hvp(0, self.captured_count).asked(call, script)
+        wrt = tuple(
+            n - self.captured_count
+            for n, kind in enumerate(kinds)
+            if n >= self.captured_count and any(leaves("x", kind))
+        )
+        asked, _ = Hvp(wrt, self.captured_count).asked(call, script)
         return asked, False

@@ -20,7 +20,7 @@ from zygote_py.ir import Type
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SelectedParameter:
     """A selected parameter: its name, the text of its value, its number, the type of the argument, and its leaves."""
 
     name: str
@@ -32,17 +32,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Driver(Form):
-    """A derivative with respect to `wrt`; the first `held` parameters are captured variables."""
+    """A derivative with respect to `wrt`; the first `captured_count` parameters are captured variables."""
 
     wrt: Wrt = 0
-    held: int = 0
+    captured_count: int = 0
 
     def __str__(self) -> str:
         return type(self).__name__.lower()
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+    def request(self, primal: Any, captured_count: int, inner: Request | None) -> Request:
         """Return the request for a call from Python."""
-        made = make_request(primal, self.wrt, with_value=False, held=held, inner=inner)
+        made = make_request(primal, self.wrt, with_value=False, captured_count=captured_count, inner=inner)
         signature = self.signature(made.signature)
         name = f"{made.name.removesuffix('_gradient')}_{self}"
         return replace(made, form=self, primal=primal, signature=signature, name=name, keyword_only=0)
@@ -61,19 +61,19 @@ class Driver(Form):
         """Return the script that a driver is written to."""
         return Script(f"{call.name}_{self}", parameters, namespace={"np": np})
 
-    def start(self, call: numba_adapter.DerivedCall) -> tuple[Script, list[str], list[Asked], bool]:
+    def start(self, call: numba_adapter.DerivedCall) -> tuple[Script, list[str], list[SelectedParameter], bool]:
         """Return a new script, its parameters, the selected ones, and whether one was asked for by itself."""
         script = self.script(call, call.parameters)
         return script, script.parameters, *self.asked(call, script)
 
-    def asked(self, call: numba_adapter.DerivedCall, script: Script) -> tuple[list[Asked], bool]:
+    def asked(self, call: numba_adapter.DerivedCall, script: Script) -> tuple[list[SelectedParameter], bool]:
         """Return the selected parameters, integers converted to floats, and whether `wrt` is not a tuple.
 
         Raises DifferentiationError for a parameter that has no derivative.
         """
-        request = make_request(call.func, self.wrt, with_value=False, held=self.held)
+        request = make_request(call.func, self.wrt, with_value=False, captured_count=self.captured_count)
         names, called = call.parameters, script.parameters
-        numbers = range(self.held, len(names)) if request.wrt is None else request.wrt
+        numbers = range(self.captured_count, len(names)) if request.wrt is None else request.wrt
         found = []
         for number in numbers:
             if isinstance(number, str):
@@ -99,5 +99,5 @@ class Driver(Form):
                     request.loc,
                     hint="let the function take the real and the imaginary part",
                 )
-            found.append(Asked(name, called[number], number, kind, own))
-        return found, request.bare
+            found.append(SelectedParameter(name, called[number], number, kind, own))
+        return found, request.unwrap_single

@@ -23,7 +23,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.compiler import FUNCTION, GradientForm, PushForm, Script, leaves, parts, refuse_aux
 from zygote_py.drivers.columns import DiagonalFilling, Filling, Side, SymmetricFilling, dtype_of, plus
-from zygote_py.drivers.forms import Asked, Driver
+from zygote_py.drivers.forms import Driver, SelectedParameter
 from zygote_py.ir import Type, components_of
 
 
@@ -41,7 +41,7 @@ class Hessian(Driver):
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script, names, asked, bare = self.start(call)
+        script, names, asked, unwrap_single = self.start(call)
         wrt = tuple(each.number for each in asked)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = SymmetricFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
@@ -56,10 +56,13 @@ class Hessian(Driver):
         for place in filling.arrays():
             filling.fill_array(place, columns)
         rows = [
-            in_form(script, asked, bare, _row(script, columns, columns, place)) for place in range(len(columns.leaves))
+            in_form(script, asked, unwrap_single, _row(script, columns, columns, place))
+            for place in range(len(columns.leaves))
         ]
-        blocks = in_form(script, asked, bare, iter(rows))
-        script.add(f"return value, found{'[0]' * bare}, {blocks}" if self.with_gradient else f"return {blocks}")
+        blocks = in_form(script, asked, unwrap_single, iter(rows))
+        script.add(
+            f"return value, found{'[0]' * unwrap_single}, {blocks}" if self.with_gradient else f"return {blocks}"
+        )
         return script.function()
 
 
@@ -72,7 +75,7 @@ class Diagonal(Hessian):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script, names, asked, bare = self.start(call)
+        script, names, asked, unwrap_single = self.start(call)
         wrt = tuple(each.number for each in asked)
         columns = Side(script, (leaf for each in asked for leaf in each.leaves), "n")
         filling = DiagonalFilling(script, names, asked, columns, "a", script.derived(GradientForm(wrt)), _kind(asked))
@@ -88,7 +91,9 @@ class Diagonal(Hessian):
             filling.fill_array(place, columns)
             if not leaf.is_vector:
                 script.add(f"d_{place} = d_{place}.reshape({leaf.text}.shape)")
-        script.add(f"return {in_form(script, asked, bare, (found[place] for place in range(len(columns.leaves))))}")
+        script.add(
+            f"return {in_form(script, asked, unwrap_single, (found[place] for place in range(len(columns.leaves))))}"
+        )
         return script.function()
 
 
@@ -107,7 +112,7 @@ class Jacobian(Driver):
         """Return a function of the arguments."""
         if self.has_aux:
             return with_aux(self, call)
-        script, names, asked, bare = self.start(call)
+        script, names, asked, unwrap_single = self.start(call)
         result, taken = _typed(script, call, names, asked)
         if not list(leaves("y", result)):
             raise refuse(f"the result is of type {result}", call.loc, "return floats, or arrays of floats")
@@ -134,12 +139,21 @@ class Jacobian(Driver):
                     group, first if number == 0 and first else filling.push_numbers(group, with_value=True), rows
                 )
             self._fill_arrays(script, filling, rows, names, asked, taken)
-        made = [in_form(script, asked, bare, _row(script, rows, columns, place)) for place in range(len(rows.leaves))]
+        made = [
+            in_form(script, asked, unwrap_single, _row(script, rows, columns, place))
+            for place in range(len(rows.leaves))
+        ]
         script.add(f"return {script.like(result, iter(made))}")
         return script.function()
 
     def _fill_arrays(
-        self, script: Script, filling: Filling, rows: Side, names: list[str], asked: Sequence[Asked], copies: str
+        self,
+        script: Script,
+        filling: Filling,
+        rows: Side,
+        names: list[str],
+        asked: Sequence[SelectedParameter],
+        copies: str,
     ) -> None:
         """Write code that fills the columns of arrays: in forward mode, or in reverse for fewer rows than columns."""
         arrays = filling.arrays()
@@ -165,7 +179,7 @@ class Jacobian(Driver):
         self,
         script: Script,
         names: list[str],
-        asked: Sequence[Asked],
+        asked: Sequence[SelectedParameter],
         rows: Side,
         columns: Side,
         places: Sequence[int],
@@ -200,19 +214,19 @@ def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> Cal
 
     The function runs once more for this, on copies of its arguments.
     """
-    script, names, asked, bare = driver.start(call)
+    script, names, asked, unwrap_single = driver.start(call)
     result, copies = _typed(script, call, names, asked)
     if not isinstance(result, types.BaseTuple) or len(components_of(result)) != 2:
         raise refuse_aux(result, call.loc)
-    wrt = asked[0].number if bare else tuple(each.number for each in asked)
-    matrix = script.derived(replace(driver, wrt=wrt, held=0, has_aux=False), "component_0")
+    wrt = asked[0].number if unwrap_single else tuple(each.number for each in asked)
+    matrix = script.derived(replace(driver, wrt=wrt, captured_count=0, has_aux=False), "component_0")
     script.add(f"def component_0({', '.join(names)}):", f"    return {FUNCTION}({', '.join(names)})[0]")
     script.add(f"value = {FUNCTION}({copies})", f"return {matrix}({', '.join(names)}), value[1]")
     return script.function()
 
 
 def _typed(
-    script: Script, call: numba_adapter.DerivedCall, names: list[str], asked: Sequence[Asked]
+    script: Script, call: numba_adapter.DerivedCall, names: list[str], asked: Sequence[SelectedParameter]
 ) -> tuple[Any, str]:
     """Return the type of the function's result, and copies of its arguments, for the types that are differentiated."""
     kinds = list(call.argument_types)
@@ -222,7 +236,7 @@ def _typed(
     return call.typed(tuple(kinds)).return_type, copies
 
 
-def _kind(asked: Sequence[Asked]) -> Type:
+def _kind(asked: Sequence[SelectedParameter]) -> Type:
     """Return the type of a gradient with respect to these parameters."""
     kind: Type = types.BaseTuple.from_types([each.type for each in asked])
     return kind
@@ -242,10 +256,10 @@ def _row(script: Script, rows: Side, columns: Side, place: int) -> Iterator[str]
         yield taken if vectors else f"{taken}.reshape({shape})"
 
 
-def in_form(script: Script, asked: Sequence[Asked], bare: bool, items: Iterator[str]) -> str:
+def in_form(script: Script, asked: Sequence[SelectedParameter], unwrap_single: bool, items: Iterator[str]) -> str:
     """Return one item for each leaf, in the structure of the selected arguments, as text."""
     made = [script.like(each.type, items) for each in asked]
-    return made[0] if bare else f"({', '.join(made)},)"
+    return made[0] if unwrap_single else f"({', '.join(made)},)"
 
 
 def copied(script: Script, text: str, kind: Type) -> str:

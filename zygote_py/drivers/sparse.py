@@ -21,7 +21,7 @@ from zygote_py.adjoints import refuse
 from zygote_py.adjoints.analysis import is_array
 from zygote_py.base import free
 from zygote_py.compiler import FUNCTION, WIDTH, GradientForm, PushForm, Script, TraceForm, signature_of
-from zygote_py.drivers.forms import Asked, Driver
+from zygote_py.drivers.forms import Driver, SelectedParameter
 from zygote_py.drivers.matrices import copied
 
 
@@ -36,7 +36,7 @@ class _Sparse(Driver):
         names = list(of.parameters)
         return signature_of(*names, free("given", names))
 
-    def _begun(self, call: numba_adapter.DerivedCall) -> tuple[Script, Asked, str, str]:
+    def _begun(self, call: numba_adapter.DerivedCall) -> tuple[Script, SelectedParameter, str, str]:
         """Return a new script, the selected parameter, the name of the last parameter, and the text of the function."""
         script = self.script(call, (*call.parameters, free("given", call.parameters)))
         (asked,), _ = self.asked(call, script)
@@ -47,7 +47,7 @@ class _Sparse(Driver):
                 call.loc,
                 hint="return an array of floats",
             )
-        of = FUNCTION if self.order == 1 else script.derived(GradientForm(asked.number - self.held))
+        of = FUNCTION if self.order == 1 else script.derived(GradientForm(asked.number - self.captured_count))
         return script, asked, script.parameters[-1], of
 
 

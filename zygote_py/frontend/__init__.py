@@ -61,17 +61,21 @@ def lower(
     argument_types: Sequence[Type],
     options: Mapping[str, object] | None = None,
     *,
-    numbers_vary: bool = False,
+    tuple_floats_are_inputs: bool = False,
 ) -> LoweredFunction:
     """Return the IR of `func`, a plain Python function, for these Numba types.
 
-    Numbers in captured tuples are constants, unless `numbers_vary`.
+    Numbers in captured tuples are constants, unless `tuple_floats_are_inputs`.
 
     Raises DifferentiationError for what the IR cannot represent or Numba cannot type.
     """
     if given_for(func) is not None:  # then what is given is to be seen where it is called
         func = calling(func)
-    return lower_typed(numba_adapter.typed_function(func, argument_types, options or {}, numbers_vary=numbers_vary))
+    return lower_typed(
+        numba_adapter.typed_function(
+            func, argument_types, options or {}, tuple_floats_are_inputs=tuple_floats_are_inputs
+        )
+    )
 
 
 def lower_typed(typed: TypedFunction) -> LoweredFunction:

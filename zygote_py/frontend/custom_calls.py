@@ -22,10 +22,10 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import Custom, DifferentiationError, Gradient, Input, refuse
 from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.adjoints.routines import Inverse
-from zygote_py.base import Given, place_of, python_function, statements as st
+from zygote_py.base import CustomRule, place_of, python_function, statements as st
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.values import (
-    Bundle,
+    LoweredValue,
     components,
     flatten,
     is_tuple,
@@ -185,7 +185,7 @@ def _of_hook(typed: st.TypedFunction, back: st.TypedFunction) -> Iterator[Gradie
         yield Gradient("back", 0, 0)
 
 
-def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) -> Iterator[Gradient]:
+def _gradients(typed: st.TypedFunction, given: CustomRule, back: st.TypedFunction) -> Iterator[Gradient]:
     kinds = numba_adapter.spread(given, typed.parameter_types[: typed.argument_count], components_of)
     names = names_of(given, typed.parameters[: typed.argument_count], len(kinds))
     returned = back.return_type
@@ -212,7 +212,7 @@ def _gradients(typed: st.TypedFunction, given: Given, back: st.TypedFunction) ->
         parameter += len(leaves_of(kind))
 
 
-def names_of(given: Given, parameters: Sequence[str], count: int) -> list[str]:
+def names_of(given: CustomRule, parameters: Sequence[str], count: int) -> list[str]:
     """Return names for this many arguments: those of the parameters, with indices for those of `*args`."""
     rest = count - len(parameters) + 1
     found: list[str] = numba_adapter.spread(given, parameters, lambda name: [f"{name}[{n}]" for n in range(rest)])
@@ -224,7 +224,7 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def _matched(
-    given: Given, loc: Loc, name: str, item: Type, kind: Type, leaf: int, parameter: int
+    given: CustomRule, loc: Loc, name: str, item: Type, kind: Type, leaf: int, parameter: int
 ) -> Iterator[Gradient]:
     """Return the gradients in one of those that a pullback returns, for a parameter or a component of it."""
     item = plain(item)
@@ -249,7 +249,7 @@ def _matched(
         yield Gradient("back", leaf, parameter)
 
 
-def _wrong(given: Given, loc: Loc, name: str, what: str, kind: Type) -> DifferentiationError:
+def _wrong(given: CustomRule, loc: Loc, name: str, what: str, kind: Type) -> DifferentiationError:
     hint = f"no gradient flows to `{name}`: let it return None"
     if carries_adjoint(plain(kind)) and leaves_of(kind):
         hint = f"let it return one of the form of `{name}`, or None if no gradient flows there"
@@ -282,7 +282,7 @@ def _identity(typed: st.TypedFunction, program: Program) -> Function:
     return _returning(b, b.copy(value, "y") if isinstance(value.type, types.Array) else value, typed, params)
 
 
-def _call(typed: st.TypedFunction, parts: st.GivenParts, program: Program) -> Function:
+def _call(typed: st.TypedFunction, parts: st.TypedCustomRule, program: Program) -> Function:
     """Return a function that calls another one unchanged."""
     params, arguments = _parameters(typed, program)
     b = Builder(Block(typed.loc), typed.loc)
@@ -313,16 +313,16 @@ def _name(typed: st.TypedFunction) -> str:
     return identifier(typed.name, "function")
 
 
-def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[Bundle]]:
+def _parameters(typed: st.TypedFunction, program: Program) -> tuple[list[Param], list[LoweredValue]]:
     """Return the parameters of the routine, and the arguments that those before the captured values make up."""
     kinds = typed.parameter_types[: typed.argument_count]
     made = [parameters_of(name, kind, typed.loc) for name, kind in zip(typed.parameters, kinds, strict=False)]
     hidden = [parameters_of(capture.name, kind, typed.loc) for capture, kind in program.hidden(typed)]
-    arguments = [Bundle(kind, tuple(params)) for kind, params in zip(kinds, made, strict=True)]
+    arguments = [LoweredValue(kind, tuple(params)) for kind, params in zip(kinds, made, strict=True)]
     return [param for params in (*made, *hidden) for param in params], arguments
 
 
-def _operand(leaf: Bundle, typed: st.TypedFunction) -> Operand:
+def _operand(leaf: LoweredValue, typed: st.TypedFunction) -> Operand:
     """Return an argument, or a component of one, that is not a tuple."""
     if len(leaf.leaves) == 1:
         return NONE if isinstance(leaf.leaves[0].type, types.NoneType) else leaf.leaves[0]

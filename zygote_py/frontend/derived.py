@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from zygote_py import numba_adapter
 from zygote_py.adjoints import name_apart
 from zygote_py.base import statements as st
-from zygote_py.frontend.values import Bundle, flatten, is_tuple, join, parameters_of, split
+from zygote_py.frontend.values import LoweredValue, flatten, is_tuple, join, parameters_of, split
 from zygote_py.ir import (
     Builder,
     Const,
@@ -94,7 +94,7 @@ def function_of(typed: st.TypedFunction, derived: Derived) -> Function:
                     leaf.hint = name
             function.params += leaves
             if leaves:
-                replaced[param] = join(b, Bundle(param.type, tuple(leaves)), _operand)
+                replaced[param] = join(b, LoweredValue(param.type, tuple(leaves)), _operand)
         replace_uses(function, replaced)
     for instr in function.entry.instrs:
         if isinstance(own := copied(instr), Param) and instr.hint:
@@ -115,6 +115,6 @@ def _names_in(closure: Type) -> tuple[str, ...]:
     return () if any(map(is_tuple, components_of(closure))) else names
 
 
-def _operand(leaf: Bundle) -> Operand:
+def _operand(leaf: LoweredValue) -> Operand:
     """Return the operand of a non-tuple: the constant None for one known by its type alone, such as a function."""
     return leaf.leaves[0] if leaf.leaves else Const(None, leaf.type)

@@ -29,7 +29,16 @@ from zygote_py.base import leads_out, statements as st
 from zygote_py.frontend.expressions.calls import retype_numbers
 from zygote_py.frontend.graphs.exceptions import with_divisions_of_numpy
 from zygote_py.frontend.graphs.graph import Graph
-from zygote_py.frontend.values import Bundle, Counter, Emitter, Iteration, alternatives, components, is_tuple, leaves_of
+from zygote_py.frontend.values import (
+    Counter,
+    Emitter,
+    Iteration,
+    LoweredValue,
+    alternatives,
+    components,
+    is_tuple,
+    leaves_of,
+)
 from zygote_py.ir import (
     Block,
     Const,
@@ -65,7 +74,7 @@ class Frame:
     def __init__(
         self,
         typed: st.TypedFunction,
-        arguments: Sequence[Bundle],
+        arguments: Sequence[LoweredValue],
         caller: Frame | None = None,
         loc: Loc | None = None,
         is_library: bool = False,
@@ -101,12 +110,12 @@ class Frame:
         self.ends: dict[st.Label, Block] = {}
         self.raising: dict[st.Label, list[Block]] = {}  # by the handler
         self.handler: st.Label | None = None  # of the block that is being filled
-        self.returned: list[tuple[Block, Bundle]] = []
+        self.returned: list[tuple[Block, LoweredValue]] = []
         self.iterations: dict[st.Variable, tuple[Iteration, Counter | None]] = {}
         self.static: dict[st.Variable, object] = {}  # the values of variables known while compiling
         self.advancing: dict[st.Variable, Advancing] = {}  # by the variable that holds the pair or the element
         self.bodies: dict[st.Label, list[Advancing]] = {}
-        self.single: dict[st.Variable, tuple[Block, Bundle]] = {}
+        self.single: dict[st.Variable, tuple[Block, LoweredValue]] = {}
         self.never_none: set[st.Variable] = set()  # although Numba types them as if they could be
         self.declared: set[st.Variable] = set()
 
@@ -161,7 +170,7 @@ def _without_idle_try(blocks: Mapping[st.Label, st.TypedBlock], block: st.TypedB
     """Return a block without its handler, if that does nothing but let the exception leave the function."""
     match block.ending:
         case st.Try(handler, target, loc) if leads_out(blocks, handler):
-            return st.TypedBlock(block.statements, st.GoTo(target, loc), block.loc)
+            return st.TypedBlock(block.statements, st.Jump(target, loc), block.loc)
         case _:
             return block
 
@@ -202,12 +211,12 @@ class Variables(Emitter):
         """Return whether control passes the first of two blocks before it enters the second."""
         return self._common_dominator(block, other) is block
 
-    def read(self, variable: st.Variable) -> Bundle:
+    def read(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here; if it may be `None`, there must be a value."""
         value = self.read_whole(variable)
         return alternatives.present(self, value) if alternatives.is_optional(value.type) else value
 
-    def read_whole(self, variable: st.Variable) -> Bundle:
+    def read_whole(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here."""
         frame = self.frame
         type_ = frame.types[variable]
@@ -217,9 +226,11 @@ class Variables(Emitter):
                 return bundle
         self._declare(variable)
         leaves = tuple(self.ssa.read((frame, variable, index), self.block) for index in range(len(leaves_of(type_))))
-        return Bundle(type_, leaves, None if leaves else frame.static.get(variable), frame.iterations.get(variable))
+        return LoweredValue(
+            type_, leaves, None if leaves else frame.static.get(variable), frame.iterations.get(variable)
+        )
 
-    def write(self, variable: st.Variable, bundle: Bundle) -> None:
+    def write(self, variable: st.Variable, bundle: LoweredValue) -> None:
         """Make a variable hold a value of its own type."""
         frame = self.frame
         if bundle.static is not None:
@@ -246,7 +257,7 @@ class Variables(Emitter):
         name = self.frame.typed.names.get(variable, "")
         return name if name.strip("_") else ""
 
-    def assign(self, variable: st.Variable, bundle: Bundle, by_name: bool = True) -> None:
+    def assign(self, variable: st.Variable, bundle: LoweredValue, by_name: bool = True) -> None:
         """Make a variable hold a value, cast to its type; a literal gets a named constant, if wanted."""
         type_ = self.types[variable]
         bundle = self.cast_bundle(bundle, type_)
@@ -268,7 +279,7 @@ class Variables(Emitter):
                 operand.hint = hint
         return operand
 
-    def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
+    def cast_bundle(self, bundle: LoweredValue, type: Type) -> LoweredValue:
         """Return a value as one of another type: numbers are converted, also those in tuples."""
         if bundle.type == type:
             return bundle
@@ -281,7 +292,7 @@ class Variables(Emitter):
         if is_tuple(type) and is_tuple(bundle.type):
             parts = zip(components(bundle), components_of(type), strict=True)
             cast = [self.cast_bundle(part, to) for part, to in parts]
-            return Bundle(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
+            return LoweredValue(type, tuple(leaf for part in cast for leaf in part.leaves), bundle.static)
         if len(bundle.leaves) == 1 and len(leaves_of(type)) == 1:
             return replace(bundle, type=type, leaves=(self.cast(bundle.leaves[0], type),))
         return replace(bundle, type=type)

@@ -26,8 +26,8 @@ from zygote_py.frontend.expressions.calls import Method
 from zygote_py.frontend.frames import Frame, methods_of
 from zygote_py.frontend.program import Program
 from zygote_py.frontend.values import (
-    Bundle,
     Emitter,
+    LoweredValue,
     component,
     components,
     constant_of,
@@ -46,7 +46,7 @@ class Inlined:
     """The call of a function that has a body, with a value for each of its parameters."""
 
     function: st.TypedFunction
-    arguments: list[Bundle]
+    arguments: list[LoweredValue]
     is_library: bool = False
 
 
@@ -137,7 +137,7 @@ def inlined(at: Emitter, frame: Frame, target: st.Variable, statement: st.Statem
             return _implemented(at, frame, target, operator.getitem, _read(at, [value, index]))
         case st.Store(of, index, value) if is_list(types_[of]) and isinstance(types_[index], types.SliceType):
             return _implemented(at, frame, target, operator.setitem, _read(at, [of, index, value]))
-        case st.Act("delitem", (of, index)) if is_list(types_[of]):
+        case st.SideEffect("delitem", (of, index)) if is_list(types_[of]):
             return _implemented(at, frame, target, operator.delitem, _read(at, [of, index]))
     return None
 
@@ -180,16 +180,16 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
     return _implemented(at, frame, target, function, args, keywords) if active or is_list(result) else None
 
 
-def _read(at: Emitter, variables: Iterable[st.Variable]) -> list[Bundle]:
+def _read(at: Emitter, variables: Iterable[st.Variable]) -> list[LoweredValue]:
     return [at.read_whole(variable) for variable in variables]
 
 
-def _positional(at: Emitter, call: st.Call) -> list[Bundle]:
+def _positional(at: Emitter, call: st.Call) -> list[LoweredValue]:
     """Return the positional arguments of a call, those of `*args` one by one."""
     return [*_read(at, call.args), *(() if call.star is None else components(at.read(call.star)))]
 
 
-def _keywords(at: Emitter, call: st.Call) -> dict[str, Bundle]:
+def _keywords(at: Emitter, call: st.Call) -> dict[str, LoweredValue]:
     return {name: at.read_whole(variable) for name, variable in call.keywords}
 
 
@@ -197,8 +197,8 @@ def _of_body(
     at: Emitter,
     frame: Frame,
     target: tuple[Type, tuple[Type, ...]],
-    args: Sequence[Bundle],
-    keywords: Mapping[str, Bundle],
+    args: Sequence[LoweredValue],
+    keywords: Mapping[str, LoweredValue],
     closure: st.Variable = "",
 ) -> Inlined | None:
     """Return the call of a function of the user's, of which these are the types; None if it has no body."""
@@ -217,8 +217,8 @@ def _implemented(
     frame: Frame,
     target: st.Variable,
     function: Callable[..., object] | None,
-    args: Sequence[Bundle],
-    keywords: Mapping[str, Bundle] | None = None,
+    args: Sequence[LoweredValue],
+    keywords: Mapping[str, LoweredValue] | None = None,
 ) -> Inlined | None:
     """Return the call of the library's implementation of a function for these arguments."""
     if function is None:
@@ -251,14 +251,14 @@ def _bound(
     function: st.TypedFunction,
     signature: inspect.Signature,
     taken: tuple[Type, ...],
-    args: Sequence[Bundle],
-    keywords: Mapping[str, Bundle],
+    args: Sequence[LoweredValue],
+    keywords: Mapping[str, LoweredValue],
     closure: st.Variable = "",
-) -> list[Bundle]:
+) -> list[LoweredValue]:
     """Return a value for each parameter of a function, of the parameter's type."""
     names = list(signature.parameters)
     bound = signature.bind(*args, **keywords).arguments
-    made: list[Bundle] = []
+    made: list[LoweredValue] = []
     for index, name in enumerate(function.parameters[: function.argument_count]):
         type_ = function.parameter_types[index]
         if name not in signature.parameters and index < len(names):

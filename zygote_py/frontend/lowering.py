@@ -26,9 +26,9 @@ from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
 from zygote_py.frontend.program import Program, name_among
 from zygote_py.frontend.values import (
-    Bundle,
     Counter,
     Iteration,
+    LoweredValue,
     alternatives,
     constant,
     element_of,
@@ -82,10 +82,10 @@ class Lowering(Variables):
         self._is_routine = is_routine
         self.captured = program.captured(typed)
         self.frozen = {capture.key: capture for capture in typed.frozen}
-        self._values: dict[object, Bundle] = {}  # of the captured variables
+        self._values: dict[object, LoweredValue] = {}  # of the captured variables
         self._iterators: dict[Iteration, tuple[Block, list[Block]]] = {}  # where created, where used up
         self.copied_if_needed: list[tuple[Operand, Operand, Loc]] = []  # arrays that Numba copies unless contiguous
-        self._merges: list[tuple[Frame, st.Label, st.Merge, list[Phi], Type, Loc]] = []
+        self._merges: list[tuple[Frame, st.Label, st.Phi, list[Phi], Type, Loc]] = []
         self._loops: list[tuple[Frame, st.Label, Phi, Counter]] = []
         self._typed = typed
         self._root = Frame(program.prepared(typed), ())
@@ -115,7 +115,7 @@ class Lowering(Variables):
     def _check_result(self) -> None:
         if any(isinstance(leaf, types.List) for leaf in leaves_of(self.frame.result_type)):
             endings = [block.ending for block in self.frame.graph.blocks.values()]
-            self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Leave))
+            self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Return))
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
         if isinstance(self.frame.result_type, types.Optional) and not self._is_routine:
             self.frame.result_type = alternatives.result(self, self.frame.graph.blocks.values(), self.frame.result_type)
@@ -131,13 +131,13 @@ class Lowering(Variables):
         for capture, type_ in captured:
             self._values[capture.key] = self._make_parameter(capture.name, type_, self)
 
-    def _make_parameter(self, name: str, type_: Type, b: Builder) -> Bundle:
+    def _make_parameter(self, name: str, type_: Type, b: Builder) -> LoweredValue:
         """Return the value of a new parameter, or of several for one of a routine."""
         loc = self.frame.typed.loc
         if self._is_routine:
             params = parameters_of(name, type_, loc)
             self.function.params += params
-            return Bundle(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
+            return LoweredValue(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
         if kind := unsupported(type_):
             raise refuse(
                 f"the argument `{name}`, {kind}, is not supported",
@@ -148,8 +148,8 @@ class Lowering(Variables):
         param = Param(structure(type_), name, loc)
         self.function.params.append(param)
         if not leaves_of(type_):
-            return Bundle(type_, (), numba_adapter.object_of(type_))
-        return Bundle(plain(type_), split(b, param, param.type).leaves)
+            return LoweredValue(type_, (), numba_adapter.object_of(type_))
+        return LoweredValue(plain(type_), split(b, param, param.type).leaves)
 
     # ------------------------------------------------------------------------------------------------------- blocks
 
@@ -190,14 +190,14 @@ class Lowering(Variables):
     def _statement(self, label: st.Label, statement: st.Statement) -> None:
         frame = self.frame
         match statement:
-            case st.Assign(target, st.Merge() as merge):
+            case st.Assign(target, st.Phi() as merge):
                 self._merge(label, target, merge)
             case st.Assign(target, st.Advance(iterator)):
                 self._advance(label, target, iterator)
             case st.Assign(target, st.Element(pair)):
                 self._hold(target, frame.advancing[pair])
             case st.Assign(target, st.Present(pair)):
-                self.write(target, Bundle(types.boolean, (frame.advancing[pair].condition,)))
+                self.write(target, LoweredValue(types.boolean, (frame.advancing[pair].condition,)))
             case st.Assign(target, st.Copy(source)) if frame.is_to_come(source):
                 self._hold(target, frame.advancing[source])
             case st.Assign(target, st.Copy(source)):
@@ -235,19 +235,19 @@ class Lowering(Variables):
     def _end(self, label: st.Label, ending: st.Ending) -> None:
         frame = self.frame
         match ending:
-            case st.Choose(condition, _, _):
+            case st.Branch(condition, _, _):
                 terminator = self.block.terminator
                 assert isinstance(terminator, Branch)
                 terminator.condition = self.cast(self.read(condition).leaves[0], types.boolean)
             case st.Try(_, target):
                 self.block.terminator = Jump(frame.shells[target])
-            case st.Leave(value):
+            case st.Return(value):
                 result = self.cast_bundle(self.read_whole(value), frame.result_type)
                 if frame is self._root:
                     whole = flatten(self, result) if self._is_routine else calls.whole(self, result, "return")
                     self.block.terminator = Return((whole,))
                 frame.returned.append((self.block, result))
-            case st.Fail(exception, args):
+            case st.Raise(exception, args):
                 self._raise(exception, args)
                 return
         frame.ends[label] = self.block
@@ -283,13 +283,13 @@ class Lowering(Variables):
         place = self.function.blocks.index(after) + 1
         self.function.blocks[place:place] = blocks
 
-    def _argument(self, index: int) -> Bundle:
+    def _argument(self, index: int) -> LoweredValue:
         typed, count = self.frame.typed, self.frame.typed.argument_count
         if index < count:
             return self.frame.arguments[index]
         return self._captured_value(typed.hidden[index - count], typed.parameter_types[index], typed.name)
 
-    def _captured_value(self, capture: st.Capture, type_: Type, callee: str) -> Bundle:
+    def _captured_value(self, capture: st.Capture, type_: Type, callee: str) -> LoweredValue:
         """Return the value of a captured variable: a parameter; a new one for a function that the library calls."""
         if capture.key not in self._values:
             name = name_among({param.hint for param in self.function.params}, capture.name, callee)
@@ -311,13 +311,13 @@ class Lowering(Variables):
         frame = Frame(self.program.prepared(function), call.arguments, self.frame, loc, is_library)
         calling, rest = self.block, Block(self.block.loc)
         (entry, *_), endings = frame.shells, [block.ending for block in frame.graph.blocks.values()]
-        in_place = len(endings) == 1 and isinstance(endings[0], st.Leave)
+        in_place = len(endings) == 1 and isinstance(endings[0], st.Return)
         if in_place:
             frame.shells[entry] = calling
         else:
             rest.terminator, calling.terminator = calling.terminator, Jump(frame.shells[entry])
             for shell, ending in zip(frame.shells.values(), endings, strict=True):
-                if isinstance(ending, st.Leave):
+                if isinstance(ending, st.Return):
                     shell.terminator = Jump(rest)
             self._insert(calling, [*frame.shells.values(), rest])
             self.begin(frame.shells[entry], [calling])
@@ -330,12 +330,12 @@ class Lowering(Variables):
         if not in_place:
             self.begin(rest, [block for block, _ in frame.returned])
 
-    def _assign_result(self, target: st.Variable, result: Bundle) -> None:
+    def _assign_result(self, target: st.Variable, result: LoweredValue) -> None:
         if is_scalar(result.type) and isinstance(self.types[target], types.Array):
             self.frame.retype([target])  # the result of `np.where` of numbers
         self.assign(target, result)
 
-    def _invoke(self, function: st.TypedFunction, arguments: Sequence[Bundle]) -> Bundle:
+    def _invoke(self, function: st.TypedFunction, arguments: Sequence[LoweredValue]) -> LoweredValue:
         """Return the call of a routine, which takes its captured variables and those of its callees, too."""
         if self.frame.catching() is not None:
             handlers.check_routine(function, self.loc)
@@ -355,10 +355,10 @@ class Lowering(Variables):
 
     # ------------------------------------------------------------------------------------------ merges and loops
 
-    def _merge(self, label: st.Label, target: st.Variable, merge: st.Merge) -> None:
+    def _merge(self, label: st.Label, target: st.Variable, merge: st.Phi) -> None:
         type_ = self.types[target]
         if not merge.incoming:
-            self.write(target, Bundle(type_, undefined(type_)))
+            self.write(target, LoweredValue(type_, undefined(type_)))
             return
         if not leaves_of(type_):
             self.write(target, self._same_object(merge, type_))
@@ -366,13 +366,13 @@ class Lowering(Variables):
         phis = [Phi(leaf, self.hint(target), self.loc) for leaf in leaves_of(type_)]
         self.block.phis += phis
         self._merges.append((self.frame, label, merge, phis, type_, self.loc))
-        self.write(target, Bundle(type_, tuple(phis)))
+        self.write(target, LoweredValue(type_, tuple(phis)))
 
-    def _same_object(self, merge: st.Merge, type_: Type) -> Bundle:
+    def _same_object(self, merge: st.Phi, type_: Type) -> LoweredValue:
         """Return the common value of a merge of functions or the like, which must all be the same one."""
         found = [self.frame.static.get(var) for _, var in merge.incoming if var is not None]
         if found and found[0] is not None and all(each is found[0] for each in found):
-            return Bundle(type_, (), found[0])
+            return LoweredValue(type_, (), found[0])
         raise self.refuse(
             f"a variable that holds one of several objects of type `{type_}` is not supported",
             "use each of them in its own branch of an `if`",
@@ -416,7 +416,7 @@ class Lowering(Variables):
         iteration, counter = made
         frame = self.frame
         ending = frame.graph.blocks[label].ending
-        if counter is None or not isinstance(ending, st.Choose):
+        if counter is None or not isinstance(ending, st.Branch):
             raise self.refuse("`next` is not supported", "loop over the values with `for`", "next")
         count = counter.start
         if label in frame.graph.latches:  # else the body always leaves the loop

@@ -209,7 +209,7 @@ def _size(function: st.TypedFunction) -> int:
     blocks = function.blocks.values()
     if not any(isinstance(block.ending, st.Try) for block in blocks):
         return sum(len(block.statements) for block in blocks)
-    idle = st.Constant | st.Copy | st.Merge
+    idle = st.Constant | st.Copy | st.Phi
     statements = [each for block in blocks for each in block.statements]
     return sum(not (isinstance(each, st.Assign) and isinstance(each.value, idle)) for each in statements)
 

@@ -16,7 +16,7 @@ from .base.type_facts import as_pointer as as_pointer
 from .base.untypable import unsuitable as unsuitable
 from .embedding.calls import embed as embed
 from .embedding.custom_calls import (
-    GivenType as GivenType,
+    CustomRuleType as CustomRuleType,
     can_call as can_call,
     is_python as is_python,
     make_identities as make_identities,

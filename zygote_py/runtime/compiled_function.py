@@ -64,11 +64,11 @@ class DerivativeFunction(Generic[P, R]):
     <gradient of <lambda>>
     """
 
-    def __init__(self, primal: Callable[..., Any], form: Form, held: int = 0) -> None:
+    def __init__(self, primal: Callable[..., Any], form: Form, captured_count: int = 0) -> None:
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
         self.form = form
-        self.held = held
+        self.captured_count = captured_count
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
         # The Python function, which may be changed in place, as `%autoreload` does.
@@ -153,7 +153,7 @@ class DerivativeFunction(Generic[P, R]):
             if numba_adapter.is_dispatcher(primal):
                 options = numba_adapter.arguments_of_decorator(primal)
             primal = named._under_own_name
-        return _restored, (primal, options, self.form, self.held)
+        return _restored, (primal, options, self.form, self.captured_count)
 
     @functools.cached_property
     def _under_own_name(self) -> Callable[..., object]:
@@ -364,7 +364,7 @@ class DerivativeFunction(Generic[P, R]):
 
     def _made_request(self) -> Request:
         inner = self.primal._made_request() if isinstance(self.primal, DerivativeFunction) else None
-        return self.form.request(self.primal, self.held, inner)
+        return self.form.request(self.primal, self.captured_count, inner)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the order of the parameters, with defaults filled in."""
@@ -398,7 +398,9 @@ class DerivativeFunction(Generic[P, R]):
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """Return the derivative for `count` arguments of a function that takes `*args`."""
-        return DerivativeFunction(expanded(self.primal, count), self.form.expanded(self.primal, count), self.held)
+        return DerivativeFunction(
+            expanded(self.primal, count), self.form.expanded(self.primal, count), self.captured_count
+        )
 
     def _inspected(self, args: tuple[Any, ...]) -> tuple[DerivativeFunction[..., Any], tuple[Type, ...]]:
         """Return the function for this number of arguments, and their types, which a string may name."""
@@ -445,7 +447,7 @@ _named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.W
 
 
 def _restored(
-    primal: Any, options: dict[str, object] | None, form: Form, held: int = 0
+    primal: Any, options: dict[str, object] | None, form: Form, captured_count: int = 0
 ) -> DerivativeFunction[..., Any]:
     """Return the derivative that was pickled: the one of the module if it is the same."""
     named = _named.get(primal) if isinstance(primal, FunctionType) else None
@@ -457,7 +459,7 @@ def _restored(
         primal.__qualname__ = primal.__qualname__.removesuffix(_OWN)
         if options is not None:
             primal = numba_adapter.decorated(primal, options)
-    return DerivativeFunction(primal, form, held)
+    return DerivativeFunction(primal, form, captured_count)
 
 
 def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object]:
@@ -470,9 +472,9 @@ def stub_of(request: Request, hidden: Iterable[Capture]) -> Callable[..., object
 
 
 @functools.cache
-def kept_derivative(f: Callable[..., Any], form: Form, held: int) -> DerivativeFunction[..., Any]:
+def kept_derivative(f: Callable[..., Any], form: Form, captured_count: int) -> DerivativeFunction[..., Any]:
     """Return a derivative that compiled code calls, kept for good since Numba refers to it weakly."""
-    return DerivativeFunction(f, form, held)
+    return DerivativeFunction(f, form, captured_count)
 
 
 numba_adapter.register_as_dispatcher(DerivativeFunction, DerivativeFunction._entry_dispatcher)

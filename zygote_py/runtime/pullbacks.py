@@ -101,9 +101,9 @@ def pullback(f: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> tuple[R
 
 
 @functools.lru_cache(maxsize=512)
-def _pullback_of(f: Callable[..., Any], held: int = 0) -> DerivativeFunction[..., Any]:
+def _pullback_of(f: Callable[..., Any], captured_count: int = 0) -> DerivativeFunction[..., Any]:
     """Return the compiled function; only recent ones are kept, so that lambdas made in a loop do not pile up."""
-    return DerivativeFunction(f, PullbackForm(), held)
+    return DerivativeFunction(f, PullbackForm(), captured_count)
 
 
 class Pullback:
@@ -193,7 +193,7 @@ class PullbackKernel(Kernel):
     compiled: CompiledPullback
 
     def __init__(self, request: Request, argument_types: tuple[Type, ...], compiled: CompiledPullback) -> None:
-        self.of = request.primal, request.held
+        self.of = request.primal, request.captured_count
         self.argument_types = argument_types
         self.number = next(_numbers)
         self._options = request.options
@@ -266,9 +266,11 @@ class PullbackForm(Form):
     def __str__(self) -> str:
         return "pullback"
 
-    def request(self, primal: Any, held: int, inner: Request | None) -> Request:
+    def request(self, primal: Any, captured_count: int, inner: Request | None) -> Request:
         """Return the request: for the adjoints of all parameters."""
-        return replace(make_request(primal, None, with_value=False, held=held, inner=inner), primal=primal)
+        return replace(
+            make_request(primal, None, with_value=False, captured_count=captured_count, inner=inner), primal=primal
+        )
 
     def kernel(
         self, request: Request, argument_types: tuple[Type, ...], hidden: tuple[Capture, ...]
@@ -301,12 +303,12 @@ def _restored(
     of: DerivativeFunction[..., Any], argument_types: tuple[Type, ...], args: tuple[Any, ...], value: Any, kept: Any
 ) -> Pullback:
     """Return a pullback that was pickled."""
-    _, kernel = _pullback_of(of.primal, of.held)._compile(argument_types)
+    _, kernel = _pullback_of(of.primal, of.captured_count)._compile(argument_types)
     assert isinstance(kernel, PullbackKernel)
     sealed, items = kept
     return Pullback(kernel, args, value, numba_adapter.put_back(*items) if sealed else items)
 
 
 numba_adapter.embed(
-    pullback, lambda f, options: kept_derivative(f, PullbackForm(), options.get("held", 0)), applied=True
+    pullback, lambda f, options: kept_derivative(f, PullbackForm(), options.get("captured_count", 0)), applied=True
 )

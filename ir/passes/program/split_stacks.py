@@ -36,7 +36,7 @@ def split_stacks(function: Function, routines: Collection[Routine]) -> None:
         for routine, place in places.items():
             routine.writes = _moved(routine.writes, place)
             routine.shares = _moved(routine.shares, place)
-            routine.mixes = _moved(routine.mixes, place)
+            routine.may_alias_after = _moved(routine.may_alias_after, place)
         for each in functions:
             remove_dead_code(each)  # tuples with such stacks, whose items have been extracted
         if not set(before).isdisjoint(value for each in functions for value in each.values()):

@@ -21,8 +21,8 @@ from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import lists
 from zygote_py.frontend.values import (
     INT,
-    Bundle,
     Emitter,
+    LoweredValue,
     check_filled,
     components,
     dim,
@@ -43,7 +43,7 @@ def is_array(type: Type) -> bool:
     return isinstance(plain(type), types.Array)
 
 
-def index_of(at: Emitter, index: Bundle) -> list[Operand]:
+def index_of(at: Emitter, index: LoweredValue) -> list[Operand]:
     """Return the operands of an index, with tuples flattened."""
     if is_tuple(index.type):
         return [operand for part in components(index) for operand in index_of(at, part)]
@@ -98,7 +98,7 @@ def _is_everything(index: Operand) -> bool:
     return isinstance(index.type, types.EllipsisType)
 
 
-def flat_of(value: Bundle) -> Operand | None:
+def flat_of(value: LoweredValue) -> Operand | None:
     """Return the array whose elements are in a row in a value, `x.flat`; None for other values."""
     if not isinstance(value.type, types.NumpyFlatType):
         return None
@@ -142,7 +142,7 @@ def store(at: Emitter, statement: st.Store) -> None:
         fill(at, item(at, array, index, found), value)
 
 
-def fill(at: Emitter, array: Operand, value: Bundle) -> None:
+def fill(at: Emitter, array: Operand, value: LoweredValue) -> None:
     """Lower `array[...] = value`."""
     assert isinstance(array.type, types.Array)
     if not array.type.mutable:
@@ -154,7 +154,7 @@ def fill(at: Emitter, array: Operand, value: Bundle) -> None:
     at.emit(ops.setitem, (array, _stored(at, value, array.type.dtype)), types.none)
 
 
-def number(at: Emitter, value: Bundle) -> Operand:
+def number(at: Emitter, value: LoweredValue) -> Operand:
     """Return a number; that of an array without dimensions."""
     if is_tuple(value.type) or len(value.leaves) != 1:
         raise at.refuse(f"storing a value of type `{plain(value.type)}` is not supported", "store numbers", "=")
@@ -164,13 +164,13 @@ def number(at: Emitter, value: Bundle) -> Operand:
     return operand
 
 
-def lengths(at: Emitter, *shapes: Bundle) -> list[Operand]:
+def lengths(at: Emitter, *shapes: LoweredValue) -> list[Operand]:
     """Return the lengths in shapes, each an integer or a tuple of integers."""
     parts = (part for shape in shapes for part in (components(shape) if is_tuple(shape.type) else (shape,)))
     return [at.cast(number(at, part), INT) for part in parts]
 
 
-def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
+def _stored(at: Emitter, value: LoweredValue, dtype: Type) -> Operand:
     """Return the value to store to many elements: an array unchanged, a number cast to the type of the elements."""
     if not is_tuple(value.type):
         operand = number(at, value)
@@ -184,7 +184,7 @@ def _stored(at: Emitter, value: Bundle, dtype: Type) -> Operand:
     return made
 
 
-def _is_item(value: Bundle, array: Operand, index: Sequence[Operand]) -> bool:
+def _is_item(value: LoweredValue, array: Operand, index: Sequence[Operand]) -> bool:
     """Return whether a value is the view it is stored to: Python stores the result of `x[a:b] += y` once more."""
     match value.leaves:
         case (Instr(op=ops.getitem, args=(viewed, *others)),):
@@ -208,7 +208,7 @@ def operate_in_place(at: Emitter, op: ops.Op, operands: Sequence[Operand]) -> Op
         sign = ops.of(op).syntax.strip("ab ")
         raise at.refuse("this operation in place is not supported", "assign the result to a new name", f"{sign}=")
     check_overlap(at, array, operands)
-    fill(at, array, Bundle(type_, (at.emit(op, operands, type_),)))
+    fill(at, array, LoweredValue(type_, (at.emit(op, operands, type_),)))
     return array
 
 

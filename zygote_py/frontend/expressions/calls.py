@@ -30,9 +30,9 @@ from zygote_py.frontend.values import (
     INT,
     RANGES,
     ZERO,
-    Bundle,
     Emitter,
     Iteration,
+    LoweredValue,
     OverArray,
     OverCheckpointed,
     OverEnumerate,
@@ -72,11 +72,11 @@ ops.operation(numba.literal_unroll, numba.prange, safe_in_try=True)
 class Method:
     """A method that was looked up and is about to be called."""
 
-    value: Bundle
+    value: LoweredValue
     name: str
 
 
-def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
+def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
     """Return the value of a call that will be assigned to `target`."""
     type_ = at.types[target]
     callee_type = at.types[expression.callee]
@@ -86,29 +86,29 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
     if isinstance(callee_type, types.ExternalFunctionPointer) and callable(callee):
         callee = callee if special.of_pointer(callee) is not None else _foreign(callee)
     makes = numba_adapter.constructed_by(callee_type) is not None or numba_adapter.is_closure(type_)
-    read = at.read_whole if makes or isinstance(callee_type, numba_adapter.GivenType) else at.read
+    read = at.read_whole if makes or isinstance(callee_type, numba_adapter.CustomRuleType) else at.read
     args, arg_types = [read(arg) for arg in expression.args], expression.types
     if callee in (len, tuple, min, max, sum, enumerate, zip) and args:
         refuse_sequence(at, args[0])
     if expression.star is not None:
         args += components(at.read(expression.star))
     keywords = {name: read(arg) for name, arg in expression.keywords}
-    if isinstance(callee_type, numba_adapter.GivenType):
+    if isinstance(callee_type, numba_adapter.CustomRuleType):
         return _stop(at, (args or list(keywords.values()))[0], type_)
     if (literal_value := known(type_)) is not None:
         return literal_value
     if numba_adapter.made_by(callee_type) is not None:
         return lists.make_object(at, type_)
     if isinstance(callee_type, numba_adapter.TransformType):
-        return Bundle(type_, (args or list(keywords.values()))[0].leaves)
+        return LoweredValue(type_, (args or list(keywords.values()))[0].leaves)
     if makes:
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
-        return Bundle(type_, ())
+        return LoweredValue(type_, ())
     if not keywords and (function := _of_scipy(callee, args, expression.types, type_)) is not None:
         return _call_special(at, function, args, type_)
     if (callee is type and len(args) == 1 and not leaves_of(type_)) or isinstance(type_, types.DType):
-        return Bundle(type_, (), numba_adapter.object_of(type_))
+        return LoweredValue(type_, (), numba_adapter.object_of(type_))
     if isinstance(callee, Method) and is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
     if is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
@@ -126,8 +126,8 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> Bundle:
 
 
 def _iterable(
-    at: Emitter, expression: st.Call, callee: object, args: list[Bundle], target: st.Variable
-) -> Bundle | None:
+    at: Emitter, expression: st.Call, callee: object, args: list[LoweredValue], target: st.Variable
+) -> LoweredValue | None:
     """Return what a loop goes over, or how long that is; None for the results of other calls."""
     type_ = at.types[target]
     match callee:
@@ -138,8 +138,8 @@ def _iterable(
         case numba_adapter.length_of_iterator:
             over = iteration(at, expression.args[0], uses_up=False)
             if isinstance(over, OverRange):
-                return Bundle(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))
-            return Bundle(type_, (over.length(at),))
+                return LoweredValue(type_, (at.emit(ops.range_length, (over.start, over.stop, over.step), INT),))
+            return LoweredValue(type_, (over.length(at),))
         case checkpoints.checkpointed:
             at.make_iterator(target, _over_checkpointed(at, expression))
             return replace(args[0], iterator=None)  # that of the result is its own
@@ -167,7 +167,7 @@ def _function_of(at: Emitter, method: Method) -> Callable[..., object]:
     return function
 
 
-def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
+def _of_scipy(callee: object, args: list[LoweredValue], arg_types: tuple[Type, ...], type_: Type) -> Special | None:
     """Return the function of SciPy that is called, by a pointer or by its name."""
     found = special.of_pointer(callee)
     if found is None and special.is_of_scipy(callee) and all(is_scalar(plain(arg.type)) for arg in args):
@@ -175,10 +175,10 @@ def _of_scipy(callee: object, args: list[Bundle], arg_types: tuple[Type, ...], t
     return found
 
 
-def _call_special(at: Emitter, function: Special, args: list[Bundle], type_: Type) -> Bundle:
+def _call_special(at: Emitter, function: Special, args: list[LoweredValue], type_: Type) -> LoweredValue:
     """Return the call of a function of SciPy; a last argument that these functions ignore is omitted."""
     operands = [at.cast(arg.leaves[0], kind) for arg, kind in zip(args, function.argument_types, strict=False)]
-    return Bundle(plain(type_), (at.emit(function, operands, function.result_type),))
+    return LoweredValue(plain(type_), (at.emit(function, operands, function.result_type),))
 
 
 _pointers: dict[int, Foreign] = {}  # C functions cannot be hashed, and are kept by identity
@@ -192,7 +192,9 @@ def _foreign(pointer: Callable[..., object]) -> Foreign:
     return _pointers[id(pointer)]
 
 
-def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Type, ...], type_: Type) -> Bundle | None:
+def _simple(
+    at: Emitter, callee: object, args: list[LoweredValue], arg_types: tuple[Type, ...], type_: Type
+) -> LoweredValue | None:
     """Lower the calls that are not simply instructions of the same name."""
     if not args:
         return None
@@ -221,15 +223,15 @@ def _simple(at: Emitter, callee: object, args: list[Bundle], arg_types: tuple[Ty
             found = at.emit(ops.select, (condition, then, orelse), own)
         case cmath.polar, _:
             radius, phase = leaves_of(type_)
-            return Bundle(type_, (at.emit(abs, first.leaves, radius), at.emit(cmath.phase, first.leaves, phase)))
+            return LoweredValue(type_, (at.emit(abs, first.leaves, radius), at.emit(cmath.phase, first.leaves, phase)))
         case builtins.divmod, _ if len(args) == 2 and is_tuple(type_):
             operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, arg_types, strict=True)]
             both = zip((operator.floordiv, operator.mod), leaves_of(type_), strict=True)
-            return Bundle(type_, tuple(at.emit(op, operands, leaf) for op, leaf in both))
+            return LoweredValue(type_, tuple(at.emit(op, operands, leaf) for op, leaf in both))
         case _, types.Number() | types.Boolean() if len(args) == 1:
             if isinstance(ops.properties(callee).cast_to, types.Number):
                 found = at.cast(first.leaves[0], own)
-    return None if found is None else Bundle(own, (found,))
+    return None if found is None else LoweredValue(own, (found,))
 
 
 def retype_numbers(
@@ -246,7 +248,7 @@ def retype_numbers(
     users: defaultdict[st.Variable | None, list[st.Variable]] = defaultdict(list)
     results: set[st.Variable] = set()
     for block in blocks:
-        if isinstance(block.ending, st.Leave):
+        if isinstance(block.ending, st.Return):
             results.add(block.ending.value)
         for statement in block.statements:
             match statement:
@@ -256,7 +258,7 @@ def retype_numbers(
                         starts.append(target)
                 case st.Assign(target, st.Copy(source)):
                     users[source].append(target)
-                case st.Assign(target, st.Merge(incoming)):
+                case st.Assign(target, st.Phi(incoming)):
                     for _, merged in incoming:
                         users[merged].append(target)
 
@@ -270,33 +272,33 @@ def retype_numbers(
     return return_type.dtype if isinstance(return_type, types.Array) and found & results else return_type
 
 
-def _of_tuple(at: Emitter, callee: object, args: list[Bundle], type_: Type) -> Bundle | None:
+def _of_tuple(at: Emitter, callee: object, args: list[LoweredValue], type_: Type) -> LoweredValue | None:
     first, own = args[0], plain(type_)
     parts = components(first)
     match callee:
         case builtins.len:
-            return Bundle(own, (Const(len(parts), INT),))
+            return LoweredValue(own, (Const(len(parts), INT),))
         case builtins.bool:
-            return Bundle(own, (Const(bool(parts), types.boolean),))
+            return LoweredValue(own, (Const(bool(parts), types.boolean),))
         case builtins.tuple:
             return first
         case builtins.min | builtins.max if len(args) == 1 and parts:
             items = [at.cast(part.leaves[0], own) for part in parts]
-            return Bundle(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))
+            return LoweredValue(own, (items[0] if len(items) == 1 else at.emit(callee, items, own),))
         case builtins.sum if parts:
             items = [at.cast(part.leaves[0], own) for part in (*args[1:], *parts)]
-            return Bundle(own, (reduce(lambda a, b: at.emit(operator.add, (a, b), own), items),))
+            return LoweredValue(own, (reduce(lambda a, b: at.emit(operator.add, (a, b), own), items),))
     return None
 
 
 def _instruction(
     at: Emitter,
     callee: object,
-    args: list[Bundle],
-    keywords: dict[str, Bundle],
+    args: list[LoweredValue],
+    keywords: dict[str, LoweredValue],
     arg_types: tuple[Type, ...],
     type_: Type,
-) -> Bundle:
+) -> LoweredValue:
     if not callable(callee):
         raise at.refuse("a call of this object is not supported", "call a function by its name")
     if arg_types and isinstance(arg_types[-1], types.StarArgTuple | types.StarArgUniTuple):
@@ -316,10 +318,10 @@ def _instruction(
     return split(at, value, value.type)
 
 
-def whole(at: Emitter, bundle: Bundle, callee: object) -> Operand:
+def whole(at: Emitter, bundle: LoweredValue, callee: object) -> Operand:
     """Return an argument of `callee`, or a result, as one operand, tuples put together again."""
 
-    def leaf(part: Bundle) -> Operand:
+    def leaf(part: LoweredValue) -> Operand:
         if isinstance(part.type, types.DType | types.NumberClass):
             dtype = numba_adapter.object_of(part.type)
             return Const(dtype.type if isinstance(dtype, np.dtype) else dtype, part.type)
@@ -332,7 +334,9 @@ def whole(at: Emitter, bundle: Bundle, callee: object) -> Operand:
     return join(at, bundle, leaf)
 
 
-def _into(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, Bundle], type_: Type) -> Bundle | None:
+def _into(
+    at: Emitter, callee: object, args: list[LoweredValue], keywords: dict[str, LoweredValue], type_: Type
+) -> LoweredValue | None:
     """Lower a call of a function that stores its result to an output array; None if it has none."""
     operation = ops.properties(callee)
     taken, (out, *_) = args[: operation.inputs], [*args[operation.inputs :], None]
@@ -362,11 +366,11 @@ def _into(at: Emitter, callee: object, args: list[Bundle], keywords: dict[str, B
     if operation.converts_output:
         for own, given in zip(shape_of(at, made), shape_of(at, array), strict=True):
             at.emit(check_out, (own, given), types.none)
-    arrays.fill(at, array, Bundle(computed, (made,)))
-    return Bundle(plain(type_), out.leaves)
+    arrays.fill(at, array, LoweredValue(computed, (made,)))
+    return LoweredValue(plain(type_), out.leaves)
 
 
-def refuse_sequence(at: Emitter, value: Bundle) -> None:
+def refuse_sequence(at: Emitter, value: LoweredValue) -> None:
     """Refuse a dataclass used as a sequence: Numba treats it as a tuple, Python does not."""
     if isinstance(value.type, numba_adapter.DataclassType):
         name = value.type.instance_class.__name__
@@ -378,8 +382,8 @@ def _name(callee: object) -> str:
 
 
 def _construct(
-    at: Emitter, args: list[Bundle], keywords: dict[str, Bundle], arg_types: tuple[Type, ...], type_: Type
-) -> Bundle:
+    at: Emitter, args: list[LoweredValue], keywords: dict[str, LoweredValue], arg_types: tuple[Type, ...], type_: Type
+) -> LoweredValue:
     """Return a NamedTuple or a dataclass; `arg_types` are in the order of the fields, those not given `Omitted`."""
     leaves: list[Operand] = []
     given = dict(zip(fields_of(type_), args, strict=False)) | keywords
@@ -389,32 +393,32 @@ def _construct(
             assert isinstance(omitted, types.Omitted)
             given[field] = constant_of(omitted.value, part, at.loc)
         leaves += at.cast_bundle(given[field], part).leaves
-    return Bundle(type_, tuple(leaves))
+    return LoweredValue(type_, tuple(leaves))
 
 
 # ----------------------------------------------------------------------------------------------------- iteration
 
 
-def _range(at: Emitter, args: list[Bundle], type_: Type) -> Bundle:
+def _range(at: Emitter, args: list[LoweredValue], type_: Type) -> LoweredValue:
     element = RANGES[type_]
     operands = [at.cast(arg.leaves[0], element) for arg in args]
     zero, one = constant(0, element), constant(1, element)
     match operands:
         case [stop]:
-            return Bundle(type_, (zero, stop, one))
+            return LoweredValue(type_, (zero, stop, one))
         case [start, stop]:
-            return Bundle(type_, (start, stop, one))
+            return LoweredValue(type_, (start, stop, one))
         case _:
-            return Bundle(type_, tuple(operands))
+            return LoweredValue(type_, tuple(operands))
 
 
-def _iterator(at: Emitter, target: st.Variable, over: Iteration) -> Bundle:
+def _iterator(at: Emitter, target: st.Variable, over: Iteration) -> LoweredValue:
     """Return an iterator over which no loop has begun."""
     at.make_iterator(target, over)
-    return Bundle(at.types[target], ())
+    return LoweredValue(at.types[target], ())
 
 
-def _over_enumerate(at: Emitter, expression: st.Call, args: list[Bundle], type_: Type) -> Iteration:
+def _over_enumerate(at: Emitter, expression: st.Call, args: list[LoweredValue], type_: Type) -> Iteration:
     keywords = dict(expression.keywords)
     start = at.read(keywords["start"]) if "start" in keywords else args[1] if len(args) == 2 else None
     number = ZERO if start is None else at.cast(start.leaves[0], INT)
@@ -449,7 +453,7 @@ def iteration(at: Emitter, variable: st.Variable, *, uses_up: bool = True) -> It
     return items_of(at, at.read(variable))
 
 
-def items_of(at: Emitter, value: Bundle) -> Iteration:
+def items_of(at: Emitter, value: LoweredValue) -> Iteration:
     """Return the iteration of a loop over a value."""
     refuse_sequence(at, value)
     own = plain(value.type)
@@ -477,7 +481,7 @@ def items_of(at: Emitter, value: Bundle) -> Iteration:
     )
 
 
-def _stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+def _stop(at: Emitter, value: LoweredValue, type_: Type) -> LoweredValue:
     """Return the result of `stop_gradient`: numbers, and copies of arrays, through which no derivative flows."""
     if any(isinstance(leaf.type, types.List) for leaf in value.leaves):
         raise at.refuse("`stop_gradient` of a list is not supported", "give it an array", "stop_gradient")
@@ -487,4 +491,4 @@ def _stop(at: Emitter, value: Bundle, type_: Type) -> Bundle:
             return leaf
         return at.emit(ops.stop, (leaf,), copied_type(leaf.type))
 
-    return Bundle(type_, tuple(map(stopped, value.leaves)), value.static)
+    return LoweredValue(type_, tuple(map(stopped, value.leaves)), value.static)

@@ -4,8 +4,8 @@
                                                       %t1 = add %x, %t0 : f64
     Attribute("x", "shape")                           (dim %x, 0), (dim %x, 1)
 
-`evaluate` returns the value of an expression as a `Bundle`; calls are in `zygote_py.frontend.expressions.calls`. What
-cannot be represented is refused here; operations that merely lack a rule are passed through.
+`evaluate` returns the value of an expression as a `LoweredValue`; calls are in `zygote_py.frontend.expressions.calls`.
+What cannot be represented is refused here; operations that merely lack a rule are passed through.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from zygote_py.base import statements as st
 from zygote_py.frontend.expressions import arrays, calls, lists
 from zygote_py.frontend.values import (
     INT,
-    Bundle,
     Emitter,
+    LoweredValue,
     OverIndices,
     alternatives,
     check_count,
@@ -57,7 +57,7 @@ _IN_WORDS = {
 }
 
 
-def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bundle:
+def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> LoweredValue:
     """Return the value of `expression`, which will be assigned to `target`."""
     type_ = at.types[target]
     match expression:
@@ -83,7 +83,7 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Bun
             raise at.refuse(message, hint, token)
         case st.Iterate(value):
             iteration = calls.iteration(at, value)
-            return Bundle(type_, (), None, (iteration, counter_of(iteration, at)))
+            return LoweredValue(type_, (), None, (iteration, counter_of(iteration, at)))
         case st.Unpack(value, _):
             return _unpack(at, at.read(value), type_)
         case st.Unknown(kind):
@@ -99,32 +99,32 @@ def act(at: Emitter, statement: st.Statement) -> None:
             arrays.store(at, statement)
         case st.SetAttribute():
             lists.assign_field(at, statement)
-        case st.Act("print", args):
+        case st.SideEffect("print", args):
             at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
-        case st.Act("delitem"):
+        case st.SideEffect("delitem"):
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
-        case st.Act(kind):
+        case st.SideEffect(kind):
             raise at.refuse(f"`{kind}` is not supported", "write it with numbers, arrays, tuples and loops")
 
 
 # ---------------------------------------------------------------------------------------------------- operators
 
 
-def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
+def _operate(at: Emitter, expression: st.Operate, type_: Type) -> LoweredValue:
     if (test := alternatives.is_none(at, expression.op, [at.read_whole(arg) for arg in expression.args])) is not None:
-        return Bundle(type_, (test,))
+        return LoweredValue(type_, (test,))
     args = [at.read(arg) for arg in expression.args]
     if (literal_value := known(type_)) is not None:
         return literal_value
     if expression.op is operator.contains:
-        return Bundle(type_, (_contains(at, args[0], args[1]),))
+        return LoweredValue(type_, (_contains(at, args[0], args[1]),))
     if any(is_tuple(arg.type) for arg in args):
         return _operate_on_tuples(at, expression.op, args, type_)
     if expression.op in (operator.is_, operator.is_not) and any(isinstance(arg.type, types.EnumMember) for arg in args):
         if args[0].type != args[1].type:  # members of different enumerations differ, though their numbers may be equal
-            return Bundle(type_, (Const(expression.op is operator.is_not, types.boolean),))
+            return LoweredValue(type_, (Const(expression.op is operator.is_not, types.boolean),))
         same = _compare(at, operator.eq, args[0].leaves[0], args[1].leaves[0])
-        return Bundle(type_, (same if expression.op is operator.is_ else _not(at, same),))
+        return LoweredValue(type_, (same if expression.op is operator.is_ else _not(at, same),))
     operands = [at.cast(arg.leaves[0], to) for arg, to in zip(args, expression.types, strict=True) if arg.leaves]
     if len(operands) != len(args):
         raise at.refuse("an operator on functions or modules is not supported", "use numbers")
@@ -132,8 +132,8 @@ def _operate(at: Emitter, expression: st.Operate, type_: Type) -> Bundle:
     if ops.of(expression.op).family is Family.ARITHMETIC and is_scalar(own):  # the result of `np.where` was not cast
         operands = [at.cast(each, own) if is_scalar(each.type) else each for each in operands]
     if expression.inplace and arrays.is_array(args[0].type):
-        return Bundle(type_, (arrays.operate_in_place(at, expression.op, operands),))
-    return Bundle(type_, (scalar(at, expression.op, operands, plain(type_)),))
+        return LoweredValue(type_, (arrays.operate_in_place(at, expression.op, operands),))
+    return LoweredValue(type_, (scalar(at, expression.op, operands, plain(type_)),))
 
 
 def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Operand:
@@ -150,18 +150,18 @@ def scalar(at: Emitter, op: ops.Op, operands: list[Operand], type_: Type) -> Ope
     return at.emit(op, operands, type_, "c" if is_test else "")
 
 
-def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[Bundle], type_: Type) -> Bundle:
+def _operate_on_tuples(at: Emitter, op: ops.Op, args: list[LoweredValue], type_: Type) -> LoweredValue:
     for arg in args:
         calls.refuse_sequence(at, arg)
     if op is operator.add and len(args) == 2:
-        return Bundle(type_, args[0].leaves + args[1].leaves)
+        return LoweredValue(type_, args[0].leaves + args[1].leaves)
     if op in (operator.eq, operator.ne) and len(args) == 2:
         same = _equal(at, args[0], args[1])
-        return Bundle(type_, (same if op is operator.eq else _not(at, same),))
+        return LoweredValue(type_, (same if op is operator.eq else _not(at, same),))
     if ops.of(op).comparison and len(args) == 2 and all(is_tuple(arg.type) for arg in args):
-        return Bundle(type_, (_in_order(at, op, args[0], args[1]),))
+        return LoweredValue(type_, (_in_order(at, op, args[0], args[1]),))
     if op is operator.not_:
-        return Bundle(type_, (Const(not args[0].leaves, types.boolean),))
+        return LoweredValue(type_, (Const(not args[0].leaves, types.boolean),))
     raise at.refuse("this operator on tuples is not supported", "write it with the components")
 
 
@@ -171,7 +171,7 @@ def _not(at: Emitter, operand: Operand) -> Operand:
     return at.emit(operator.not_, (operand,), types.boolean, "c")
 
 
-def _equal(at: Emitter, a: Bundle, b: Bundle) -> Operand:
+def _equal(at: Emitter, a: LoweredValue, b: LoweredValue) -> Operand:
     """Return whether two values are equal, component by component."""
     if is_tuple(a.type) and is_tuple(b.type):
         if len(components(a)) != len(components(b)):
@@ -194,7 +194,7 @@ def _compare(at: Emitter, op: ops.Op, left: Operand, right: Operand) -> Operand:
     return at.emit(op, (left, right), types.boolean, "c")
 
 
-def _in_order(at: Emitter, op: ops.Op, a: Bundle, b: Bundle) -> Operand:
+def _in_order(at: Emitter, op: ops.Op, a: LoweredValue, b: LoweredValue) -> Operand:
     """Lower `a < b` of tuples: the first components that differ decide, then the lengths."""
     if not (is_tuple(a.type) and is_tuple(b.type)):
         return _compare(at, op, a.leaves[0], b.leaves[0])
@@ -213,7 +213,7 @@ def _join(at: Emitter, op: ops.Op, tests: list[Operand], empty: bool) -> Operand
     return reduce(lambda a, b: at.emit(op, (a, b), types.boolean, "c"), tests) if tests else Const(empty, types.boolean)
 
 
-def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
+def _contains(at: Emitter, container: LoweredValue, item: LoweredValue) -> Operand:
     if is_tuple(container.type):
         return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
     if isinstance(plain(container.type), types.UnicodeType | types.Array):
@@ -224,38 +224,38 @@ def _contains(at: Emitter, container: Bundle, item: Bundle) -> Operand:
 # ----------------------------------------------------------------------------------------- attributes and subscripts
 
 
-def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
+def _attribute(at: Emitter, value: LoweredValue, name: str, type_: Type) -> LoweredValue:
     if (literal_value := known(type_)) is not None:
         return literal_value
     if isinstance(value.type, types.EnumClass) and isinstance(type_, types.EnumMember):
         return constant_of(numba_adapter.object_of(value.type).__members__[name], type_, at.loc)  # type: ignore[attr-defined]
     if isinstance(value.type, types.EnumMember) and name == "value":
-        return Bundle(type_, value.leaves)
+        return LoweredValue(type_, value.leaves)
     if isinstance(value.static, ModuleType):
         return constant_of(getattr(value.static, name), type_, at.loc)
     if is_tuple(value.type) and name in fields_of(value.type):
         return component(value, fields_of(value.type).index(name))
     if numba_adapter.receiver_of(value.type) is not None and numba_adapter.receiver_of(type_) is not None:
-        return Bundle(type_, value.leaves)
+        return LoweredValue(type_, value.leaves)
     if numba_adapter.is_object(value.type) and name in numba_adapter.fields_of_object(value.type):
         return lists.read_field(at, value, name)
     if not leaves_of(type_):
-        return Bundle(type_, (), calls.Method(value, name))
+        return LoweredValue(type_, (), calls.Method(value, name))
     own = plain(value.type)
     match own, name:
         case types.SliceType(), "start" | "stop" | "step" if bound := lists.bound(at, value.leaves[0], name):
-            return Bundle(INT, (bound,))
+            return LoweredValue(INT, (bound,))
         case types.Array(), "shape":
-            return Bundle(type_, tuple(dim(at, value.leaves[0], axis) for axis in range(own.ndim)))
+            return LoweredValue(type_, tuple(dim(at, value.leaves[0], axis) for axis in range(own.ndim)))
         case types.Array(), "ndim":
-            return Bundle(type_, (Const(own.ndim, INT),))
+            return LoweredValue(type_, (Const(own.ndim, INT),))
         case types.Array(), "size":
-            return Bundle(type_, (product(at, shape_of(at, value.leaves[0])),))
+            return LoweredValue(type_, (product(at, shape_of(at, value.leaves[0])),))
         case types.Array(), "itemsize":
-            return Bundle(type_, (Const(itemsize(own), INT),))
+            return LoweredValue(type_, (Const(itemsize(own), INT),))
         case types.Array(), "nbytes":
             bytes_ = (product(at, shape_of(at, value.leaves[0])), Const(itemsize(own), INT))
-            return Bundle(type_, (at.emit(operator.mul, bytes_, INT),))
+            return LoweredValue(type_, (at.emit(operator.mul, bytes_, INT),))
         case ((types.Array() | types.Number() | types.Boolean()), ("T" | "real" | "imag")):
             function = np.transpose if name == "T" else getattr(np, name)
             if (found := lowered(at, function, [value], {}, type_)) is not None:
@@ -265,7 +265,7 @@ def _attribute(at: Emitter, value: Bundle, name: str, type_: Type) -> Bundle:
     )
 
 
-def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
+def _item(at: Emitter, expression: st.Item, type_: Type) -> LoweredValue:
     value = at.read(expression.value)
     if (literal_value := known(type_)) is not None:
         return literal_value
@@ -274,11 +274,11 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     if isinstance(type_, types.EnumMember):
         return constant_of(numba_adapter.object_of(value.type)[expression.static], type_, at.loc)  # type: ignore[index]
     if isinstance(value.type, types.NumberClass):  # the type `float64[:]`, which Numba takes for such an array
-        return Bundle(type_, undefined(type_))
+        return LoweredValue(type_, undefined(type_))
     if is_list(value.type) and (expression.index is not None or isinstance(expression.static, int)):
         if expression.index is not None:
             return lists.item(at, value, at.read(expression.index))
-        return lists.item(at, value, Bundle(INT, (literal(expression.static, at.loc),)))
+        return lists.item(at, value, LoweredValue(INT, (literal(expression.static, at.loc),)))
     own = plain(value.type)
     flat = arrays.flat_of(value)
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):
@@ -286,11 +286,11 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> Bundle:
     variable = expression.index
     parts = arrays.static_index(at, expression.static) if variable is None else arrays.index_of(at, at.read(variable))
     if flat is not None:
-        return Bundle(type_, (arrays.item(at, flat, arrays.flat_index(at, flat, parts), plain(type_)),))
-    return Bundle(type_, (arrays.item(at, value.leaves[0], parts, plain(type_)),))
+        return LoweredValue(type_, (arrays.item(at, flat, arrays.flat_index(at, flat, parts), plain(type_)),))
+    return LoweredValue(type_, (arrays.item(at, value.leaves[0], parts, plain(type_)),))
 
 
-def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type) -> Bundle:
+def _item_of_tuple(at: Emitter, value: LoweredValue, expression: st.Item, type_: Type) -> LoweredValue:
     calls.refuse_sequence(at, value)
     static = expression.static
     index = None if expression.index is None else at.read(expression.index)
@@ -305,7 +305,7 @@ def _item_of_tuple(at: Emitter, value: Bundle, expression: st.Item, type_: Type)
     return component(value, static)
 
 
-def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+def _unpack(at: Emitter, value: LoweredValue, type_: Type) -> LoweredValue:
     calls.refuse_sequence(at, value)
     if is_tuple(value.type):
         return value
@@ -313,4 +313,4 @@ def _unpack(at: Emitter, value: Bundle, type_: Type) -> Bundle:
         raise at.refuse("only a tuple, a list or an array can be unpacked", "index the value: `a = x[0]`", "=")
     over, places = calls.items_of(at, value), [Const(place, INT) for place in range(len(components_of(type_)))]
     at.emit(check_count, (over.length(at), Const(len(places), INT)), types.none)
-    return Bundle(type_, tuple(leaf for place in places for leaf in over.at(place, at).leaves))
+    return LoweredValue(type_, tuple(leaf for place in places for leaf in over.at(place, at).leaves))

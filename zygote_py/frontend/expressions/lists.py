@@ -37,9 +37,9 @@ from zygote_py.base import statements as st
 from zygote_py.frontend.values import (
     INT,
     ZERO,
-    Bundle,
     Emitter,
     Iteration,
+    LoweredValue,
     OverCheckpointed,
     OverEnumerate,
     OverZip,
@@ -52,22 +52,22 @@ from zygote_py.ir import Const, Function, Instr, Jump, Operand, Type, ops
 from zygote_py.ir.analysis import Memory, loop_nest
 
 
-def build(at: Emitter, items: list[Bundle], type_: Type) -> Bundle:
+def build(at: Emitter, items: list[LoweredValue], type_: Type) -> LoweredValue:
     """`[a, b]`"""
     if not (leaves := leaves_of(type_)):
         raise at.refuse("a list of objects without numbers is not supported", "use a list of numbers or arrays", "[")
-    made = Bundle(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
+    made = LoweredValue(type_, tuple(at.emit(ops.stack, (), leaf) for leaf in leaves))
     for item in items:
         _push(at, made, item)
     return made
 
 
-def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Type) -> Bundle:
+def method(at: Emitter, value: LoweredValue, name: str, args: list[LoweredValue], type_: Type) -> LoweredValue:
     """`value.name(*args)`"""
     match name, args:
         case "append", [item]:
             _push(at, value, item)
-            return Bundle(type_, ())
+            return LoweredValue(type_, ())
         case "pop", []:
             return at.emit_each(ops.pop, value.leaves, element(value))
     raise at.refuse(
@@ -75,7 +75,7 @@ def method(at: Emitter, value: Bundle, name: str, args: list[Bundle], type_: Typ
     )
 
 
-def item(at: Emitter, value: Bundle, index: Bundle) -> Bundle:
+def item(at: Emitter, value: LoweredValue, index: LoweredValue) -> LoweredValue:
     """`value[index]`"""
     return at.emit_each(ops.getitem, value.leaves, element(value), _number(at, index))
 
@@ -91,7 +91,7 @@ def store(at: Emitter, statement: st.Store) -> None:
         at.emit(ops.setitem, (part, leaf, number), types.none)
 
 
-def length(emit: Emitter, value: Bundle) -> Operand:
+def length(emit: Emitter, value: LoweredValue) -> Operand:
     """`len(value)`"""
     return emit.emit(builtins.len, (value.leaves[0],), INT)
 
@@ -118,18 +118,18 @@ def bound(at: Emitter, index: Operand, name: str) -> Operand | None:
     return at.emit(ops.select, (positive, Const(forwards, INT), Const(backwards, INT)), INT)
 
 
-def element(value: Bundle) -> Type:
+def element(value: LoweredValue) -> Type:
     """Return the type of the elements of a list."""
     return element_of(plain(value.type))
 
 
-def _push(at: Emitter, target: Bundle, item: Bundle) -> None:
+def _push(at: Emitter, target: LoweredValue, item: LoweredValue) -> None:
     taken = at.cast_bundle(item, element(target))
     for part, leaf in zip(target.leaves, taken.leaves, strict=True):
         at.emit(ops.push, (part, leaf), types.none)
 
 
-def _number(at: Emitter, index: Bundle) -> Operand:
+def _number(at: Emitter, index: LoweredValue) -> Operand:
     if len(index.leaves) != 1 or not isinstance(plain(index.type), types.Integer | types.Boolean):
         raise at.refuse("this index of a list is not supported", "use an integer", "[")
     return at.cast(index.leaves[0], INT)
@@ -139,13 +139,13 @@ def _number(at: Emitter, index: Bundle) -> Operand:
 class OverList(Iteration):
     """The elements of a list, which may grow and shrink meanwhile: its length is read before each iteration."""
 
-    list: Bundle
+    list: LoweredValue
 
     def length(self, emit: Emitter) -> Operand:
         """Return the number of elements at this moment."""
         return length(emit, self.list)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         return emit.emit_each(ops.getitem, self.list.leaves, element(self.list), k)
 
@@ -184,7 +184,7 @@ def hoist_lengths(function: Function) -> None:
 # ---------------------------------------------------------------------------------------------- objects of a jitclass
 
 
-def make_object(at: Emitter, type_: Type) -> Bundle:
+def make_object(at: Emitter, type_: Type) -> LoweredValue:
     """Return a new object; its fields are zeros and empty arrays."""
     made: list[Operand] = []
     for field in numba_adapter.fields_of_object(type_).values():
@@ -194,7 +194,7 @@ def make_object(at: Emitter, type_: Type) -> Bundle:
             else:
                 made.append(at.emit(ops.stack, (), cell))
                 at.emit(ops.push, (made[-1], _of_field(at, leaf)), types.none)
-    return Bundle(type_, tuple(made))
+    return LoweredValue(type_, tuple(made))
 
 
 def _of_field(at: Emitter, leaf: Type) -> Operand:
@@ -206,7 +206,7 @@ def _of_field(at: Emitter, leaf: Type) -> Operand:
     return empty_array(at, leaf)
 
 
-def read_field(at: Emitter, value: Bundle, name: str) -> Bundle:
+def read_field(at: Emitter, value: LoweredValue, name: str) -> LoweredValue:
     """`value.name`"""
     field, cells = _cells(value, name)
     return at.emit_each(ops.getitem, cells, field, ZERO)
@@ -223,7 +223,7 @@ def assign_field(at: Emitter, statement: st.SetAttribute) -> None:
         at.emit(ops.setitem, (cell, leaf, ZERO), types.none)
 
 
-def _cells(value: Bundle, name: str) -> tuple[Type, tuple[Operand, ...]]:
+def _cells(value: LoweredValue, name: str) -> tuple[Type, tuple[Operand, ...]]:
     """Return the type of a field, and what holds it."""
     fields, cells = numba_adapter.fields_of_object(value.type), iter(value.leaves)
     held = {each: tuple(islice(cells, len(leaves_of(field)))) for each, field in fields.items()}

@@ -63,7 +63,7 @@ def divisor(
             raise _refuse("an index", statement.loc, "[")
         case st.Store(_, _, value) if not is_scalar(plain(types_[value])):
             raise _refuse("an assignment to a part of an array", statement.loc, "[")
-        case st.Act(kind) if not kind.startswith("print"):
+        case st.SideEffect(kind) if not kind.startswith("print"):
             raise _refuse(f"`{kind}`", statement.loc)
     return None
 
@@ -107,7 +107,7 @@ def _is_safe(function: st.TypedFunction, seen: set[st.TypedFunction]) -> bool:
         return True
     seen.add(function)
     for block in function.blocks.values():
-        if isinstance(block.ending, st.Fail | st.Try):
+        if isinstance(block.ending, st.Raise | st.Try):
             return False
         for statement in block.statements:
             match statement:

@@ -81,8 +81,8 @@ class Graph:
     def _drop_idle_choices(self) -> None:
         for label, block in self.blocks.items():
             match block.ending:
-                case st.Choose(_, then, orelse, loc) if then == orelse:
-                    self.blocks[label] = replace(block, ending=st.GoTo(then, loc))
+                case st.Branch(_, then, orelse, loc) if then == orelse:
+                    self.blocks[label] = replace(block, ending=st.Jump(then, loc))
 
     def _remove_unreachable(self) -> None:
         seen = set(reach([next(iter(self.blocks))], self.successors))
@@ -109,9 +109,9 @@ class Graph:
         shells = {label: Block(loc or block.loc) for label, block in self.blocks.items()}
         for label, shell in shells.items():
             match self.blocks[label].ending:
-                case st.GoTo(target):
+                case st.Jump(target):
                     shell.terminator = Jump(shells[target])
-                case st.Choose(_, then, orelse) | st.Try(then, orelse):
+                case st.Branch(_, then, orelse) | st.Try(then, orelse):
                     shell.terminator = Branch(Const(True, types.boolean), shells[then], shells[orelse])
                 case _:
                     shell.terminator = Return(())
@@ -134,7 +134,7 @@ class Graph:
         elif back:
             self.latches[header] = self._join(header, back)
         ending = self.blocks[header].ending
-        if isinstance(ending, st.Choose) and len(preds[ending.then]) > 1:
+        if isinstance(ending, st.Branch) and len(preds[ending.then]) > 1:
             new = self._insert(ending.then, [header], header)
             self._rename_source(ending.then, header, new)
 
@@ -144,13 +144,13 @@ class Graph:
         merged: list[st.Statement] = []
         statements: list[st.Statement] = []
         for statement in self._body(target):
-            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Merge):
+            if isinstance(statement, st.Assign) and isinstance(statement.value, st.Phi):
                 through = [(label, var) for label, var in statement.value.incoming if label in sources]
                 others = [(label, var) for label, var in statement.value.incoming if label not in sources]
                 joined = f"{statement.target}.joined"
                 self.types[joined] = self.types[statement.target]
-                merged.append(st.Assign(joined, st.Merge(tuple(through)), statement.loc))
-                statement = st.Assign(statement.target, st.Merge((*others, (new, joined))), statement.loc)
+                merged.append(st.Assign(joined, st.Phi(tuple(through)), statement.loc))
+                statement = st.Assign(statement.target, st.Phi((*others, (new, joined))), statement.loc)
             statements.append(statement)
         self.blocks[target] = replace(self.blocks[target], statements=tuple(statements))
         self.blocks[new] = replace(self.blocks[new], statements=tuple(merged))
@@ -167,16 +167,16 @@ class Graph:
         for source in sources:
             ending = self.blocks[source].ending
             match ending:
-                case st.GoTo():
-                    ending = st.GoTo(new, ending.loc)
-                case st.Choose(condition, then, orelse):
+                case st.Jump():
+                    ending = st.Jump(new, ending.loc)
+                case st.Branch(condition, then, orelse):
                     then, orelse = (new if label == target else label for label in (then, orelse))
-                    ending = st.Choose(condition, then, orelse, ending.loc)
+                    ending = st.Branch(condition, then, orelse, ending.loc)
                 case st.Try(handler, following):
                     handler, following = (new if label == target else label for label in (handler, following))
                     ending = st.Try(handler, following, ending.loc)
             self.blocks[source] = replace(self.blocks[source], ending=ending)
-        self.blocks[new] = st.TypedBlock((), st.GoTo(target, loc), loc)
+        self.blocks[new] = st.TypedBlock((), st.Jump(target, loc), loc)
         self._place[new] = (*self._place[after], len(self._place))
         return new
 
@@ -184,9 +184,9 @@ class Graph:
 def targets(ending: st.Ending) -> tuple[st.Label, ...]:
     """Return where control may go from a block with this ending."""
     match ending:
-        case st.GoTo(target):
+        case st.Jump(target):
             return (target,)
-        case st.Choose(_, then, orelse) | st.Try(then, orelse):
+        case st.Branch(_, then, orelse) | st.Try(then, orelse):
             return (then, orelse) if then != orelse else (then,)
         case _:
             return ()

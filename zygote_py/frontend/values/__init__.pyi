@@ -3,7 +3,7 @@
 from .alternatives import empty_array as empty_array
 from .bundles import (
     RANGES as RANGES,
-    Bundle as Bundle,
+    LoweredValue as LoweredValue,
     cast_op as cast_op,
     cells_of as cells_of,
     component as component,

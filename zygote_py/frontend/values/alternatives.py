@@ -28,7 +28,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, components, leaves_of, plain
+from zygote_py.frontend.values.bundles import LoweredValue, components, leaves_of, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.frontend.values.iteration import INT
 from zygote_py.frontend.values.run_time_checks import check_present
@@ -40,33 +40,33 @@ def is_optional(type: Type) -> bool:
     return isinstance(type, types.Optional)
 
 
-def held(at: Emitter, value: Bundle, type_: types.Optional) -> Bundle:
+def held(at: Emitter, value: LoweredValue, type_: types.Optional) -> LoweredValue:
     """Return a value, or `None`, as one that may be `None`."""
     if isinstance(value.type, types.NoneType):
-        return Bundle(type_, (_flag(False), *(nothing(at, leaf) for leaf in leaves_of(type_.type))))
+        return LoweredValue(type_, (_flag(False), *(nothing(at, leaf) for leaf in leaves_of(type_.type))))
     own: Any = value.type
     if is_optional(own):
         flag, *leaves = value.leaves
-        value = Bundle(own.type, tuple(leaves), value.static)
+        value = LoweredValue(own.type, tuple(leaves), value.static)
     else:
         flag = _flag(True)
-    return Bundle(type_, (flag, *at.cast_bundle(value, type_.type).leaves))
+    return LoweredValue(type_, (flag, *at.cast_bundle(value, type_.type).leaves))
 
 
 def _flag(value: bool) -> Const:
     return Const(value, types.boolean)
 
 
-def present(at: Emitter, value: Bundle) -> Bundle:
+def present(at: Emitter, value: LoweredValue) -> LoweredValue:
     """Return the value of an optional, which must not be `None` at this point."""
     own: Any = value.type
     kind = own.type
     flag, *leaves = value.leaves
     at.emit(check_present, (flag, Const(str(kind), types.unicode_type)), types.none)
-    return Bundle(kind, tuple(leaves))
+    return LoweredValue(kind, tuple(leaves))
 
 
-def is_none(at: Emitter, op: ops.Op, args: list[Bundle]) -> Operand | None:
+def is_none(at: Emitter, op: ops.Op, args: list[LoweredValue]) -> Operand | None:
     """Return a comparison of what may be `None` with `None`; None if this is another operation."""
     if op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
         return None
@@ -86,7 +86,7 @@ def result(at: Emitter, blocks: Collection[st.TypedBlock], type_: Any) -> Any:
         for each in assigned
         if isinstance(each.value, st.Copy) and times[each.target] == 1
     }
-    endings = [block.ending for block in blocks if isinstance(block.ending, st.Leave)]
+    endings = [block.ending for block in blocks if isinstance(block.ending, st.Return)]
     for ending in endings:
         value = ending.value
         while value in sources:
@@ -104,7 +104,7 @@ def result(at: Emitter, blocks: Collection[st.TypedBlock], type_: Any) -> Any:
 # --------------------------------------------------------------------------------------------- one of several functions
 
 
-def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:
+def chosen(at: Emitter, value: LoweredValue, type_: Type) -> LoweredValue:
     """Return a function as one of several, among which it is; or one of several as one of more."""
     _, *functions = components_of(type_)
     if not isinstance(value.type, numba_adapter.ChoiceType):
@@ -123,7 +123,7 @@ def chosen(at: Emitter, value: Bundle, type_: Type) -> Bundle:
     leaves = [which]
     for function in functions:
         leaves += held.get(function) or [nothing(at, leaf) for leaf in leaves_of(function)]
-    return Bundle(type_, tuple(leaves))
+    return LoweredValue(type_, tuple(leaves))
 
 
 def nothing(at: Emitter, leaf: Type) -> Operand:

@@ -3,8 +3,8 @@
     leaves_of(UniTuple(float64, 2))         (float64, float64)
     leaves_of(Function(sin))                ()                    known while compiling, no operand at all
 
-A `Bundle` is a value of any type with its operands. Casts between numbers are here too. Instructions are made only
-where whole tuples are taken apart, put together and returned:
+A `LoweredValue` is a value of any type with its operands. Casts between numbers are here too. Instructions are made
+only where whole tuples are taken apart, put together and returned:
 
     split(%p: (f64, (i64, f64)))        getitem %p, 0     %t = getitem %p, 1     getitem %t, 0     getitem %t, 1
     join(%x, %n, %y)                    %t = pack %n, %y                         pack %x, %t
@@ -51,7 +51,7 @@ RANGES: dict[Type, Type] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bundle:
+class LoweredValue:
     """A value: its type and the operands that it consists of, or the object itself if that is known while compiling.
 
     `iterator` is what a loop over an iterator runs over, and how it counts.
@@ -158,23 +158,25 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
     return () if numba_adapter.is_compile_time(type) else (plain(type),)
 
 
-def component(bundle: Bundle, index: int) -> Bundle:
+def component(bundle: LoweredValue, index: int) -> LoweredValue:
     """Return one component of a tuple."""
     parts = components_of(bundle.type)
     index = range(len(parts))[index]
     start = sum(len(leaves_of(part)) for part in parts[:index])
     part = parts[index]
-    return Bundle(part, bundle.leaves[start : start + len(leaves_of(part))])
+    return LoweredValue(part, bundle.leaves[start : start + len(leaves_of(part))])
 
 
-def components(bundle: Bundle) -> tuple[Bundle, ...]:
+def components(bundle: LoweredValue) -> tuple[LoweredValue, ...]:
     """Return all components of a tuple."""
     return tuple(component(bundle, index) for index in range(len(components_of(bundle.type))))
 
 
-def tuple_of(parts: Sequence[Bundle]) -> Bundle:
+def tuple_of(parts: Sequence[LoweredValue]) -> LoweredValue:
     """Return values as the components of a tuple."""
-    return Bundle(types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves))
+    return LoweredValue(
+        types.Tuple([part.type for part in parts]), tuple(leaf for part in parts for leaf in part.leaves)
+    )
 
 
 def constant(value: object, type: Type) -> Const:
@@ -193,26 +195,26 @@ def constant(value: object, type: Type) -> Const:
             return Const(value, type)
 
 
-def constant_of(value: object, type_: Type, loc: Loc) -> Bundle:
+def constant_of(value: object, type_: Type, loc: Loc) -> LoweredValue:
     """Return a value known while compiling: a number, a string, an object, or a tuple or structure of such."""
     if numba_adapter.is_closure(type_):
-        return Bundle(type_, ())  # a derivative of a function that captures nothing here
+        return LoweredValue(type_, ())  # a derivative of a function that captures nothing here
     if is_tuple(type_):
         names = fields_of(type_)
         items = [getattr(value, name) for name in names] if names else value
         assert isinstance(items, list | tuple)
         parts = [constant_of(item, part, loc) for item, part in zip(items, components_of(type_), strict=True)]
-        return Bundle(type_, tuple(leaf for part in parts for leaf in part.leaves))
+        return LoweredValue(type_, tuple(leaf for part in parts for leaf in part.leaves))
     if not leaves_of(type_):
-        return Bundle(type_, (), value)
+        return LoweredValue(type_, (), value)
     own = plain(type_)
     if isinstance(type_, types.EnumMember):
         assert isinstance(value, enum.Enum)
-        return Bundle(type_, constant_of(value.value, own, loc).leaves)
+        return LoweredValue(type_, constant_of(value.value, own, loc).leaves)
     if not isinstance(own, types.Number | types.Boolean | types.UnicodeType | types.NoneType | types.EllipsisType):
         kind = type(value).__name__
         raise refuse(f"a constant of type `{kind}` is not supported", loc, "use a number, an array or a tuple")
-    return Bundle(own, (constant(value, own),))
+    return LoweredValue(own, (constant(value, own),))
 
 
 def undefined(type: Type) -> tuple[Operand, ...]:
@@ -238,49 +240,49 @@ def literal(value: object, loc: Loc) -> Const:
     return constant(value, plain(type_))
 
 
-def known(type_: Type) -> Bundle | None:
+def known(type_: Type) -> LoweredValue | None:
     """Return the value of something whose type is that of a literal."""
     if isinstance(type_, types.Literal) and leaves_of(type_):
         own = plain(type_)
-        return Bundle(own, (constant(type_.literal_value, own),))
+        return LoweredValue(own, (constant(type_.literal_value, own),))
     return None
 
 
 # ---------------------------------------------------------------------------------------- whole tuples as instructions
 
 
-def split(b: Builder, value: Operand, kind: Type) -> Bundle:
+def split(b: Builder, value: Operand, kind: Type) -> LoweredValue:
     """Take a value of a type apart; a value known by its type alone has no operand."""
     if not is_tuple(kind):
-        return Bundle(kind, (value,) if leaves_of(kind) else ())
+        return LoweredValue(kind, (value,) if leaves_of(kind) else ())
     leaves: list[Operand] = []
     for number, part in enumerate(components_of(kind)):
         if leaves_of(part):
             leaves += split(b, _item(b, value, number, part), part).leaves
-    return Bundle(kind, tuple(leaves))
+    return LoweredValue(kind, tuple(leaves))
 
 
-def join(b: Builder, value: Bundle, leaf: Callable[[Bundle], Operand]) -> Operand:
+def join(b: Builder, value: LoweredValue, leaf: Callable[[LoweredValue], Operand]) -> Operand:
     """Put the tuples of a value together again; `leaf` returns the operand of a component that is not a tuple."""
     if not is_tuple(value.type):
         return leaf(value)
     return b.call(ops.pack, *[join(b, part, leaf) for part in components(value)], type=plain(value.type))
 
 
-def flatten(b: Builder, value: Bundle) -> Operand:
+def flatten(b: Builder, value: LoweredValue) -> Operand:
     """Return what a routine returns: nothing, the one number or array of a result, or a tuple of them."""
     if len(value.leaves) > 1:
         return b.call(ops.pack, *value.leaves, type=flat_type(leaves_of(value.type)))
     return value.leaves[0] if value.leaves else NONE
 
 
-def unflatten(b: Builder, value: Operand, kind: Type) -> Bundle:
+def unflatten(b: Builder, value: Operand, kind: Type) -> LoweredValue:
     """Return the value of a type from the result of a routine, which is in the form of `flatten`."""
     leaves = leaves_of(kind)
     if len(leaves) < 2:
-        return Bundle(kind, (value,) if leaves else ())
+        return LoweredValue(kind, (value,) if leaves else ())
     parts = (NONE if plain(leaf) == types.none else _item(b, value, number, leaf) for number, leaf in enumerate(leaves))
-    return Bundle(kind, tuple(parts))
+    return LoweredValue(kind, tuple(parts))
 
 
 def flat_type(leaves: Iterable[Type]) -> Type:

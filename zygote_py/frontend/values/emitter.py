@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
-from zygote_py.frontend.values.bundles import Bundle, cast_op, constant, leaves_of, plain
+from zygote_py.frontend.values.bundles import LoweredValue, cast_op, constant, leaves_of, plain
 from zygote_py.ir import Block, Builder, Const, Instr, Loc, Operand, Type, Undef, Value, is_scalar, ops
 
 
@@ -44,7 +44,7 @@ class Iteration:
         """Return the number of elements."""
 
     @abstractmethod
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
 
 
@@ -62,15 +62,15 @@ class Emitter(Builder):
         self._recast: dict[tuple[Value, Type], Value] = {}  # named constants of another type
 
     @abstractmethod
-    def read(self, variable: st.Variable) -> Bundle:
+    def read(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here; if it may be `None`, there must be a value."""
 
     @abstractmethod
-    def read_whole(self, variable: st.Variable) -> Bundle:
+    def read_whole(self, variable: st.Variable) -> LoweredValue:
         """Return the value of a variable here."""
 
     @abstractmethod
-    def cast_bundle(self, bundle: Bundle, type: Type) -> Bundle:
+    def cast_bundle(self, bundle: LoweredValue, type: Type) -> LoweredValue:
         """Convert a value to another type: numbers are converted, also those in tuples."""
 
     @abstractmethod
@@ -91,10 +91,10 @@ class Emitter(Builder):
         """Add `op(*args)` to the block that is being filled."""
         return self.call(op, *args, type=type, hint=hint, keywords=keywords)
 
-    def emit_each(self, op: ops.Op, parts: Sequence[Operand], type: Type, *args: Operand) -> Bundle:
+    def emit_each(self, op: ops.Op, parts: Sequence[Operand], type: Type, *args: Operand) -> LoweredValue:
         """Add `op(part, *args)` for each of the parts over which a value of this type is spread; return the value."""
         leaves = (self.emit(op, (part, *args), leaf) for part, leaf in zip(parts, leaves_of(type), strict=True))
-        return Bundle(type, tuple(leaves))
+        return LoweredValue(type, tuple(leaves))
 
     def cast(self, operand: Operand, type: Type) -> Operand:
         """Convert a number to another type; anything else stays as it is."""

@@ -15,7 +15,7 @@ from functools import reduce
 
 from numba import types
 
-from zygote_py.frontend.values.bundles import Bundle, components, leaves_of
+from zygote_py.frontend.values.bundles import LoweredValue, components, leaves_of
 from zygote_py.frontend.values.emitter import Counter, Emitter, Iteration
 from zygote_py.ir import Const, Operand, Type, components_of, ops
 
@@ -34,12 +34,12 @@ def counter_of(iteration: Iteration, emit: Emitter) -> Counter:
     return Counter(ZERO, iteration.length(emit), 1, INT)
 
 
-def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> Bundle:
+def element_of(iteration: Iteration, counter: Operand, emit: Emitter) -> LoweredValue:
     """Return the element for a value of the counter."""
     if isinstance(iteration, OverCheckpointed):
         return element_of(iteration.part, counter, emit)
     if isinstance(iteration, OverRange) and iteration.constant_step:
-        return Bundle(iteration.type, (counter,))
+        return LoweredValue(iteration.type, (counter,))
     return iteration.at(counter, emit)
 
 
@@ -59,14 +59,14 @@ class OverRange(Iteration):
             return emit.cast(self.stop, INT)
         return emit.emit(ops.range_length, (self.start, self.stop, self.step), INT)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         offset = emit.cast(k, self.type)
         if self.constant_step != 1:
             offset = emit.emit(operator.mul, (offset, self.step), self.type)
         if self.start == Const(0, self.start.type):
-            return Bundle(self.type, (offset,))
-        return Bundle(self.type, (emit.emit(operator.add, (self.start, offset), self.type),))
+            return LoweredValue(self.type, (offset,))
+        return LoweredValue(self.type, (emit.emit(operator.add, (self.start, offset), self.type),))
 
     @property
     def constant_step(self) -> int:
@@ -87,22 +87,22 @@ class OverArray(Iteration):
             return dim(emit, self.array, 0)
         return emit.emit(builtins.len, (self.array,), INT)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
-        return Bundle(self.element_type, (emit.emit(ops.getitem, (self.array, k), self.element_type),))
+        return LoweredValue(self.element_type, (emit.emit(ops.getitem, (self.array, k), self.element_type),))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverTuple(Iteration):
     """The components of a tuple whose components have one type."""
 
-    tuple: Bundle
+    tuple: LoweredValue
 
     def length(self, emit: Emitter) -> Operand:
         """Return the number of elements."""
         return Const(len(components_of(self.tuple.type)), INT)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         return pick(self.tuple, k, emit)
 
@@ -112,7 +112,7 @@ def dim(emit: Emitter, array: Operand, axis: int) -> Operand:
     return emit.emit(ops.dim, (array, Const(axis, INT)), INT)
 
 
-def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None) -> Bundle:
+def pick(bundle: LoweredValue, index: Operand, emit: Emitter, type: Type | None = None) -> LoweredValue:
     """Return the component of a tuple with a number known only at run time, which has this type, if one is given."""
     parts = components(bundle)
     possible = [part for part in parts if part.type == type]
@@ -126,7 +126,7 @@ def pick(bundle: Bundle, index: Operand, emit: Emitter, type: Type | None = None
         emit.emit(ops.pick, (index, *choices), leaf)
         for leaf, *choices in zip(leaves_of(parts[0].type), *(part.leaves for part in parts), strict=True)
     )
-    return Bundle(parts[0].type, tuple(leaves))
+    return LoweredValue(parts[0].type, tuple(leaves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,9 +145,9 @@ class OverZip(Iteration):
             lengths = [length for length in lengths if length is least or length not in known]
         return lengths[0] if len(lengths) == 1 else emit.emit(builtins.min, tuple(lengths), INT)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
-        return Bundle(self.element_type, tuple(leaf for part in self.parts for leaf in part.at(k, emit).leaves))
+        return LoweredValue(self.element_type, tuple(leaf for part in self.parts for leaf in part.at(k, emit).leaves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,10 +162,10 @@ class OverEnumerate(Iteration):
         """Return the number of elements."""
         return self.part.length(emit)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         number = k if self.start == ZERO else emit.emit(operator.add, (k, self.start), INT)
-        return Bundle(self.element_type, (number, *self.part.at(k, emit).leaves))
+        return LoweredValue(self.element_type, (number, *self.part.at(k, emit).leaves))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +184,7 @@ class OverCheckpointed(Iteration):
         """Return the number of elements."""
         return self.marked(self.part.length(emit), emit)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         return self.part.at(k, emit)
 
@@ -209,14 +209,14 @@ class OverIndices(Iteration):
         """Return the number of elements."""
         return product(emit, self.lengths)
 
-    def at(self, k: Operand, emit: Emitter) -> Bundle:
+    def at(self, k: Operand, emit: Emitter) -> LoweredValue:
         """Return element number `k`."""
         index = unravel(k, self.lengths, emit)
         if self.array is None:
-            return Bundle(self.element_type, index)
+            return LoweredValue(self.element_type, index)
         assert isinstance(self.array.type, types.Array)
         element = emit.emit(ops.getitem, (self.array, *index), self.array.type.dtype)
-        return Bundle(self.element_type, (element,) if self.bare else (*index, element))
+        return LoweredValue(self.element_type, (element,) if self.bare else (*index, element))
 
 
 def is_used_up(over: Iteration) -> bool:

@@ -19,13 +19,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import types
 
-from zygote_py.frontend.values.bundles import Bundle, is_list, plain
+from zygote_py.frontend.values.bundles import LoweredValue, is_list, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import Const, Type, ops
 
-Lowering = TypeVar("Lowering", bound=Callable[..., Bundle | None])
+Lowering = TypeVar("Lowering", bound=Callable[..., LoweredValue | None])
 
-_LOWERINGS: dict[object, Callable[..., Bundle | None]] = {}
+_LOWERINGS: dict[object, Callable[..., LoweredValue | None]] = {}
 _OVERLOADS: dict[Callable[..., object], Callable[..., object]] = {}
 # Whose methods are those of values of a type.
 _CLASSES = {types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64, types.Complex: np.complex128}
@@ -42,8 +42,8 @@ def lowers(*functions: object) -> Callable[[Lowering], Lowering]:
 
 
 def lowered(
-    at: Emitter, callee: object, args: Sequence[Bundle], keywords: Mapping[str, Bundle], type_: Type
-) -> Bundle | None:
+    at: Emitter, callee: object, args: Sequence[LoweredValue], keywords: Mapping[str, LoweredValue], type_: Type
+) -> LoweredValue | None:
     """Return the value of a call that has a lowering; a keyword that it does not have stands for the first argument."""
     lowering = _LOWERINGS.get(ops.properties(callee).function)  # not of `callee`, which may have no hash
     if lowering is None:
@@ -105,8 +105,8 @@ def method_of(type: Type, name: str) -> Callable[..., object] | None:
 
 
 def by_position(
-    callee: object, args: list[Bundle], keywords: dict[str, Bundle]
-) -> tuple[list[Bundle], dict[str, Bundle]]:
+    callee: object, args: list[LoweredValue], keywords: dict[str, LoweredValue]
+) -> tuple[list[LoweredValue], dict[str, LoweredValue]]:
     """Return the arguments of a call with keyword arguments at their positions, if its operation has a signature.
 
     `np.where(condition=c, x=a, y=b)` becomes `np.where(c, a, b)`, `x.clip(a_max=1.0)` becomes `np.clip(x, None, 1.0)`.
@@ -118,7 +118,7 @@ def by_position(
     given = dict(zip(parameters, args, strict=False)) | keywords
     if isinstance(getattr(given.get("out"), "type", None), types.NoneType):
         del given["out"]
-    placed: list[Bundle] = []
+    placed: list[LoweredValue] = []
     for name, parameter in reversed(parameters.items()):
         default = parameter.default
         if name in given:
@@ -127,7 +127,7 @@ def by_position(
             if default is parameter.empty:
                 return args, keywords
             type_ = types.none if default is None else types.int64
-            placed.insert(0, Bundle(type_, (Const(default, type_),)))
+            placed.insert(0, LoweredValue(type_, (Const(default, type_),)))
     return placed, {}
 
 

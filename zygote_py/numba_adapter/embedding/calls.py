@@ -301,7 +301,7 @@ class Call:
         lifting.check_dropped(self.func_ir, self.func.__code__, lifted)
         if not lifted.variables:
             return ir.Global(found.name, _made_of(found, lifted.function, options, self.loc), loc)
-        options = options | {"held": len(lifted.variables)}
+        options = options | {"captured_count": len(lifted.variables)}
         value = _made_of(found, lifted.function, options, self.loc)
         made = Partial(numba_typeof(value).dispatcher, f"{found.name} of {lifted.function.__name__}")
         _kept.append((value, made))

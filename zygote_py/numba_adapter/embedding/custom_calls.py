@@ -20,19 +20,19 @@ from numba import types
 from numba.extending import overload, typeof_impl
 
 from zygote_py.adjoints import DifferentiationError
-from zygote_py.base import Given, Ignored, given_for, parts_of_function, python_function
+from zygote_py.base import CustomRule, Ignored, given_for, parts_of_function, python_function
 from zygote_py.ir import Type, components_of
 from zygote_py.numba_adapter.base import Decoration, chosen, is_from_source, known_type, statements
 from zygote_py.numba_adapter.base.internals import _Intrinsic, cpu_target, errors, ir, signature
 from zygote_py.numba_adapter.target.dispatch import is_dispatcher, jit_enabled, refresh
 from zygote_py.numba_adapter.target.njit import decorated
-from zygote_py.numba_adapter.types import HandleType, Session, StandIn, fold
+from zygote_py.numba_adapter.types import HandleType, StandIn, TypingContext, fold
 
 
-class GivenType(HandleType, types.Opaque):
+class CustomRuleType(HandleType, types.Opaque):
     """The type of a callable for which something is given."""
 
-    def __init__(self, given: Given, func: Any, session: Session) -> None:
+    def __init__(self, given: CustomRule, func: Any, session: TypingContext) -> None:
         self.given = given
         self.func = func
         self.session = session
@@ -52,12 +52,12 @@ class GivenType(HandleType, types.Opaque):
         return signature(result, *taken).replace(pysig=pysig)
 
 
-def given_callee(value: Any, session: Session) -> StandIn | None:
+def given_callee(value: Any, session: TypingContext) -> StandIn | None:
     """Return the replacement of a callable with a custom rule; None in the package's own library."""
     given = None if session.frozen else given_for(value)
     if given is not None and inspect.isfunction(target := python_function(given.target)):
         session.note(parts_of_function(target))
-    return None if given is None else StandIn(GivenType(given, value, session))
+    return None if given is None else StandIn(CustomRuleType(given, value, session))
 
 
 def take_given(state: Any) -> None:
@@ -83,7 +83,7 @@ def take_given(state: Any) -> None:
 # ---------------------------------------------------------------------------------------------- signatures and types
 
 
-def signature_of_given(given: Given, count: int) -> inspect.Signature:
+def signature_of_given(given: CustomRule, count: int) -> inspect.Signature:
     """The parameters of a function as they are called, with the names that they have there and the rule's defaults.
 
     Where nothing else says how many it takes, it has as many parameters as there are arguments, `count`.
@@ -106,7 +106,7 @@ _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, _PLAIN)
 
 
-def star_of(given: Given) -> int | None:
+def star_of(given: CustomRule) -> int | None:
     """Which of the parameters of a function takes all further arguments, as a tuple; None if there is none."""
     return star_among(inspect.signature(python_function(given.target))) if is_python(given.target) else None
 
@@ -117,7 +117,7 @@ def star_among(pysig: inspect.Signature) -> int | None:
     return next((place for place, each in parameters if each.kind is each.VAR_POSITIONAL), None)
 
 
-def spread(given: Given, values: Sequence[Any], parts: Callable[[Any], Iterable[Any]]) -> list[Any]:
+def spread(given: CustomRule, values: Sequence[Any], parts: Callable[[Any], Iterable[Any]]) -> list[Any]:
     """Return items per parameter as items per argument; `parts` splits the item of `*args`."""
     star = star_of(given)
     return [each for place, value in enumerate(values) for each in (parts(value) if place == star else [value])]
@@ -141,7 +141,7 @@ def is_python(target: Any) -> bool:
     return inspect.isfunction(python_function(target)) and (is_dispatcher(target) or known_type(target) is None)
 
 
-def result_of(given: Given, taken: tuple[Type, ...], session: Session) -> tuple[Type, tuple[Type, ...]]:
+def result_of(given: CustomRule, taken: tuple[Type, ...], session: TypingContext) -> tuple[Type, tuple[Type, ...]]:
     """Return the result type of a call, and its parameter types. Raises numba's TypingError."""
     problem: DifferentiationError | None = None
     if is_python(given.target):
@@ -161,7 +161,7 @@ def taken_by(target: Any, given: tuple[Type, ...]) -> tuple[tuple[Type, ...], De
     return chosen(target, given) if is_from_source(target) else (given, None)
 
 
-def compiled_by_numba(given: Given) -> Any:
+def compiled_by_numba(given: CustomRule) -> Any:
     """The callable as compiled code can call it."""
     code = getattr(given.target, "__code__", None)
     if given not in _compiled or _compiled[given][0] is not code:
@@ -174,10 +174,10 @@ def compiled_by_numba(given: Given) -> Any:
 
 
 # With the code that was compiled. Numba refers to dispatchers weakly.
-_compiled: weakref.WeakKeyDictionary[Given, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+_compiled: weakref.WeakKeyDictionary[CustomRule, tuple[Any, Any]] = weakref.WeakKeyDictionary()
 
 
-def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, ...]] | None:
+def _by_numba(given: CustomRule, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, ...]] | None:
     context = cpu_target.typing_context
     args = tuple(each for each in spread(given, taken, components_of) if not isinstance(each, types.Omitted))
     with jit_enabled():
@@ -192,7 +192,7 @@ def _by_numba(given: Given, taken: tuple[Type, ...]) -> tuple[Type, tuple[Type, 
     return found.return_type, taken if star_of(given) is not None else tuple(found.args[: len(args)])
 
 
-def can_call(given: Given, kinds: tuple[Type, ...]) -> bool:
+def can_call(given: CustomRule, kinds: tuple[Type, ...]) -> bool:
     """Return whether Numba itself can call a function with arguments of these types."""
     return _by_numba(given, kinds) is not None
 

@@ -26,17 +26,17 @@ from zygote_py.ir import InternalError, Loc, Type, components_of, identifier, wi
 from zygote_py.numba_adapter.base import definition_of, is_from_source, known_type, rewrite
 from zygote_py.numba_adapter.base.internals import ir, numba_typeof
 from zygote_py.numba_adapter.embedding.calls import Call, Embedded, embedded_call
-from zygote_py.numba_adapter.embedding.custom_calls import GivenType, given_callee
+from zygote_py.numba_adapter.embedding.custom_calls import CustomRuleType, given_callee
 from zygote_py.numba_adapter.sources.python_sources import has_source
 from zygote_py.numba_adapter.target.dispatch import is_made, made_for, typeof
 from zygote_py.numba_adapter.types import (
-    CalleeType,
+    ClosureConstructor,
     ClosureType,
+    FunctionHandleType,
     FunctionValueType,
-    Maker,
-    Session,
     StandIn,
     TransformType,
+    TypingContext,
     callee_type,
     with_functions,
 )
@@ -79,11 +79,11 @@ class DerivedCall:
         match inner:
             case ClosureType():
                 return inner.typed((*argument_types, inner.held()))
-            case CalleeType() if inner.caller is inner.func:
+            case FunctionHandleType() if inner.caller is inner.func:
                 return inner.typed(argument_types)
-            case CalleeType():
+            case FunctionHandleType():
                 called = inner.caller
-            case GivenType():  # what is given is seen where the function is called
+            case CustomRuleType():  # what is given is seen where the function is called
                 target = inner.given.target
                 called = calling(Ignored(target) if inner.given.kind == "ignore" else target)
         return self.session.typed(called, argument_types)
@@ -111,7 +111,7 @@ _derive: Callable[[Any, DerivedCall], st.TypedFunction] = _without_compiler
 class DerivedType(ClosureType):
     """The type of what is made of a function of type `inner`: it holds what that holds."""
 
-    def __init__(self, form: Form, inner: Any, session: Session) -> None:
+    def __init__(self, form: Form, inner: Any, session: TypingContext) -> None:
         self.form = form
         self.inner = inner
         self.session = session
@@ -119,7 +119,7 @@ class DerivedType(ClosureType):
         if isinstance(inner, ClosureType):
             super().__init__(inner.maker, inner.types)
         else:
-            super().__init__(Maker(self.func, (), "", (), session, definition_of(self.func.__code__)), ())
+            super().__init__(ClosureConstructor(self.func, (), "", (), session, definition_of(self.func.__code__)), ())
         self.name = f"{form!r} of {inner.name}"
 
     def __bool__(self) -> bool:
@@ -176,21 +176,21 @@ def _with_signature(func: Any, pysig: inspect.Signature) -> Any:
 def _func_of(inner: Any) -> Any:
     """The Python function in a function of this type."""
     match inner:
-        case CalleeType() | ClosureType():
+        case FunctionHandleType() | ClosureType():
             return inner.func
-        case GivenType():
+        case CustomRuleType():
             return getattr(inner.given.target, "py_func", inner.given.target)
         case _:
             return inner.dispatcher.py_func
 
 
-def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -> DerivedType:
+def derived_type(form: Form, function: Any, session: TypingContext, loc: Loc | None) -> DerivedType:
     """The type of a transformed function. Raises DifferentiationError if that is not a Python function."""
     if isinstance(function, types.Dispatcher):
         owner = made_for(function.dispatcher)
         if owner is not None:
             return derived_type(form, type_of_made(owner, session, loc), session, loc)
-    known = isinstance(function, CalleeType | ClosureType | GivenType) or (
+    known = isinstance(function, FunctionHandleType | ClosureType | CustomRuleType) or (
         isinstance(function, types.Dispatcher) and is_from_source(function.dispatcher)
     )
     if not known or not inspect.isfunction(_func_of(function)):
@@ -202,12 +202,12 @@ def derived_type(form: Form, function: Any, session: Session, loc: Loc | None) -
     return DerivedType(form, function, session)
 
 
-def type_of_made(made: Any, session: Session, loc: Loc | None) -> DerivedType:
+def type_of_made(made: Any, session: TypingContext, loc: Loc | None) -> DerivedType:
     """Return the type, within a session, of a derivative that was made before."""
     return type_of_form(made.form, made.primal, session, loc)
 
 
-def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> DerivedType:
+def type_of_form(form: Form, primal: Any, session: TypingContext, loc: Loc | None) -> DerivedType:
     """The type of what a form makes of a Python function, or of a derivative that was made before."""
     if is_made(primal):
         return derived_type(form, type_of_made(primal, session, loc), session, loc)
@@ -215,7 +215,7 @@ def type_of_form(form: Form, primal: Any, session: Session, loc: Loc | None) -> 
     return derived_type(form, as_callees(typeof(wrapped), session), session, loc)
 
 
-def as_callees(type_: Any, session: Session) -> Any:
+def as_callees(type_: Any, session: TypingContext) -> Any:
     """Return the type of an argument within a session: functions in it are to be inlined."""
     if isinstance(type_, types.BaseTuple):
         parts = components_of(type_)
@@ -233,7 +233,7 @@ def as_callees(type_: Any, session: Session) -> Any:
     return type_ if isinstance(type_, types.Dispatcher) else known_type(func) or numba_typeof(func)
 
 
-def derived_callee(value: Any, session: Session, loc: Loc | None) -> StandIn | None:
+def derived_callee(value: Any, session: TypingContext, loc: Loc | None) -> StandIn | None:
     """Return the replacement of a captured derivative; None for anything else."""
     return StandIn(type_of_made(value, session, loc)) if is_made(value) and hasattr(value, "form") else None
 

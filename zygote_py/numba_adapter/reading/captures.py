@@ -43,9 +43,9 @@ from zygote_py.numba_adapter.sources.stencils import make_absolute
 from zygote_py.numba_adapter.target.dispatch import typeof
 from zygote_py.numba_adapter.types import (
     Same,
-    Session,
     StandIn,
     TransformType,
+    TypingContext,
     as_captured_python,
     callee_for,
     checkpoint_type,
@@ -148,7 +148,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
-    if state.session.frozen or not varies(capture.value, state.session.numbers_vary, holds_functions):
+    if state.session.frozen or not varies(capture.value, state.session.tuple_floats_are_inputs, holds_functions):
         if OURS not in state.func_id.func.__globals__:
             captures.frozen.setdefault(capture.key, capture)
         if is_key and is_from_source(capture.value):
@@ -190,7 +190,7 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     assign.value = ir.Var(assign.target.scope, name, loc) if whole else ir.Arg(name, index, loc)
 
 
-def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -> None:
+def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: TypingContext) -> None:
     """Refuse what varies in a module of which it is known only by its type which one it is: Numba has frozen it.
 
     Raises DifferentiationError.
@@ -202,7 +202,9 @@ def check_modules(func_ir: Any, typemap: Mapping[str, Type], session: Session) -
             ):
                 module, name = held.pymod, read.attr
                 is_constant = session.frozen or module.__name__.partition(".")[0] in CONSTANT_MODULES
-                if not is_constant and varies(getattr(module, name, None), session.numbers_vary, holds_functions):
+                if not is_constant and varies(
+                    getattr(module, name, None), session.tuple_floats_are_inputs, holds_functions
+                ):
                     raise refuse(
                         f"`{name}` of the module `{module.__name__}` is read through another variable",
                         loc_of(statement.loc),

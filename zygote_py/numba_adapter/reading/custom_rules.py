@@ -37,12 +37,12 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import Given, define, name_of, place_of, python_function, statements as st
+from zygote_py.base import CustomRule, define, name_of, place_of, python_function, statements as st
 from zygote_py.ir import Loc, Type, components_of, with_components
 from zygote_py.numba_adapter.base import runtime_type
 from zygote_py.numba_adapter.base.internals import errors, models
 from zygote_py.numba_adapter.embedding.custom_calls import (
-    GivenType,
+    CustomRuleType,
     compiled_by_numba,
     given_callee,
     is_python,
@@ -57,10 +57,10 @@ from zygote_py.numba_adapter.target.dispatch import object_of
 from zygote_py.numba_adapter.types import (
     MADE,
     CallableType,
-    CalleeType,
     ClosureType,
     FieldsType,
-    Session,
+    FunctionHandleType,
+    TypingContext,
     handle_of,
     is_closure,
 )
@@ -68,11 +68,11 @@ from zygote_py.numba_adapter.types import (
 _NOWHERE = Loc("<unknown>", 1)
 
 
-def function_of_given(type_: Type, argument_types: Sequence[Type], session: Session) -> st.TypedFunction | None:
+def function_of_given(type_: Type, argument_types: Sequence[Type], session: TypingContext) -> st.TypedFunction | None:
     """Return the function that a call of this type calls; None for other types, or if nothing is to be called."""
     if isinstance(type_, types.Dispatcher) and (callee := given_callee(type_.dispatcher, session)) is not None:
         type_ = callee.type
-    if not isinstance(type_, GivenType) or type_.given.kind == "stop":
+    if not isinstance(type_, CustomRuleType) or type_.given.kind == "stop":
         return None
     given, session, taken = type_.given, type_.session, tuple(argument_types)
     try:
@@ -82,7 +82,7 @@ def function_of_given(type_: Type, argument_types: Sequence[Type], session: Sess
     return found
 
 
-def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFunction:
+def _make(given: CustomRule, taken: tuple[Type, ...], session: TypingContext) -> st.TypedFunction:
     if given.kind == "hook":
         return _hook(given, taken, session)
     result, accepted = result_of(given, taken, session)
@@ -95,7 +95,7 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
         accepted = (*accepted, *map(runtime_type, taken[len(accepted) :]))
         typed = _shell(given, names, accepted, result, session)
     kinds = tuple(map(runtime_type, typed.parameter_types[: typed.argument_count]))
-    parts = st.GivenParts(given, foreign, is_foreign=not typed.types)
+    parts = st.TypedCustomRule(given, foreign, is_foreign=not typed.types)
     if given.kind == "rule":
         rule = _typed(given, given.rule, _kinds_of_rule(given, kinds), session, given.loc)
         value, back = _value_and_back(given, rule)
@@ -110,7 +110,7 @@ def _make(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     return dataclasses.replace(typed, given=parts)
 
 
-def _kinds_of_rule(given: Given, kinds: tuple[Type, ...]) -> tuple[Type, ...]:
+def _kinds_of_rule(given: CustomRule, kinds: tuple[Type, ...]) -> tuple[Type, ...]:
     """The types of the rule's parameters: either it, or the function, may take any number of arguments."""
     pysig = inspect.signature(python_function(given.rule))
     star, own = star_among(pysig), len(pysig.parameters)
@@ -131,7 +131,9 @@ def _kinds_of_rule(given: Given, kinds: tuple[Type, ...]) -> tuple[Type, ...]:
     return (*flat[:star], types.BaseTuple.from_types(flat[star:last]), *flat[last:])
 
 
-def _typed(what: object, func: Any, kinds: tuple[Type, ...], session: Session, place: Loc | None) -> st.TypedFunction:
+def _typed(
+    what: object, func: Any, kinds: tuple[Type, ...], session: TypingContext, place: Loc | None
+) -> st.TypedFunction:
     """Return a function that was given, typed. The error says what cannot be compiled, and for which types."""
     try:
         return session.typed(python_function(func), kinds)
@@ -143,7 +145,9 @@ def _typed(what: object, func: Any, kinds: tuple[Type, ...], session: Session, p
         raise refuse(f"{what} cannot be compiled for ({shown}): {error.message}", where, hint) from None
 
 
-def _typed_inverse(given: Given, kinds: tuple[Type, ...], result: Type, session: Session) -> st.TypedFunction | None:
+def _typed_inverse(
+    given: CustomRule, kinds: tuple[Type, ...], result: Type, session: TypingContext
+) -> st.TypedFunction | None:
     """The inverse; None where the function takes an integer for what it returns as a float: this call has none."""
     state, loc = kinds[0], place_of(given.inverse)
     what = f"the inverse `{name_of(given.inverse)}` of `{given.name}`"
@@ -167,7 +171,7 @@ def _typed_inverse(given: Given, kinds: tuple[Type, ...], result: Type, session:
     return inverse
 
 
-def _value_and_back(given: Given, rule: st.TypedFunction) -> tuple[Type, Type]:
+def _value_and_back(given: CustomRule, rule: st.TypedFunction) -> tuple[Type, Type]:
     returned = rule.return_type
     if not isinstance(returned, types.BaseTuple) or len(components_of(returned)) != 2 or is_closure(returned):
         raise _no_pullback(given, returned, rule.loc)
@@ -175,7 +179,7 @@ def _value_and_back(given: Given, rule: st.TypedFunction) -> tuple[Type, Type]:
     return types.unliteral(value), back
 
 
-def _no_pullback(given: Given, returned: Type, loc: Loc) -> DifferentiationError:
+def _no_pullback(given: CustomRule, returned: Type, loc: Loc) -> DifferentiationError:
     return refuse(
         f"{given} returns a value of type {returned}, not a pair of a value and a function",
         loc,
@@ -184,7 +188,7 @@ def _no_pullback(given: Given, returned: Type, loc: Loc) -> DifferentiationError
     )
 
 
-def _check_value(given: Given, value: Type, result: Type) -> None:
+def _check_value(given: CustomRule, value: Type, result: Type) -> None:
     if isinstance(result, types.Optional) and not isinstance(result.type, types.Number):
         raise refuse(
             f"`{given.name}`, which has {given}, returns a value of type {result.type} on one path, `None` on another",
@@ -240,7 +244,7 @@ def shadow_type(type_: Type) -> Type:
     return types.Array(held.dtype, held.ndim, held.layout) if isinstance(held, types.Array) else held
 
 
-def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
+def _body_of(type_: Any, argument: Type, session: TypingContext) -> st.TypedFunction | None:
     """Return the body of a function of this type for this argument, which a closure follows as the last one."""
     handle = handle_of(type_, session)
     if handle is None or (handle is type_ and len(inspect.signature(handle.func).parameters) != 1):
@@ -248,7 +252,7 @@ def _body_of(type_: Any, argument: Type, session: Session) -> st.TypedFunction |
     return handle.typed((argument, type_) if is_closure(type_) else (argument,))  # type: ignore[no-any-return]
 
 
-def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.TypedFunction | None:
+def _one_of(given: CustomRule, type_: Any, argument: Type, session: TypingContext) -> st.TypedFunction | None:
     """The body of a function that calls one of several."""
     bodies: list[Any] = [_body_of(each, argument, session) for each in type_.functions]
     if not all(bodies):
@@ -267,7 +271,7 @@ def _one_of(given: Given, type_: Any, argument: Type, session: Session) -> st.Ty
     return dataclasses.replace(made, loc=first.loc)
 
 
-def _hook(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFunction:
+def _hook(given: CustomRule, taken: tuple[Type, ...], session: TypingContext) -> st.TypedFunction:
     """`hook(x, fn)`: a function that gives `x`, and whose pullback is `fn`."""
     x, fn = taken
     if not isinstance(x, types.Float | types.Complex | types.Array) or (
@@ -280,7 +284,7 @@ def _hook(given: Given, taken: tuple[Type, ...], session: Session) -> st.TypedFu
     if body is None:
         raise refuse("the hook is not a function of one parameter that can be compiled", None, "write `hook(x, fn)`")
     shell = dataclasses.replace(_shell(given, ("x", "fn"), taken, x, session), loc=body.loc)
-    parts = st.GivenParts(given, given.target, rule=None, back=body, holds=is_closure(fn))
+    parts = st.TypedCustomRule(given, given.target, rule=None, back=body, holds=is_closure(fn))
     return dataclasses.replace(shell, given=parts)
 
 
@@ -296,7 +300,7 @@ def _calling(known: object) -> FunctionType:
 
 
 def _shell(
-    given: Given, names: tuple[str, ...], kinds: tuple[Type, ...], result: Type, session: Session
+    given: CustomRule, names: tuple[str, ...], kinds: tuple[Type, ...], result: Type, session: TypingContext
 ) -> st.TypedFunction:
     """A function without a body."""
     loc = place_of(given.target) or given.loc or _NOWHERE
@@ -306,7 +310,7 @@ def _shell(
         parameters=names,
         argument_count=len(names),
         parameter_types=tuple(map(runtime_type, kinds)),
-        blocks={0: st.TypedBlock((), st.Fail(NotImplementedError, (), loc), loc)},
+        blocks={0: st.TypedBlock((), st.Raise(NotImplementedError, (), loc), loc)},
         types={},
         names={},
         return_type=types.unliteral(result),
@@ -349,7 +353,7 @@ class ChoiceType(CallableType, FieldsType):
 
 def choice(*made: Any) -> ChoiceType | None:
     """Return the type of a value of one of these types; None if one of them is not an inlined function."""
-    if not all(isinstance(each, CalleeType | ClosureType | ChoiceType) for each in made):
+    if not all(isinstance(each, FunctionHandleType | ClosureType | ChoiceType) for each in made):
         return None
     functions = [one for each in made for one in (each.functions if isinstance(each, ChoiceType) else (each,))]
     return ChoiceType(tuple(sorted(dict.fromkeys(functions), key=_place)))  # Numba asks in any order

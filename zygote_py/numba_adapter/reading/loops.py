@@ -33,7 +33,7 @@ from numba import literal_unroll
 from zygote_py.adjoints import refuse
 from zygote_py.numba_adapter.base import IRPass, assigned, definition, loc_of, originals, place_of, rewrite, statements
 from zygote_py.numba_adapter.base.internals import ir
-from zygote_py.numba_adapter.types import CalleeType, StandIn
+from zygote_py.numba_adapter.types import FunctionHandleType, StandIn
 
 _LAZY = (map, filter)
 _CONSUMERS = (sum, list, min, max, sorted)
@@ -288,7 +288,7 @@ class _Work:
 def _calling(function: Any, block: Any, statement: Any, session: Any) -> Iterable[Any]:
     """Return statements that call another function with the same arguments."""
     call, loc = statement.value, statement.loc
-    callee = ir.Global(function.__name__, StandIn(CalleeType(function, session)), loc)
+    callee = ir.Global(function.__name__, StandIn(FunctionHandleType(function, session)), loc)
     holder = assigned(block.scope, f"{statement.target.name}.function", callee, loc)
     return holder, ir.Assign(ir.Expr.call(holder.target, call.args, (), call.loc), statement.target, loc)
 

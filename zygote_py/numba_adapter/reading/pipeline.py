@@ -56,7 +56,7 @@ from zygote_py.numba_adapter.target.dispatch import jit_enabled
 from zygote_py.numba_adapter.types import (
     MADE,
     ClosuresToObjects,
-    Session,
+    TypingContext,
     at_work,
     check_captured,
     closure_of,
@@ -67,15 +67,19 @@ Options = Mapping[str, object]
 
 
 def typed_function(
-    func: Callable[..., object], argument_types: Sequence[Type], options: Options, *, numbers_vary: bool = False
+    func: Callable[..., object],
+    argument_types: Sequence[Type],
+    options: Options,
+    *,
+    tuple_floats_are_inputs: bool = False,
 ) -> st.TypedFunction:
     """Return a Python function for these argument types as Numba types it, before lowering.
 
     Captured floats and arrays become parameters after the function's own; arguments that have defaults may be missing.
-    Numbers in captured tuples are constants, unless `numbers_vary`. Raises DifferentiationError if Numba cannot read or
-    type the function.
+    Numbers in captured tuples are constants, unless `tuple_floats_are_inputs`. Raises DifferentiationError if Numba
+    cannot read or type the function.
     """
-    session = Session(_typed, options=options, numbers_vary=numbers_vary)
+    session = TypingContext(_typed, options=options, tuple_floats_are_inputs=tuple_floats_are_inputs)
     loc = definition_of(func.__code__)
     given = _with_defaults(func, tuple(as_callees(type_, session) for type_ in argument_types), loc)
     if is_ambiguous(getattr(func, "called_directly", None), given):
@@ -90,18 +94,20 @@ def typed_function(
 
 def typed_derivative(form: Form, primal: Any, argument_types: Sequence[Type], options: Options) -> st.TypedFunction:
     """Return the transformed function for the types of its arguments."""
-    session = Session(_typed, options=options)
+    session = TypingContext(_typed, options=options)
     given = tuple(as_callees(type_, session) for type_ in argument_types)
     derived = type_of_form(form, primal, session, None)
     return _with_noted(derived.typed((*given, derived)), session)
 
 
-def _with_noted(typed: st.TypedFunction, session: Session) -> st.TypedFunction:
+def _with_noted(typed: st.TypedFunction, session: TypingContext) -> st.TypedFunction:
     """A function with all that has to be as it was when it was typed, along with those that it calls."""
     return dataclasses.replace(typed, frozen=(*typed.frozen, *session.noted.values()))
 
 
-def _typed(session: Session, func: Any, argument_types: tuple[Type, ...], how: Decoration | None) -> st.TypedFunction:
+def _typed(
+    session: TypingContext, func: Any, argument_types: tuple[Type, ...], how: Decoration | None
+) -> st.TypedFunction:
     """A function for the types of all its arguments."""
     options = session.options if how is None else options_within(session.options, how)
     code = func.__code__
@@ -172,7 +178,7 @@ def typed_implementation(implementation: Callable[..., object], argument_types: 
     key = constant_key(implementation), tuple(argument_types)
     if key not in _library:
         given = _with_defaults(implementation, tuple(argument_types), definition_of(implementation.__code__))
-        typed = Session(_typed, frozen=True).typed(implementation, given)
+        typed = TypingContext(_typed, frozen=True).typed(implementation, given)
         _library[key] = dataclasses.replace(typed, frozen=())
     return _library[key]
 

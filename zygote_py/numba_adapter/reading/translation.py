@@ -3,7 +3,7 @@
     r.1 = inplace_binop(fn=imul, immutable_fn=mul, lhs=r.2, rhs=x)
     Assign("r.1", Operate(operator.mul, ("r.2", "x"), (float64, float64), inplace=True), loc)
 
-What has no form among the statements becomes an `Unknown` or an `Act`, for the front end to refuse.
+What has no form among the statements becomes an `Unknown` or an `SideEffect`, for the front end to refuse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from zygote_py.numba_adapter.reading.captures import Captures
 from zygote_py.numba_adapter.reading.custom_rules import function_of_given
 from zygote_py.numba_adapter.target.dispatch import typeof
 from zygote_py.numba_adapter.types import (
-    Session,
+    TypingContext,
     accessor_type,
     called_of,
     function_of,
@@ -52,7 +52,7 @@ class Translation:
         return_type: Type,
         captures: Captures,
         options: Mapping[str, object],
-        session: Session,
+        session: TypingContext,
     ) -> st.TypedFunction:
         """Return the whole function; `parameter_types` lists the arguments, then the captured values."""
         labels = sorted(self._ir.blocks)
@@ -145,7 +145,7 @@ class Translation:
             raised = next((each for each in block.body if isinstance(each, _TRY_RAISES)), None)
             exception = getattr(raised, "exc_class", None)
             match blocks[label].ending:
-                case st.GoTo(target) if exception is not None and leads_out(blocks, target):
+                case st.Jump(target) if exception is not None and leads_out(blocks, target):
                     ending = _failure(raised, loc_of(block.terminator.loc))
                     blocks[label] = st.TypedBlock(blocks[label].statements, ending, blocks[label].loc)
         return through_trampolines(blocks)
@@ -158,17 +158,19 @@ class Translation:
                 return st.Assign(target, self._expression(statement.value), self._with_column(loc, target))
             case ir.Print():
                 star = () if statement.vararg is None else (statement.vararg.name,)
-                return st.Act("print *" if star else "print", tuple(arg.name for arg in statement.args) + star, loc)
+                return st.SideEffect(
+                    "print *" if star else "print", tuple(arg.name for arg in statement.args) + star, loc
+                )
             case ir.SetItem() | ir.StaticSetItem():
                 index = statement.index if isinstance(statement, ir.SetItem) else statement.index_var
                 taken = self._calls[statement].args[-1]
                 return st.Store(statement.target.name, index.name, statement.value.name, taken, loc)
             case ir.DelItem():
-                return st.Act("delitem", (statement.target.name, statement.index.name), loc)
+                return st.SideEffect("delitem", (statement.target.name, statement.index.name), loc)
             case ir.SetAttr():
                 return st.SetAttribute(statement.target.name, statement.attr, statement.value.name, loc)
             case _:
-                return st.Act(type(statement).__name__, (), loc)
+                return st.SideEffect(type(statement).__name__, (), loc)
 
     def _with_column(self, loc: Loc, target: str) -> Loc:
         """The place of an operation, with its column: Numba names temporaries after where they are in the bytecode."""
@@ -226,14 +228,14 @@ class Translation:
             case "exhaust_iter":
                 return st.Unpack(expr.value.name, expr.count)
             case "phi":
-                return st.Merge(
+                return st.Phi(
                     tuple(
                         (label, None if var is ir.UNDEFINED else var.name)
                         for label, var in zip(expr.incoming_blocks, expr.incoming_values, strict=True)
                     )
                 )
             case "undef" | "null":
-                return st.Merge(())
+                return st.Phi(())
             case kind:
                 return st.Unknown(kind)
 
@@ -247,21 +249,21 @@ class Translation:
         loc = loc_of(end.loc)
         match end:
             case ir.Jump():
-                return st.GoTo(end.target, loc)
+                return st.Jump(end.target, loc)
             case ir.Branch() if end.cond.name in self._checks:
                 return st.Try(end.truebr, end.falsebr, loc)
             case ir.Branch() if end.cond.name in self._matches:
-                return st.GoTo(end.truebr, loc)
+                return st.Jump(end.truebr, loc)
             case ir.Branch():
-                return st.Choose(end.cond.name, end.truebr, end.falsebr, loc)
+                return st.Branch(end.cond.name, end.truebr, end.falsebr, loc)
             case ir.Return():
-                return st.Leave(end.value.name, loc)
+                return st.Return(end.value.name, loc)
             case ir.StaticRaise(exc_args=(str(text),)) if text.startswith(_RERAISED):
-                return st.Fail(RuntimeError, LEFT, loc)
+                return st.Raise(RuntimeError, LEFT, loc)
             case ir.StaticRaise() | ir.DynamicRaise():
                 return _failure(end, loc)
             case ir.Raise():
-                return st.Fail(None, (), loc)
+                return st.Raise(None, (), loc)
             case _:
                 raise refuse(f"`{type(end).__name__}` is not supported", loc)
 
@@ -282,10 +284,10 @@ _OFFSET = re.compile(r"\$(?:[a-z_]*[a-z])?(\d+)")  # $298call.5, $binop_mul34.5,
 _INLINED = re.compile(r".*?_v\d+_(?!.*_v\d+_)(.*)")
 
 
-def _failure(raised: Any, loc: Loc) -> st.Fail:
+def _failure(raised: Any, loc: Loc) -> st.Raise:
     """Return the end of a function with the exception of a `raise`."""
     given = getattr(raised, "exc_args", None) or ()
-    return st.Fail(raised.exc_class, tuple(st.Name(a.name) if isinstance(a, ir.Var) else a for a in given), loc)
+    return st.Raise(raised.exc_class, tuple(st.Name(a.name) if isinstance(a, ir.Var) else a for a in given), loc)
 
 
 def _source_names(code: CodeType, variables: Mapping[str, Type]) -> dict[str, str]:

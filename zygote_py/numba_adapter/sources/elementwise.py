@@ -25,12 +25,12 @@ from zygote_py.base import define
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import Decoration, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import GUFunc, errors, npydecl, numpy_support, parse_signature
-from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, fresh, python_source
+from zygote_py.numba_adapter.sources.python_sources import Kernel, ResolvedFunction, fresh, python_source
 
 _ERRORS = {"error_model": "numpy"}  # of every kernel, whatever its options are
 
 
-def find_in_ufunc(ufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
+def find_in_ufunc(ufunc: Any, given: tuple[Type, ...], session: Any) -> ResolvedFunction:
     """The loop for arguments of these types. Raises numba's TypingError if the ufunc has none."""
     bases, outputs, rank, layout = npydecl.Numpy_rules_ufunc._handle_inputs(ufunc.ufunc, given, {})
     kernel = _kernel(ufunc, tuple(bases[: ufunc.nin]), given)
@@ -40,10 +40,10 @@ def find_in_ufunc(ufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
         (ufunc, kernel, ranks, layout),
         lambda: _loop(ufunc, kernel, ranks, rank, layout == "F", None if outputs else result),
     )
-    return Found(func, given)
+    return ResolvedFunction(func, given)
 
 
-def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
+def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> ResolvedFunction:
     """The loop for arguments of these types, the results last. Raises numba's TypingError if there is none."""
     inputs, outputs = gufunc.expected_ndims()
     cores = (*inputs, *outputs)
@@ -62,25 +62,27 @@ def find_in_gufunc(gufunc: Any, given: tuple[Type, ...], session: Any) -> Found:
             raise errors.TypingError(f"a result of `{gufunc.__name__}` is not an array")
     ranks = tuple(each.ndim if isinstance(each, types.Array) else -1 for each in given)
     func = session.once((gufunc, kernel, ranks), lambda: _core_loop(gufunc, kernel, ranks, cores, len(inputs)))
-    return Found(func, given)
+    return ResolvedFunction(func, given)
 
 
-def _kernel(ufunc: Any, elements: tuple[Type, ...], given: tuple[Type, ...]) -> Found:
+def _kernel(ufunc: Any, elements: tuple[Type, ...], given: tuple[Type, ...]) -> ResolvedFunction:
     """The Python function for elements of these types, and the types that it takes them as."""
     source = python_source(ufunc)
     options = tuple(sorted({**dict(semantic(ufunc._dispatcher.targetoptions)), **_ERRORS}.items()))
     decoration = Decoration(options, tuple(ufunc._dispatcher.locals.items()))
     signature, _ = ufunc.find_ewise_function(elements)
     if signature is not None:
-        return Found(source, tuple(signature.args), replace(decoration, result=signature.return_type))
+        return ResolvedFunction(source, tuple(signature.args), replace(decoration, result=signature.return_type))
     if ufunc._frozen:
         known = [each.args for each in ufunc._dispatcher.overloads]
         raise errors.TypingError(misfit_text(ufunc.__name__, known, given))
     taken = tuple(ufunc._get_function_type(*elements).args) if isinstance(ufunc, GUFunc) else elements  # type: ignore[attr-defined]
-    return Found(source, taken, decoration)
+    return ResolvedFunction(source, taken, decoration)
 
 
-def _loop(ufunc: Any, kernel: Found, ranks: tuple[int, ...], rank: int, reversed_: bool, result: Type | None) -> Any:
+def _loop(
+    ufunc: Any, kernel: ResolvedFunction, ranks: tuple[int, ...], rank: int, reversed_: bool, result: Type | None
+) -> Any:
     """The function of all elements; `ranks` has -1 for numbers; without a `result` the last argument takes it."""
     source = python_source(ufunc)
     parameters = list(inspect.signature(source).parameters)
@@ -140,7 +142,9 @@ def _loop(ufunc: Any, kernel: Found, ranks: tuple[int, ...], rank: int, reversed
     return define("\n".join(lines), function, names, module=source.__module__, at=source)
 
 
-def _core_loop(gufunc: Any, kernel: Found, ranks: tuple[int, ...], cores: tuple[int, ...], inputs: int) -> Any:
+def _core_loop(
+    gufunc: Any, kernel: ResolvedFunction, ranks: tuple[int, ...], cores: tuple[int, ...], inputs: int
+) -> Any:
     """The function that calls the kernel with parts of `cores` dimensions; the first result says how often."""
     source = python_source(gufunc)
     parameters = list(inspect.signature(source).parameters)

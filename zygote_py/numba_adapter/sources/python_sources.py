@@ -48,7 +48,7 @@ from zygote_py.numba_adapter.base.internals import (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedFunction:
     """A Python function, the types that it takes its arguments as, and how it is compiled.
 
     `asked` are the types by which it was found, if they say of a constant that it is one.
@@ -63,7 +63,7 @@ class Found:
 class Kernel:
     """A Python function in a loop that is written here, compiled for certain types whatever it is given."""
 
-    def __init__(self, name: str, found: Found) -> None:
+    def __init__(self, name: str, found: ResolvedFunction) -> None:
         self.__name__ = name
         self.found = found
 

@@ -19,7 +19,13 @@ from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import Decoration, chosen, misfit_text, semantic
 from zygote_py.numba_adapter.base.internals import CFunc, DUFunc, GUFunc, StencilFunc, cpu_target, errors
 from zygote_py.numba_adapter.sources.elementwise import find_in_gufunc, find_in_ufunc
-from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, Overloaded, find_overload, python_source
+from zygote_py.numba_adapter.sources.python_sources import (
+    Kernel,
+    Overloaded,
+    ResolvedFunction,
+    find_overload,
+    python_source,
+)
 from zygote_py.numba_adapter.sources.stencils import find_in_stencil, signature_of_stencil
 
 
@@ -36,7 +42,7 @@ def signature_of_source(value: Any) -> inspect.Signature | None:
             return inspect.signature(python_source(value))
 
 
-def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
+def find(value: Any, given: tuple[Type, ...], session: Any) -> ResolvedFunction:
     """Return the function that arguments of these types select. Raises numba's TypingError if there is none."""
     plain = tuple(map(types.unliteral, given))
     match value:
@@ -44,7 +50,7 @@ def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
             return value.found
         case Overloaded():
             func, how, asked = session.once((value, given), lambda: _overload_of(value, given))
-            return Found(func, plain, how, asked)
+            return ResolvedFunction(func, plain, how, asked)
         case CFunc():
             return _of_cfunc(value, given)
         case DUFunc():
@@ -54,7 +60,7 @@ def find(value: Any, given: tuple[Type, ...], session: Any) -> Found:
         case StencilFunc():
             return find_in_stencil(value, plain, session)
         case _:
-            return Found(value.py_func, *chosen(value, given))
+            return ResolvedFunction(value.py_func, *chosen(value, given))
 
 
 def _overload_of(value: Overloaded, given: tuple[Type, ...]) -> tuple[Any, Decoration, tuple[Type, ...]]:
@@ -71,10 +77,10 @@ def _by_place(made: Any, count: int) -> Any:
     return caller(made, names, names, module=made.__module__, at=made)
 
 
-def _of_cfunc(value: Any, given: tuple[Type, ...]) -> Found:
+def _of_cfunc(value: Any, given: tuple[Type, ...]) -> ResolvedFunction:
     taken, own = value._sig.args, value._compiler
     convert = cpu_target.typing_context.can_convert
     if len(taken) != len(given) or any(convert(one, to) is None for one, to in zip(given, taken, strict=True)):
         raise errors.TypingError(misfit_text(value.__name__, [taken], given))
     how = Decoration(semantic(own.targetoptions), tuple(own.locals.items()), value._sig.return_type)
-    return Found(value._pyfunc, taken, how)
+    return ResolvedFunction(value._pyfunc, taken, how)

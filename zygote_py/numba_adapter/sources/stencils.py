@@ -27,7 +27,7 @@ from zygote_py.base import define
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import Decoration, definition, loc_of, rewrite
 from zygote_py.numba_adapter.base.internals import errors, ir, ir_utils, numpy_support
-from zygote_py.numba_adapter.sources.python_sources import Found, Kernel, fresh, python_source
+from zygote_py.numba_adapter.sources.python_sources import Kernel, ResolvedFunction, fresh, python_source
 
 _RELATIVE = "relative_indices_"  # the attribute of a kernel that names its arrays and its counters
 
@@ -39,7 +39,7 @@ def signature_of_stencil(stencil: Any) -> inspect.Signature:
     return own.replace(parameters=[*own.parameters.values(), out])
 
 
-def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> Found:
+def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> ResolvedFunction:
     """The loops for arguments of these types. Raises errors of numba's if the stencil does not take them."""
     count = len(inspect.signature(python_source(stencil)).parameters)
     taken = given[:count]
@@ -56,7 +56,7 @@ def find_in_stencil(stencil: Any, given: tuple[Type, ...], session: Any) -> Foun
     func = session.once(
         (stencil, taken, is_given), lambda: _loops(stencil, taken, result.dtype, size, relative, is_given)
     )
-    return Found(func, (*taken, given[count]) if is_given else taken)
+    return ResolvedFunction(func, (*taken, given[count]) if is_given else taken)
 
 
 def _neighborhood(
@@ -101,7 +101,7 @@ def _loops(
     )
     held: dict[str, Any] = {
         "np": np,
-        call: Kernel(source.__name__, Found(kernel, (*taken, *[types.intp] * len(counters)), Decoration())),
+        call: Kernel(source.__name__, ResolvedFunction(kernel, (*taken, *[types.intp] * len(counters)), Decoration())),
     }
     lines = [f"def {function}({', '.join([*parameters, *['out'] * is_given])}):"]
     lines += [f"    {length} = {first}.shape[{axis}]" for axis, length in enumerate(lengths)]

@@ -63,7 +63,7 @@ class Partial(Same):
         self.sealed = sealed
 
 
-class PartialMakerType(CompiledCallableType, types.Opaque):
+class PartialConstructorType(CompiledCallableType, types.Opaque):
     """The type of a `Partial`."""
 
     def __init__(self, partial: Partial) -> None:
@@ -103,7 +103,7 @@ class PartialType(CompiledCallableType):
 
 @typeof_impl.register(Partial)
 def _typeof_partial(value: Partial, context: object) -> Type:
-    return PartialMakerType(value)
+    return PartialConstructorType(value)
 
 
 @register_model(PartialType)
@@ -114,7 +114,7 @@ class _PartialModel(models.StructModel):
         super().__init__(manager, fe_type, [(f"f{n}", held) for n, held in enumerate(fe_type.held)])  # type: ignore[no-untyped-call]
 
 
-@lower_builtin(PartialMakerType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
+@lower_builtin(PartialConstructorType, types.VarArg(types.Any))  # type: ignore[untyped-decorator]
 def _lower_make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     made = cgutils.create_struct_proxy(sig.return_type)(context, builder)
     for number, arg in enumerate(args):

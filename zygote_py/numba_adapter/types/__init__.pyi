@@ -12,9 +12,9 @@ from .callables import (
     is_closure as is_closure,
 )
 from .closures import (
+    ClosureConstructor as ClosureConstructor,
     ClosuresToObjects as ClosuresToObjects,
     ClosureType as ClosureType,
-    Maker as Maker,
     Undefined as Undefined,
     check_captured as check_captured,
     closure_of as closure_of,
@@ -36,8 +36,8 @@ from .functions import (
 )
 from .handles import (
     MADE as MADE,
-    CalleeType as CalleeType,
-    Session as Session,
+    FunctionHandleType as FunctionHandleType,
+    TypingContext as TypingContext,
     at_work as at_work,
     callee_for as callee_for,
     callee_type as callee_type,

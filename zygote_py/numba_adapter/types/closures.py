@@ -47,7 +47,14 @@ from zygote_py.numba_adapter.base import (
 )
 from zygote_py.numba_adapter.base.internals import ir, models, signature
 from zygote_py.numba_adapter.types.callables import CallableType, FieldsType, HandleType, Same, StandIn, function_of
-from zygote_py.numba_adapter.types.handles import MADE, CalleeType, Session, constant_key, default_of, fold
+from zygote_py.numba_adapter.types.handles import (
+    MADE,
+    FunctionHandleType,
+    TypingContext,
+    constant_key,
+    default_of,
+    fold,
+)
 
 # The name of the parameter that takes the closure, and of the variable that holds it.
 CLOSURE = "closure_"
@@ -65,7 +72,7 @@ class Undefined:
     """The value of a variable that is captured before it is assigned."""
 
 
-class Maker(Same):
+class ClosureConstructor(Same):
     """An inner function, of which a closure is made.
 
     `own` is the name under which the function captures itself, empty if it does not; `variables` are those captured;
@@ -78,7 +85,7 @@ class Maker(Same):
         fields: Sequence[str],
         own: str,
         variables: Iterable[str],
-        session: Session,
+        session: TypingContext,
         loc: Loc,
         how: Decoration | None = None,
     ) -> None:
@@ -91,10 +98,10 @@ class Maker(Same):
         self.how = how
 
 
-class MakerType(CallableType, types.Opaque):
+class ClosureConstructorType(CallableType, types.Opaque):
     """The type of a function that makes a closure of the captured variables."""
 
-    def __init__(self, maker: Maker) -> None:
+    def __init__(self, maker: ClosureConstructor) -> None:
         self.maker = maker
         super().__init__(f"maker of {maker.func.__qualname__} at {id(maker)} in {maker.session.number}")
 
@@ -119,7 +126,7 @@ class ClosureType(HandleType, FieldsType):
 
     model = models.TupleModel
 
-    def __init__(self, maker: Maker, held: tuple[Type, ...], again: bool = False) -> None:
+    def __init__(self, maker: ClosureConstructor, held: tuple[Type, ...], again: bool = False) -> None:
         self.maker = maker
         self.func = maker.func
         self.again = again
@@ -277,21 +284,24 @@ def _as_object(state: Any, statement: Any, scope: Any) -> Iterator[Any]:
         state.decoration,
     )
 
-    def make() -> Maker:
+    def make() -> ClosureConstructor:
         func: Any = python_types.FunctionType(code, namespace, code.co_name, tuple(held) or None, tuple(cells))
         vars(func)[MADE] = True
         if names or itself:
             vars(func)[CLOSURE] = True
         variables = set(code.co_freevars) - {itself}
-        return Maker(func, names, itself, variables, state.session, definition_of(code), state.decoration)
+        return ClosureConstructor(func, names, itself, variables, state.session, definition_of(code), state.decoration)
 
     maker = state.session.once(key, make)
     if not names and not itself:
-        callee = StandIn(CalleeType(maker.func, state.session, how=state.decoration))
+        callee = StandIn(FunctionHandleType(maker.func, state.session, how=state.decoration))
         yield ir.Assign(ir.Global(code.co_name, callee, loc), statement.target, loc)
         return
     holder = assigned(
-        scope, f"{statement.target.name}.maker", ir.Global(code.co_name, StandIn(MakerType(maker)), loc), loc
+        scope,
+        f"{statement.target.name}.maker",
+        ir.Global(code.co_name, StandIn(ClosureConstructorType(maker)), loc),
+        loc,
     )
     yield holder
     yield ir.Assign(ir.Expr.call(holder.target, tuple(fields), (), loc), statement.target, loc)
@@ -350,7 +360,7 @@ def check_captured(func_ir: Any, typemap: Mapping[str, Type]) -> None:
         and isinstance(made := typemap.get(each.target.name), ClosureType)
         and isinstance(each.value, ir.Expr)
         and each.value.op == "call"
-        and isinstance(typemap[each.value.func.name], MakerType)
+        and isinstance(typemap[each.value.func.name], ClosureConstructorType)
     }
     for where, made in makers.items():
         maker = made.maker
@@ -377,7 +387,7 @@ def _used(statement: Any) -> list[Any]:
             return []
 
 
-def _holds(type_: Type, maker: Maker) -> bool:
+def _holds(type_: Type, maker: ClosureConstructor) -> bool:
     """Whether there is a closure of this maker in a value of a type."""
     return (isinstance(type_, ClosureType) and type_.maker is maker) or (
         isinstance(type_, types.BaseTuple) and any(_holds(part, maker) for part in components_of(type_))

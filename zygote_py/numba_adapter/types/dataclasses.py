@@ -1,7 +1,7 @@
 """Frozen dataclasses in Numba: a type for them, so that compiled functions take them, make them and give them back.
 
     Dense(W, b)                 DataclassType: fields W and b, represented like the tuple (W, b)
-    model.forward(x)            the method, compiled; or, in a function that this package types, a `CalleeType`
+    model.forward(x)            the method, compiled; or, in a function that this package types, a `FunctionHandleType`
 
 The module is imported when the first object of one is met (see `dispatch`), and makes all of `numba.njit` know them.
 Dataclasses that are not frozen stay unknown. Of a class's members there are fields, methods (`__call__` too),
@@ -41,7 +41,7 @@ from zygote_py.numba_adapter.types.callables import (
     StandIn,
     bound_arguments,
 )
-from zygote_py.numba_adapter.types.handles import Session, callee_type, current_session
+from zygote_py.numba_adapter.types.handles import TypingContext, callee_type, current_session
 
 
 class DataclassType(FieldsType):
@@ -117,7 +117,7 @@ def receiver_of(type: Type) -> Type | None:
     return type if isinstance(type, DataclassType) else None
 
 
-def called_of(type: Type, session: Session) -> Any:
+def called_of(type: Type, session: TypingContext) -> Any:
     """The type of the function that a call of a value of this type calls."""
     if isinstance(type, DataclassType):
         type = method_type(type, "__call__", session)
@@ -129,19 +129,19 @@ def constructed_by(type: Type) -> Any:
     return type.instance_class if isinstance(type, ConstructorType | types.NamedTupleClass) else None
 
 
-def method_type(type: Any, name: str, session: Session | None) -> Any:
+def method_type(type: Any, name: str, session: TypingContext | None) -> Any:
     """Return the type of a method, compiled by Numba, or to be inlined in a session; None if there is none."""
     function = _function_type(_member(type, name, session), session)
     return None if function is None else MethodType(type, function)
 
 
-def accessor_type(type: Type, name: str, session: Session | None) -> Any:
+def accessor_type(type: Type, name: str, session: TypingContext | None) -> Any:
     """The type of the function that computes a property; None if there is none."""
     found = _member(type, name, session)
     return _function_type(found.fget, session) if isinstance(found, property) else None
 
 
-def _member(type: Type, name: str, session: Session | None) -> object:
+def _member(type: Type, name: str, session: TypingContext | None) -> object:
     """Return a member of a dataclass; a session notes that the result depends on it."""
     if not isinstance(type, DataclassType):
         return None
@@ -151,7 +151,7 @@ def _member(type: Type, name: str, session: Session | None) -> object:
     return capture.value
 
 
-def _function_type(found: Any, session: Session | None) -> Any:
+def _function_type(found: Any, session: TypingContext | None) -> Any:
     decorated = is_from_source(found)
     if not decorated and not inspect.isfunction(found):
         return None
@@ -234,7 +234,7 @@ def made_by(type: Type) -> Type | None:
     return type.instance_type if isinstance(type, types.ClassType) else None
 
 
-def object_member(type: Any, name: str, session: Session, accessor: bool = False) -> Type | None:
+def object_member(type: Any, name: str, session: TypingContext, accessor: bool = False) -> Type | None:
     """Return the type of the function of a method, or of the getter of a property with `accessor`."""
     if not is_object(type):
         return None

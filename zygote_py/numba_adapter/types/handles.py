@@ -27,7 +27,7 @@ from zygote_py.ir import Loc, Type, is_helper, leaf_types
 from zygote_py.numba_adapter.base import Decoration, definition_of, is_from_source, known_type, note_calls, semantic
 from zygote_py.numba_adapter.base.internals import cpu_target, errors, signature
 from zygote_py.numba_adapter.sources.python_sources import (
-    Found,
+    ResolvedFunction,
     has_source,
     overloaded_function,
     overloaded_member,
@@ -38,15 +38,15 @@ from zygote_py.numba_adapter.sources.resolution import find, signature_of_source
 from zygote_py.numba_adapter.types.callables import HandleType, Same, StandIn, bound_arguments
 
 MADE = "__made_by_zygote_py__"  # an attribute that only functions made by this package have
-Typer = Callable[["Session", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
+Typer = Callable[["TypingContext", Callable[..., object], tuple[Type, ...], Decoration | None], st.TypedFunction]
 _numbers = itertools.count()
 
 
-class Session(Same):
+class TypingContext(Same):
     """The typing of one function and of the functions that it calls, each once for the types of its arguments.
 
     Where all captured values are constants, as those of our own library are, they are `frozen`. Numbers in captured
-    tuples are constants as a rule; where gradients may be asked for of these, `numbers_vary`.
+    tuples are constants as a rule; where gradients may be asked for of these, `tuple_floats_are_inputs`.
 
     A function that is called while it is being typed, a recursive one, is assumed to return what the paths of it
     return that do not depend on that call; if in the end it returns something else, it is typed again, assuming that.
@@ -56,13 +56,13 @@ class Session(Same):
         self,
         typer: Typer,
         frozen: bool = False,
-        numbers_vary: bool = False,
+        tuple_floats_are_inputs: bool = False,
         options: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self.typer = typer
         self.options = options
         self.frozen = frozen
-        self.numbers_vary = numbers_vary
+        self.tuple_floats_are_inputs = tuple_floats_are_inputs
         self.number = next(_numbers)
         self.deriving: set[object] = set()  # the derivatives that are being made
         self.noted: dict[object, st.Capture] = {}  # what functions and classes are made of, which may be assigned to
@@ -201,11 +201,11 @@ def _room_for_calls() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-_sessions: list[Session] = []  # those at work: one, under Numba's lock, but for sessions within sessions
+_sessions: list[TypingContext] = []  # those at work: one, under Numba's lock, but for sessions within sessions
 
 
 @contextmanager
-def at_work(session: Session) -> Iterator[None]:
+def at_work(session: TypingContext) -> Iterator[None]:
     """While Numba types a function for this session: methods are typed as functions that are to be inlined."""
     _sessions.append(session)
     try:
@@ -214,12 +214,12 @@ def at_work(session: Session) -> Iterator[None]:
         _sessions.pop()
 
 
-def current_session() -> Session | None:
+def current_session() -> TypingContext | None:
     """The session that Numba types a function for; None where Numba compiles for itself."""
     return _sessions[-1] if _sessions else None
 
 
-class CalleeType(HandleType, types.Opaque):
+class FunctionHandleType(HandleType, types.Opaque):
     """The type of a function that may be called: each function has its own, so that it is known what is called.
 
     `source` is what it is if not that function itself: a decorated function, or what else has a source (see `sources`).
@@ -228,7 +228,7 @@ class CalleeType(HandleType, types.Opaque):
     """
 
     def __init__(
-        self, func: Any, session: Session, source: Any = None, how: Decoration | None = None, again: bool = False
+        self, func: Any, session: TypingContext, source: Any = None, how: Decoration | None = None, again: bool = False
     ) -> None:
         self.func = func
         self.source = source
@@ -238,19 +238,19 @@ class CalleeType(HandleType, types.Opaque):
         what = f"{'checkpoint of ' if again else ''}function {func.__qualname__} at {id(source or func)}"
         super().__init__(f"{what}{'' if self.how is None else f' {self.how}'} in {session.number}")
 
-    def checkpointed(self) -> CalleeType:
+    def checkpointed(self) -> FunctionHandleType:
         """Return the type of the function with a checkpoint."""
-        return CalleeType(self.func, self._session, self.source, self.how, again=True)
+        return FunctionHandleType(self.func, self._session, self.source, self.how, again=True)
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function for these argument types."""
         found = self.found(argument_types)
         return self._session.typed(found.func, found.types, found.how, self.again)
 
-    def found(self, given: tuple[Type, ...]) -> Found:
+    def found(self, given: tuple[Type, ...]) -> ResolvedFunction:
         """Return the Python function that is called with arguments of these types, and its parameter types."""
         if self.source is None:
-            return Found(self.func, tuple(map(types.unliteral, given)), self.how)
+            return ResolvedFunction(self.func, tuple(map(types.unliteral, given)), self.how)
         return find(self.source, given, self._session)
 
     @property
@@ -317,13 +317,13 @@ def default_of(parameter: str) -> str:
     return f"default_of_{parameter}"
 
 
-def callee_type(function: Any, session: Session) -> CalleeType:
+def callee_type(function: Any, session: TypingContext) -> FunctionHandleType:
     """The type of a function, decorated or not, that is called without being held by a variable: a method."""
     source = function if has_source(function) else None
-    return CalleeType(function if source is None else python_source(function), session, source)
+    return FunctionHandleType(function if source is None else python_source(function), session, source)
 
 
-def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = None) -> StandIn | None:
+def callee_for(value: Any, session: TypingContext, loc: Loc, how: Decoration | None = None) -> StandIn | None:
     """Return the replacement of a captured function; None for functions that Numba should see themselves.
 
     A function that is not decorated is compiled as that which captures it: `how` says how that is.
@@ -348,10 +348,10 @@ def callee_for(value: Any, session: Session, loc: Loc, how: Decoration | None = 
             "put the function into a module that is not a test",
             "assert",
         )
-    return StandIn(CalleeType(value, session, source, how, again))
+    return StandIn(FunctionHandleType(value, session, source, how, again))
 
 
-def checkpoint_type(function: Any, session: Session) -> Type:
+def checkpoint_type(function: Any, session: TypingContext) -> Type:
     """Return the type of a function of this type with a checkpoint. Raises numba's TypingError if it can have none."""
     handle = handle_of(function, session)
     if handle is None:
@@ -359,7 +359,7 @@ def checkpoint_type(function: Any, session: Session) -> Type:
     return handle.checkpointed()  # type: ignore[no-any-return]
 
 
-def overloaded_type(type: Type, name: str, session: Session, accessor: bool = False) -> CalleeType | None:
+def overloaded_type(type: Type, name: str, session: TypingContext, accessor: bool = False) -> FunctionHandleType | None:
     """The type of the function that another package gave Numba for a method or an attribute; None if there is none."""
     found = overloaded_member(type, name, accessor)
     if found is None or session.frozen:
@@ -367,14 +367,14 @@ def overloaded_type(type: Type, name: str, session: Session, accessor: bool = Fa
     return callee_type(session.once(found.templates, lambda: found), session)
 
 
-def handle_of(type: Type, session: Session) -> Any:
+def handle_of(type: Type, session: TypingContext) -> Any:
     """Return the type of a function that is to be inlined; None for what Numba calls."""
     if isinstance(type, types.Dispatcher) and is_from_source(type.dispatcher):
         return callee_type(type.dispatcher, session)
     return type if isinstance(type, HandleType) and hasattr(type, "typed") else None
 
 
-def typed_callee(type: Type, argument_types: tuple[Type, ...], session: Session) -> st.TypedFunction | None:
+def typed_callee(type: Type, argument_types: tuple[Type, ...], session: TypingContext) -> st.TypedFunction | None:
     """The body of a function that a variable of this type holds, if it is to be inlined; a helper is called."""
     handle = handle_of(type, session)
     return None if handle is None or is_helper(handle.func) else handle.typed(argument_types)

@@ -22,8 +22,8 @@ from zygote_py import numba_adapter
 from zygote_py.frontend.expressions.arrays import fill, is_array, lengths
 from zygote_py.frontend.values import (
     INT,
-    Bundle,
     Emitter,
+    LoweredValue,
     bundles as values,
     components,
     constant,
@@ -44,36 +44,40 @@ from zygote_py.numpy_functions.support.overloads import (
 
 
 def new_array(
-    at: Emitter, op: ops.Op, shape: Sequence[Operand], type_: Type, value: Bundle | None = None
-) -> Bundle | None:
+    at: Emitter, op: ops.Op, shape: Sequence[Operand], type_: Type, value: LoweredValue | None = None
+) -> LoweredValue | None:
     """Return a new array of numbers, whose elements are all set to `value`, if there is one."""
     if not isinstance(type_, types.Array) or not is_scalar(type_.dtype):
         return None
     made = at.emit(op, shape, type_)
     if value is not None:
         fill(at, made, value)
-    return Bundle(type_, (made,))
+    return LoweredValue(type_, (made,))
 
 
-def _one(type_: Type) -> Bundle:
+def _one(type_: Type) -> LoweredValue:
     dtype = getattr(type_, "dtype", types.float64)
-    return Bundle(dtype, (constant(1, dtype),))
+    return LoweredValue(dtype, (constant(1, dtype),))
 
 
 def _lower_allocation(
     function: Callable[..., object],
     like: Callable[..., object],
     op: ops.Op,
-    value: Callable[[Type], Bundle | None] = lambda type_: None,
+    value: Callable[[Type], LoweredValue | None] = lambda type_: None,
 ) -> None:
     """Register a function of a shape, and that of an array whose shape is taken."""
 
     @lowers(function)
-    def of_shape(at: Emitter, type_: Type, shape: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+    def of_shape(
+        at: Emitter, type_: Type, shape: LoweredValue, dtype: LoweredValue | None = None
+    ) -> LoweredValue | None:
         return new_array(at, op, lengths(at, shape), type_, value(type_))
 
     @lowers(like)
-    def of_array(at: Emitter, type_: Type, array: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+    def of_array(
+        at: Emitter, type_: Type, array: LoweredValue, dtype: LoweredValue | None = None
+    ) -> LoweredValue | None:
         return new_array(at, op, shape_of(at, array.leaves[0]), type_, value(type_))
 
 
@@ -83,45 +87,47 @@ _lower_allocation(np.ones, np.ones_like, ops.record, _one)
 
 
 @lowers(numba_adapter.empty_inferred)
-def empty_inferred(at: Emitter, type_: Type, shape: Bundle) -> Bundle | None:
+def empty_inferred(at: Emitter, type_: Type, shape: LoweredValue) -> LoweredValue | None:
     """`np.empty(shape)` whose element type Numba inferred from what is stored to it."""
     return new_array(at, ops.record, lengths(at, shape), type_)
 
 
 @lowers(np.full)
-def full(at: Emitter, type_: Type, shape: Bundle, fill_value: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+def full(
+    at: Emitter, type_: Type, shape: LoweredValue, fill_value: LoweredValue, dtype: LoweredValue | None = None
+) -> LoweredValue | None:
     """`np.full(shape, fill_value)`"""
     return new_array(at, ops.record, lengths(at, shape), type_, fill_value)
 
 
 @lowers(np.full_like)
 def full_like(
-    at: Emitter, type_: Type, array: Bundle, fill_value: Bundle, dtype: Bundle | None = None
-) -> Bundle | None:
+    at: Emitter, type_: Type, array: LoweredValue, fill_value: LoweredValue, dtype: LoweredValue | None = None
+) -> LoweredValue | None:
     """`np.full_like(array, fill_value)`"""
     return new_array(at, ops.record, shape_of(at, array.leaves[0]), type_, fill_value)
 
 
 @lowers(np.copy, np.astype)
-def copy(at: Emitter, type_: Type, array: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+def copy(at: Emitter, type_: Type, array: LoweredValue, dtype: LoweredValue | None = None) -> LoweredValue | None:
     """Return a new array of the elements of one, converted to the type of the result."""
     if not is_array(array.type):
         return array_of(at, type_, array)
     if not is_scalar(plain(array.type).dtype):  # type: ignore[attr-defined]
         return None
-    return Bundle(type_, (at.emit(np.copy, array.leaves, type_),))
+    return LoweredValue(type_, (at.emit(np.copy, array.leaves, type_),))
 
 
 @lowers(np.asarray)
-def asarray(at: Emitter, type_: Type, array: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+def asarray(at: Emitter, type_: Type, array: LoweredValue, dtype: LoweredValue | None = None) -> LoweredValue | None:
     """Return an array itself, if it has the type of the result."""
     if is_array(array.type) and getattr(plain(array.type), "dtype", None) == getattr(type_, "dtype", None):
-        return Bundle(type_, array.leaves)
+        return LoweredValue(type_, array.leaves)
     return copy(at, type_, array)
 
 
 @lowers(np.ascontiguousarray, np.asfortranarray)
-def contiguous(at: Emitter, type_: Type, array: Bundle) -> Bundle | None:
+def contiguous(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue | None:
     """Return an array itself, if it has the layout of the result."""
     own = plain(array.type)
     assert isinstance(type_, types.Array)
@@ -131,17 +137,17 @@ def contiguous(at: Emitter, type_: Type, array: Bundle) -> Bundle | None:
     if not isinstance(own, types.Array):
         return None
     if own.ndim == 0:  # one axis is added
-        return Bundle(type_, (at.emit(np.reshape, (*array.leaves, Const(1, INT)), type_),))
+        return LoweredValue(type_, (at.emit(np.reshape, (*array.leaves, Const(1, INT)), type_),))
     if own.layout == type_.layout or (own.ndim == 1 and own.layout != "A"):
-        return Bundle(type_, array.leaves)
+        return LoweredValue(type_, array.leaves)
     made = at.emit(np.copy, array.leaves, type_)
     if own.layout == "A":
         at.copied_if_needed.append((array.leaves[0], made, at.loc))
-    return Bundle(type_, (made,))
+    return LoweredValue(type_, (made,))
 
 
 @lowers(np.array)
-def array_of(at: Emitter, type_: Type, items: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+def array_of(at: Emitter, type_: Type, items: LoweredValue, dtype: LoweredValue | None = None) -> LoweredValue | None:
     """Return an array of a number, or of nested tuples of numbers."""
     if not isinstance(type_, types.Array):
         return None
@@ -159,10 +165,10 @@ def array_of(at: Emitter, type_: Type, items: Bundle, dtype: Bundle | None = Non
     for place, leaf in zip(np.ndindex(*shape), items.leaves, strict=True):
         index = [Const(number, INT) for number in place]
         at.emit(ops.initialize, (made, at.cast(leaf, type_.dtype), *index), types.none)
-    return Bundle(type_, (made,))
+    return LoweredValue(type_, (made,))
 
 
-def _is_regular(items: Bundle, shape: list[int]) -> bool:
+def _is_regular(items: LoweredValue, shape: list[int]) -> bool:
     if not shape:
         return is_scalar(plain(items.type))
     parts = components(items) if values.is_tuple(items.type) else ()
@@ -170,10 +176,10 @@ def _is_regular(items: Bundle, shape: list[int]) -> bool:
 
 
 @lowers(np.ndarray.fill)
-def fill_array(at: Emitter, type_: Type, array: Bundle, value: Bundle) -> Bundle:
+def fill_array(at: Emitter, type_: Type, array: LoweredValue, value: LoweredValue) -> LoweredValue:
     """`array.fill(value)`"""
     fill(at, array.leaves[0], value)
-    return Bundle(type_, (Const(None, types.none),))
+    return LoweredValue(type_, (Const(None, types.none),))
 
 
 def _has_list(given: Any) -> bool:

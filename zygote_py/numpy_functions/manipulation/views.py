@@ -17,13 +17,13 @@ import numpy as np
 from numba import types
 
 from zygote_py.frontend.expressions.arrays import is_array, lengths
-from zygote_py.frontend.values import INT, Bundle, Emitter, check_last_axis, constant, lowers, plain, shape_of
+from zygote_py.frontend.values import INT, Emitter, LoweredValue, check_last_axis, constant, lowers, plain, shape_of
 from zygote_py.ir import Const, Operand, Type, is_scalar, itemsize, ops
 from zygote_py.numpy_functions.creation.new_arrays import new_array
 
 
 @lowers(np.ndarray.flatten)
-def flatten(at: Emitter, type_: Type, array: Bundle) -> Bundle:
+def flatten(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue:
     """Return a copy of the elements in a row."""
     own = array.leaves[0].type
     assert isinstance(own, types.Array)
@@ -32,7 +32,7 @@ def flatten(at: Emitter, type_: Type, array: Bundle) -> Bundle:
 
 
 @lowers(np.ravel)
-def ravel(at: Emitter, type_: Type, array: Bundle) -> Bundle | None:
+def ravel(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue | None:
     """Return the elements in a row: a view of an array in C order."""
     if not is_array(array.type):
         return None
@@ -40,99 +40,101 @@ def ravel(at: Emitter, type_: Type, array: Bundle) -> Bundle | None:
     return _raveled(at, array.leaves[0], type_) if is_view else flatten(at, type_, array)
 
 
-def _raveled(at: Emitter, array: Operand, type_: Type) -> Bundle:
+def _raveled(at: Emitter, array: Operand, type_: Type) -> LoweredValue:
     is_row = getattr(array.type, "ndim", 0) == 1
-    return Bundle(type_, (array if is_row else at.emit(np.reshape, (array, Const(-1, INT)), type_),))
+    return LoweredValue(type_, (array if is_row else at.emit(np.reshape, (array, Const(-1, INT)), type_),))
 
 
 @lowers(np.reshape)
-def reshape(at: Emitter, type_: Type, array: Bundle, shape: Bundle, *others: Bundle) -> Bundle:
+def reshape(at: Emitter, type_: Type, array: LoweredValue, shape: LoweredValue, *others: LoweredValue) -> LoweredValue:
     """`np.reshape(array, shape)`, or `array.reshape` of the lengths one by one."""
-    return Bundle(type_, (at.emit(np.reshape, (*array.leaves, *lengths(at, shape, *others)), type_),))
+    return LoweredValue(type_, (at.emit(np.reshape, (*array.leaves, *lengths(at, shape, *others)), type_),))
 
 
 @lowers(np.transpose)
-def transpose(at: Emitter, type_: Type, array: Bundle, axes: Bundle | None = None, *others: Bundle) -> Bundle | None:
+def transpose(
+    at: Emitter, type_: Type, array: LoweredValue, axes: LoweredValue | None = None, *others: LoweredValue
+) -> LoweredValue | None:
     """`np.transpose(array, axes)`, and the attribute `array.T`."""
     if not is_array(array.type):
         return None
     if getattr(array.leaves[0].type, "ndim", 0) <= 1:
-        return Bundle(type_, array.leaves)
+        return LoweredValue(type_, array.leaves)
     if axes is None or isinstance(axes.type, types.NoneType):
-        return Bundle(type_, (at.emit(np.transpose, array.leaves, type_),))
+        return LoweredValue(type_, (at.emit(np.transpose, array.leaves, type_),))
     if is_array(axes.type):
         raise at.refuse("`np.transpose` with an array of axes is not supported", "give a tuple", "transpose")
-    return Bundle(type_, (at.emit(np.transpose, (*array.leaves, *lengths(at, axes, *others)), type_),))
+    return LoweredValue(type_, (at.emit(np.transpose, (*array.leaves, *lengths(at, axes, *others)), type_),))
 
 
 @lowers(np.expand_dims)
-def expand_dims(at: Emitter, type_: Type, array: Bundle, axis: Bundle) -> Bundle | None:
+def expand_dims(at: Emitter, type_: Type, array: LoweredValue, axis: LoweredValue) -> LoweredValue | None:
     """`np.expand_dims(array, axis)`"""
     if not is_array(array.type) or not is_scalar(plain(axis.type)):
         return None
-    return Bundle(type_, (at.emit(np.expand_dims, (*array.leaves, at.cast(axis.leaves[0], INT)), type_),))
+    return LoweredValue(type_, (at.emit(np.expand_dims, (*array.leaves, at.cast(axis.leaves[0], INT)), type_),))
 
 
 @lowers(np.broadcast_to)
-def broadcast_to(at: Emitter, type_: Type, array: Bundle, shape: Bundle) -> Bundle | None:
+def broadcast_to(at: Emitter, type_: Type, array: LoweredValue, shape: LoweredValue) -> LoweredValue | None:
     """`np.broadcast_to(array, shape)`, also of a number."""
     if not is_array(array.type):
         alone = new_array(at, ops.record, [], types.Array(plain(array.type), 0, "C"), array)
         return None if alone is None else broadcast_to(at, type_, alone, shape)
-    return Bundle(type_, (at.emit(np.broadcast_to, (*array.leaves, *lengths(at, shape)), type_),))
+    return LoweredValue(type_, (at.emit(np.broadcast_to, (*array.leaves, *lengths(at, shape)), type_),))
 
 
 @lowers(np.real)
-def real(at: Emitter, type_: Type, value: Bundle) -> Bundle:
+def real(at: Emitter, type_: Type, value: LoweredValue) -> LoweredValue:
     """Return the real parts of numbers: a view of a complex array."""
-    return Bundle(type_, (at.emit(np.real, value.leaves, type_),) if _is_complex(value) else value.leaves)
+    return LoweredValue(type_, (at.emit(np.real, value.leaves, type_),) if _is_complex(value) else value.leaves)
 
 
 @lowers(np.imag)
-def imag(at: Emitter, type_: Type, value: Bundle) -> Bundle | None:
+def imag(at: Emitter, type_: Type, value: LoweredValue) -> LoweredValue | None:
     """Return the imaginary parts of numbers: a view of a complex array, new zeros for a real one."""
     if _is_complex(value):
-        return Bundle(type_, (at.emit(np.imag, value.leaves, type_),))
+        return LoweredValue(type_, (at.emit(np.imag, value.leaves, type_),))
     if is_array(value.type):
         return new_array(at, ops.zeros, shape_of(at, value.leaves[0]), type_)
-    return Bundle(type_, (constant(0, type_),))
+    return LoweredValue(type_, (constant(0, type_),))
 
 
-def _is_complex(value: Bundle) -> bool:
+def _is_complex(value: LoweredValue) -> bool:
     own = plain(value.type)
     return isinstance(own.dtype if isinstance(own, types.Array) else own, types.Complex)
 
 
 @lowers(np.ndarray.item)
-def item(at: Emitter, type_: Type, array: Bundle) -> Bundle | None:
+def item(at: Emitter, type_: Type, array: LoweredValue) -> LoweredValue | None:
     """Return the only element of an array."""
     (operand,) = array.leaves
     own = operand.type
     if not isinstance(own, types.Array) or (own.ndim > 0 and own.layout == "A"):
         return None
     if own.ndim == 0:
-        return Bundle(type_, (at.emit(ops.getitem, (operand,), own.dtype),))
+        return LoweredValue(type_, (at.emit(ops.getitem, (operand,), own.dtype),))
     # It raises ValueError, as `item` does, unless there is one element.
     row = at.emit(np.reshape, (operand, Const(1, INT)), own.copy(ndim=1))
-    return Bundle(type_, (at.emit(ops.getitem, (row, Const(0, INT)), own.dtype),))
+    return LoweredValue(type_, (at.emit(ops.getitem, (row, Const(0, INT)), own.dtype),))
 
 
 _TOKEN = "view"
 
 
 @lowers(np.ndarray.view, np.generic.view)
-def view(at: Emitter, type_: Type, value: Bundle, dtype: Bundle | None = None) -> Bundle | None:
+def view(at: Emitter, type_: Type, value: LoweredValue, dtype: LoweredValue | None = None) -> LoweredValue | None:
     """`value.view(dtype)`, of this type."""
     source = plain(value.type)
     (operand,) = value.leaves
     if source == type_:
-        return Bundle(type_, (operand,))
+        return LoweredValue(type_, (operand,))
     for each in (source, type_):
         if not is_scalar(each.dtype if isinstance(each, types.Array) else each):
             raise at.refuse(f"a view of {source} as {type_} is not supported", "use arrays of numbers", _TOKEN)
     if isinstance(source, types.Array) and itemsize(source) != itemsize(type_):
         _check_layout(at, operand, source)
-    return Bundle(type_, (at.emit(ops.view, (operand,), type_),))
+    return LoweredValue(type_, (at.emit(ops.view, (operand,), type_),))
 
 
 def _check_layout(at: Emitter, operand: Operand, source: types.Array) -> None:
