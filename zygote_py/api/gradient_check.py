@@ -112,7 +112,8 @@ class GradientReport:
         lines = [f"gradient of {self.function}: {len(self.entries)} entries compared, {said}"]
         rows = [("argument", "gradient", "differences", "off", "")]
         for entry in self.worst():
-            note = "; ".join(filter(None, (("wrong" if entry.is_wrong else ""), entry.note)))
+            mark = "wrong" if entry.is_wrong else ""
+            note = "; ".join(filter(None, (mark, entry.note)))
             rows.append((entry.name, _text(entry.ours), _text(entry.differences), f"{entry.off:.2g}", note))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:

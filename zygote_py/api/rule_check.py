@@ -188,7 +188,8 @@ def _compare(
     if got.shape != expected.shape:
         raise _off(given, f"the gradient for `{path}` has the shape {got.shape}, and `{path}` {expected.shape}")
     off = np.abs(got - expected)
-    wrong = ~(off <= (atol + rtol * float(np.max(np.abs(expected), initial=0.0))))
+    allowed = atol + rtol * float(np.max(np.abs(expected), initial=0.0))
+    wrong = ~(off <= allowed)
     if np.any(wrong):
         worst = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
         place = f"[{', '.join(map(str, worst))}]" if worst else ""
