@@ -45,7 +45,9 @@ def inv_a(y: Array, dy: Array) -> Array:
 @helper
 def guarded_inv_a(y: Array, dy: Array) -> Array:
     """As `inv_a`."""
-    return inv_a(y, dy) if matters(dy) else np.zeros_like(y)
+    if not matters(dy):
+        return np.zeros_like(y)
+    return inv_a(y, dy)
 
 
 @helper
@@ -57,7 +59,9 @@ def solve_b(a: Array, dy: Array) -> Array:
 @helper
 def guarded_solve_b(a: Array, dy: Array) -> Array:
     """As `solve_b`."""
-    return solve_b(a, dy) if matters(dy) else np.zeros_like(dy)
+    if not matters(dy):
+        return np.zeros_like(dy)
+    return np.linalg.solve(np.conj(a.T), dy)
 
 
 @helper
@@ -87,14 +91,18 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
     vectors of repeated singular values have no derivative, the cofactors have: where they are differentiated, they are
     made of products by the method of Faddeev and LeVerrier, to fewer digits for large matrices.
     """
+    result = np.empty(a.shape, a.dtype)
     n = a.shape[0]
     if n > 0 and np.abs(y) > 1e-250:
         inverse = np.linalg.inv(a)
         size = np.max(np.abs(a))
         if size * np.max(np.abs(inverse)) < np.sqrt(size / np.spacing(size)):
-            return (np.conj(y * inverse.T) * dy).astype(a.dtype)
+            for i in range(n):
+                for j in range(n):
+                    result[i, j] = np.conj(y * inverse[j, i]) * dy
+            return result
     if n == 0:
-        return np.empty(a.shape, a.dtype)
+        return result
     if is_differentiated(y):
         cofactors = np.zeros((n, n), a.dtype)
         for i in range(n):
@@ -104,7 +112,10 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
             shift = np.sum(np.diag(cofactors)) / k
             for i in range(n):
                 cofactors[i, i] -= shift
-        return (np.conj(np.ascontiguousarray(cofactors.T)) * dy).astype(a.dtype)
+        for i in range(n):
+            for j in range(n):
+                result[i, j] = np.conj(cofactors[j, i]) * dy
+        return result
     u, s, vh = np.linalg.svd(a)
     scaled = np.empty_like(u)
     for k in range(n):
@@ -114,14 +125,20 @@ def det_a(a: Array, y: Array, dy: Array) -> Array:
                 cofactor *= s[j]
         for i in range(n):
             scaled[i, k] = u[i, k] * cofactor
+    product = np.dot(scaled, vh)
     factor = np.conj(np.linalg.det(u) * np.linalg.det(vh)) * dy
-    return (np.dot(scaled, vh) * factor).astype(a.dtype)
+    for i in range(n):
+        for j in range(n):
+            result[i, j] = product[i, j] * factor
+    return result
 
 
 @helper
 def guarded_det_a(a: Array, y: Number, dy: Number) -> Array:
     """As `det_a`."""
-    return det_a(a, y, dy) if number_matters(dy) else np.zeros(a.shape, a.dtype)
+    if not number_matters(dy):
+        return np.zeros(a.shape, a.dtype)
+    return det_a(a, y, dy)
 
 
 @helper
@@ -139,11 +156,15 @@ def slogdet_complex_a(a: Array, y0: Array, y1: Array, dy0: Array, dy1: Array) ->
 @helper
 def inverse_times(a: Array, logarithm: Array, factor: Array) -> Array:
     """Return inv(a)^H times a number; the logarithm of the determinant tells whether there is an inverse."""
-    if not number_matters(factor):
-        return np.zeros(a.shape, a.dtype)
-    if np.isinf(logarithm):
-        raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
-    return (np.conj(np.linalg.inv(a).T) * factor).astype(a.dtype)
+    result = np.zeros(a.shape, a.dtype)
+    if number_matters(factor):
+        if np.isinf(logarithm):
+            raise np.linalg.LinAlgError("np.linalg.slogdet: a singular matrix has no derivative")
+        inverse = np.linalg.inv(a)
+        for i in range(a.shape[0]):
+            for j in range(a.shape[0]):
+                result[i, j] = np.conj(inverse[j, i]) * factor
+    return result
 
 
 @helper
@@ -175,17 +196,6 @@ def matrix_power_a(a: Array, n: int, dy: Array) -> Array:
 
 
 @helper
-def lower_part(x: Array) -> Array:
-    """The adjoint of the lower triangle of a Hermitian matrix whose adjoint is x."""
-    result = np.zeros(x.shape, x.dtype)
-    for i in range(x.shape[0]):
-        result[i, i] = np.real(x[i, i])
-        for j in range(i):
-            result[i, j] = x[i, j] + np.conj(x[j, i])
-    return result
-
-
-@helper
 def cholesky_a(y: Array, dy: Array) -> Array:
     """The adjoint of a in y = cholesky(a), a function of the lower triangle and of the diagonal's real part.
 
@@ -200,7 +210,13 @@ def cholesky_a(y: Array, dy: Array) -> Array:
         for j in range(i + 1, n):
             p[i, j] = 0.0
     half = np.linalg.solve(upper, p)
-    return lower_part(np.linalg.solve(upper, np.conj(half.T)))
+    s = np.linalg.solve(upper, np.conj(half.T))
+    result = np.zeros(y.shape, y.dtype)
+    for i in range(n):
+        result[i, i] = np.real(s[i, i])
+        for j in range(i):
+            result[i, j] = s[i, j] + np.conj(s[j, i])
+    return result
 
 
 @helper
@@ -283,8 +299,11 @@ def lstsq_b(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy1: Array) -> A
     if y2 < min(m, n):
         raise np.linalg.LinAlgError("np.linalg.lstsq: no derivative, the matrix has not full rank")
     result = np.dot(np.conj(np.linalg.pinv(a, 0.0).T), dy0)
-    if m > n and dy1.shape[0] > 0:
-        result += (np.ascontiguousarray(b) - np.dot(np.ascontiguousarray(a), y0)) * (dy1 + dy1)
+    if m > n:
+        residual = np.ascontiguousarray(b) - np.dot(np.ascontiguousarray(a), y0)
+        for i in range(m):
+            for j in range(dy1.shape[0]):
+                result[i, j] += residual[i, j] * (dy1[j] + dy1[j])
     return result
 
 
@@ -299,7 +318,10 @@ def lstsq_a(a: Array, b: Array, y0: Array, y2: int, dy0: Array, dy3: Array, db: 
     result = np.zeros(a.shape, a.dtype)
     if matters(dy3):
         u, _, vh = np.linalg.svd(a, False)
-        result += np.dot(u * dy3, vh)
+        for k in range(min(m, n)):
+            for i in range(m):
+                for j in range(n):
+                    result[i, j] += u[i, k] * dy3[k] * vh[k, j]
     if not (matters(db) or matters(dy0)):
         return result
     if y2 < min(m, n):

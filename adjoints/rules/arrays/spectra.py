@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from zygote_py.adjoints.rules.arrays.linalg import lower_part
 from zygote_py.adjoints.rules.formulas.opaque import (
     OpaqueRule,
     matters,
@@ -52,19 +51,27 @@ flat(rounding)  # what it is compared with decides whether there is a derivative
 @helper
 def largest(x: Array) -> Number:
     """The greatest absolute value in an array; 0 in an empty one."""
-    return np.max(np.abs(x)) if x.size > 0 else np.abs(np.zeros(1, x.dtype))[0]  # of the same precision
+    if x.size == 0:
+        return np.abs(np.zeros(1, x.dtype))[0]  # of the same precision
+    return np.max(np.abs(x))
 
 
 @helper
 def all_nan(x: Array) -> Array:
     """An array like another of NaN: the adjoint where what comes in is not finite."""
-    return np.full(x.shape, np.nan, x.dtype)
+    result = np.empty(x.shape, x.dtype)
+    result[:] = np.nan
+    return result
 
 
 @helper
 def weighed(u: Array, s: Array, vh: Array) -> Array:
     """The product u diag(s) vh."""
-    return np.dot(u * s, vh)
+    scaled = np.empty(u.shape, u.dtype)
+    for i in range(u.shape[0]):
+        for k in range(u.shape[1]):
+            scaled[i, k] = u[i, k] * s[k]
+    return np.dot(scaled, vh)
 
 
 @helper
@@ -156,6 +163,17 @@ def svd_a(y0: Array, y1: Array, y2: Array, dy0: Array, dy1: Array, dy2: Array) -
             check_null_vectors(more, dmore, noise, more.shape[1] == 1 and y1[k - 1] > gap)
             rest = rest - np.dot(more, np.dot(np.conj(dmore.T), v))
         result = result + np.dot(u, np.conj(divided_columns(rest, dv, y1, noise, gap).T))
+    return result
+
+
+@helper
+def lower_part(x: Array) -> Array:
+    """The adjoint of the lower triangle of a Hermitian matrix whose adjoint is x."""
+    result = np.zeros(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        result[i, i] = np.real(x[i, i])
+        for j in range(i):
+            result[i, j] = x[i, j] + np.conj(x[j, i])
     return result
 
 
@@ -258,47 +276,68 @@ def eigvals_a(a: Array, y: Array, dy: Array) -> Array:
     w, v = np.linalg.eig(a)
     dw = np.zeros(dy.shape, dy.dtype)
     for i in range(w.shape[0]):
-        dw[i] = dy[np.argmin(np.abs(y - w[i]))]
+        nearest = 0
+        for j in range(w.shape[0]):
+            if np.abs(y[j] - w[i]) < np.abs(y[nearest] - w[i]):
+                nearest = j
+        dw[i] = dy[nearest]
     return eig_a(a, w, v, dw, np.zeros(v.shape, v.dtype))
 
 
 @helper
 def norm_x(x: Array, y: float, dy: float) -> Array:
     """The adjoint of x in the root of the sum of squares: x / y * dy; at 0 the subgradient 0."""
-    return (x / y * dy).astype(x.dtype) if y != 0 else np.zeros(x.shape, x.dtype)
+    result = np.zeros(x.shape, x.dtype)
+    if y != 0:
+        result[:] = x / y * dy
+    return result
 
 
 @helper
 def norm_spectral_x(x: Array, ord: int, dy: float) -> Array:
     """The adjoint of x in its greatest (ord = 2) or smallest (ord = -2) singular value; at 0 the subgradient 0."""
-    if x.size > 0 and number_matters(dy):
-        u, s, vh = np.linalg.svd(x, False)
-        k = 0 if ord > 0 else s.shape[0] - 1
-        if s[k] != 0:
-            return (np.outer(u[:, k], vh[k]) * dy).astype(x.dtype)
-    return np.zeros(x.shape, x.dtype)
+    result = np.zeros(x.shape, x.dtype)
+    if x.size == 0 or not number_matters(dy):
+        return result
+    u, s, vh = np.linalg.svd(x, False)
+    k = 0 if ord > 0 else s.shape[0] - 1
+    if s[k] != 0:
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1]):
+                result[i, j] = u[i, k] * vh[k, j] * dy
+    return result
 
 
 @helper
 def cond_x(x: Array, y: float, dy: float) -> Array:
     """The adjoint of x in the quotient y of its greatest and its smallest singular value."""
+    result = np.zeros(x.shape, x.dtype)
     if not number_matters(dy):
-        return np.zeros(x.shape, x.dtype)
+        return result
     u, s, vh = np.linalg.svd(x, False)
-    if s[-1] == 0:
+    last = s.shape[0] - 1
+    if s[last] == 0:
         raise np.linalg.LinAlgError("np.linalg.cond: a singular matrix has no derivative")
-    change = np.outer(u[:, 0], vh[0]) - y * np.outer(u[:, -1], vh[-1])
-    return (change * (dy / s[-1])).astype(x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            change = u[i, 0] * vh[0, j] - y * (u[i, last] * vh[last, j])
+            result[i, j] = change * (dy / s[last])
+    return result
 
 
 @helper
 def cond_inverse_x(x: Array, y: float, dy: float) -> Array:
     """The adjoint of x in the quotient y of its smallest and its greatest singular value; 0 where the smallest is 0."""
+    result = np.zeros(x.shape, x.dtype)
     if y == 0 or not number_matters(dy):
-        return np.zeros(x.shape, x.dtype)
+        return result
     u, s, vh = np.linalg.svd(x, False)
-    change = np.outer(u[:, -1], vh[-1]) - y * np.outer(u[:, 0], vh[0])
-    return (change * (dy / s[0])).astype(x.dtype)
+    last = s.shape[0] - 1
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            change = u[i, last] * vh[last, j] - y * (u[i, 0] * vh[0, j])
+            result[i, j] = change * (dy / s[0])
+    return result
 
 
 _HERMITIAN = "Hermitian, refused otherwise; only the lower triangle is read, the gradient of the upper one is 0"
