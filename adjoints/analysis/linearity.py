@@ -252,8 +252,11 @@ class _Look:
     def _call(self, instr: Instr, routine: Routine) -> None:
         states = tuple(map(self._of, instr.args))
         ignored = routine.passes is not None and not routine.is_custom and LINEAR in states
-        nothing = _Summary([OTHER] * len(results_of(routine.function)), loc=instr.loc)
-        found = nothing if ignored else self._summary(routine, states)
+        found = (
+            _Summary([OTHER] * len(results_of(routine.function)), loc=instr.loc)
+            if ignored
+            else self._summary(routine, states)
+        )
         if found.loc is not None:
             self._blame(found.loc)
         self._branches |= found.branches

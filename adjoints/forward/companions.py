@@ -225,7 +225,11 @@ class Walk:
         self._domain = made.domain
         self._cases = dict(calls_with_cases(function, activity, Memory(function)))
         self._taken: dict[Value, dict[int, Instr]] = {}  # items visited of tuple results, by index
-        self._items = item_reads(function)
+        # Of tuples, the instructions that read their items.
+        self._items = {
+            whole: [each for each in found if len(each.args) == 2 and isinstance(each.args[1], Const)]
+            for whole, found in item_reads(function).items()
+        }
 
     def take_parameters(self, given: Mapping[Param, Companion], parts: Mapping[Value, tuple[Instr, ...]]) -> None:
         """Set the companions of parameters, and of the parts of tuple parameters."""

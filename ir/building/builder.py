@@ -140,8 +140,12 @@ def item_reads(function: Function) -> dict[Operand, list[Instr]]:
 
 def items_read(function: Function, whole: Value) -> dict[int, Instr]:
     """Return the instructions that read the items of a tuple, by their numbers."""
-    reads = (instr for instr in function.instrs() if instr.op is ops.getitem and instr.args[0] is whole)
-    return {int(each.args[1].value): each for each in reads if isinstance(each.args[1], Const)}  # type: ignore[call-overload]
+    found: dict[int, Instr] = {}
+    for instr in function.instrs():
+        match instr:
+            case Instr(op=ops.getitem, args=(read, Const(value=int(number)))) if read is whole:
+                found[number] = instr
+    return found
 
 
 def items_of(value: Operand) -> tuple[Operand, ...]:

@@ -279,3 +279,26 @@ def test_matrix_times_vector_by_loops():
         return s
 
     check_derivatives(f, rng.normal(size=(3, 4)), rng.normal(size=4), rng.normal(size=3), **PRECISELY)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda y: np.dot(y[:, None, 0], y[None, 1]),
+        lambda y: y[..., 0] * y[..., 1],
+        lambda y: y[None, 0] * y[None],
+        lambda y: y[None, ..., None],
+    ],
+)
+def test_results_of_opaque_operations_are_read_with_new_axes(read):
+    """`None` and `...` are constants, too, but no numbers of the items of a tuple."""
+
+    def product(a, b):
+        return read(np.dot(a, b))
+
+    def solution(a, b):
+        return read(np.linalg.solve(a, b))
+
+    a, b = np.array([[2.0, 1.0], [0.5, 3.0]]), np.array([[1.0, -2.0], [0.5, 0.25]])
+    check_derivatives(product, a, b)
+    check_derivatives(solution, a, b)
