@@ -95,3 +95,4 @@ from .types.functions import (
     with_functions as with_functions,
 )
 from .types.handles import default_of as default_of
+from .types.python_functions import as_function as as_function, is_plain_object as is_plain_object

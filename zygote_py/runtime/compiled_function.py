@@ -19,7 +19,7 @@ import inspect
 import operator
 import weakref
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from numba import types
@@ -47,7 +47,10 @@ class DerivativeFunction(Generic[P, R]):
     Attributes
     ----------
     primal : callable
-        The function that was differentiated, as it was passed.
+        The callable that was differentiated, as it was passed.
+    function : callable
+        The Python function, or the compiled one, that does what `primal` does; they differ for bound methods, partials,
+        objects with `__call__` and functions that are not written in Python.
     form : Form
         The kind of derivative, with its options.
     held : int
@@ -67,12 +70,15 @@ class DerivativeFunction(Generic[P, R]):
     def __init__(self, primal: Callable[..., Any], form: Form, captured_count: int = 0) -> None:
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
+        self.function: Any = numba_adapter.as_function(primal)
         self.form = form
         self.captured_count = captured_count
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
+        self._of_instances: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         # The Python function, which may be changed in place, as `%autoreload` does.
-        self._root: Any = primal._root if isinstance(primal, DerivativeFunction) else numba_adapter.py_func_of(primal)
+        of = self.function
+        self._root: Any = of._root if isinstance(of, DerivativeFunction) else numba_adapter.py_func_of(of)
         self._reset()
         watch(self)
 
@@ -84,7 +90,7 @@ class DerivativeFunction(Generic[P, R]):
     def _reset(self) -> None:
         """Discard the compiled code."""
         self._code = getattr(self._root, "__code__", None)
-        self._star = star_of(self.primal)
+        self._star = star_of(self.function)
         self._of.cache_clear()
         self._requested: tuple[list[object], Request] | None = None
         self._now = Generation((), {})
@@ -134,7 +140,18 @@ class DerivativeFunction(Generic[P, R]):
         return f"<{self.form} of {getattr(self.primal, '__qualname__', self.primal)}{aux}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)  # type: ignore[arg-type]
+        """Return the derivative as a method: of the bound method, where Numba does not know the object."""
+        if instance is None:
+            return self
+        if not numba_adapter.is_plain_object(instance):
+            return functools.partial(self, instance)  # type: ignore[arg-type]
+        try:
+            known = self._of_instances.setdefault(instance, [])
+        except TypeError:  # no weak reference, or no hash
+            known = []
+        if not known:
+            known.append(DerivativeFunction(MethodType(self.primal, instance), self.form))
+        return known[0]
 
     def __copy__(self) -> Self:
         return self  # as a function is its own copy
@@ -235,7 +252,7 @@ class DerivativeFunction(Generic[P, R]):
             self.rules_have_changed()
         if self._star:
             if self.form.count(args) == len(args):  # they are the function's
-                check_fit(self.primal, args, kwargs)
+                check_fit(self.function, args, kwargs)
             return self._of(self.form.count(args))(*args, **kwargs)
         self._request.check_positional(len(args))
         if kwargs or len(args) != len(self._request.signature.parameters):
@@ -315,7 +332,7 @@ class DerivativeFunction(Generic[P, R]):
         if now.entry is None:
             if self._star:
                 now.entry = starred_dispatcher(
-                    self.primal, lambda count: self._of(self.form.count(range(count)))._entry_dispatcher()
+                    self.function, lambda count: self._of(self.form.count(range(count)))._entry_dispatcher()
                 )
             else:
                 stub = stub_of(self._request, [])
@@ -363,8 +380,8 @@ class DerivativeFunction(Generic[P, R]):
         return self._requested[1]
 
     def _made_request(self) -> Request:
-        inner = self.primal._made_request() if isinstance(self.primal, DerivativeFunction) else None
-        return self.form.request(self.primal, self.captured_count, inner)
+        inner = self.function._made_request() if isinstance(self.function, DerivativeFunction) else None
+        return self.form.request(self.function, self.captured_count, inner)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the order of the parameters, with defaults filled in."""
@@ -399,7 +416,7 @@ class DerivativeFunction(Generic[P, R]):
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """Return the derivative for `count` arguments of a function that takes `*args`."""
         return DerivativeFunction(
-            expanded(self.primal, count), self.form.expanded(self.primal, count), self.captured_count
+            expanded(self.function, count), self.form.expanded(self.function, count), self.captured_count
         )
 
     def _inspected(self, args: tuple[Any, ...]) -> tuple[DerivativeFunction[..., Any], tuple[Type, ...]]:

@@ -303,7 +303,7 @@ def _restored(
     of: DerivativeFunction[..., Any], argument_types: tuple[Type, ...], args: tuple[Any, ...], value: Any, kept: Any
 ) -> Pullback:
     """Return a pullback that was pickled."""
-    _, kernel = _pullback_of(of.primal, of.captured_count)._compile(argument_types)
+    _, kernel = _pullback_of(of.function, of.captured_count)._compile(argument_types)
     assert isinstance(kernel, PullbackKernel)
     sealed, items = kept
     return Pullback(kernel, args, value, numba_adapter.put_back(*items) if sealed else items)

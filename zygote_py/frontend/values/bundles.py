@@ -153,7 +153,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
         return tuple(map(_list_of, leaves_of(element_of(type))))
-    if (this := numba_adapter.receiver_of(type)) is not None:
+    if (this := numba_adapter.receiver_of(type)) is not None and this is not type:
         return leaves_of(this)
     return () if numba_adapter.is_compile_time(type) else (plain(type),)
 

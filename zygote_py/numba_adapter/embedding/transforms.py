@@ -34,10 +34,12 @@ from zygote_py.numba_adapter.types import (
     ClosureType,
     FunctionHandleType,
     FunctionValueType,
+    ObjectType,
     StandIn,
     TransformType,
     TypingContext,
     callee_type,
+    is_plain_object,
     with_functions,
 )
 
@@ -204,7 +206,7 @@ def derived_type(form: Form, function: Any, session: TypingContext, loc: Loc | N
 
 def type_of_made(made: Any, session: TypingContext, loc: Loc | None) -> DerivedType:
     """Return the type, within a session, of a derivative that was made before."""
-    return type_of_form(made.form, made.primal, session, loc)
+    return type_of_form(made.form, made.function, session, loc)
 
 
 def type_of_form(form: Form, primal: Any, session: TypingContext, loc: Loc | None) -> DerivedType:
@@ -226,6 +228,8 @@ def as_callees(type_: Any, session: TypingContext) -> Any:
     func = type_.typing_key if isinstance(type_, FunctionValueType) else type_.dispatcher
     if (callee := given_callee(func, session)) is not None:
         return callee.type
+    if is_plain_object(func):
+        return session.once(("object", id(func)), lambda: ObjectType(func))
     if (owner := made_for(func)) is not None and hasattr(owner, "form"):
         return type_of_made(owner, session, None)
     if isinstance(func, FunctionType) or has_source(func):

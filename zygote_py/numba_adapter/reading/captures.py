@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
+import inspect
 import operator
 import types as python_types
 from collections.abc import Callable, Mapping
@@ -36,12 +37,14 @@ from zygote_py.numba_adapter.base import (
     unknown,
     unsuitable,
 )
-from zygote_py.numba_adapter.base.internals import ir
+from zygote_py.numba_adapter.base.internals import Dispatcher, ir
 from zygote_py.numba_adapter.embedding.custom_calls import given_callee, take_given
 from zygote_py.numba_adapter.embedding.transforms import as_callees, derived_callee, take_derivers
 from zygote_py.numba_adapter.sources.stencils import make_absolute
 from zygote_py.numba_adapter.target.dispatch import typeof
 from zygote_py.numba_adapter.types import (
+    CLOSURE,
+    ObjectType,
     Same,
     StandIn,
     TransformType,
@@ -50,6 +53,7 @@ from zygote_py.numba_adapter.types import (
     callee_for,
     checkpoint_type,
     holds_functions,
+    is_plain_object,
     stand_in,
     take_closure,
     with_functions,
@@ -72,7 +76,7 @@ class CapturesToArguments(IRPass):
 
     def change(self, state: Any) -> bool:
         """Put arguments and callees in the place of captured values."""
-        modules: dict[str, tuple[python_types.ModuleType, str]] = {}
+        holders: dict[str, tuple[Any, str]] = {}
         left = keys(state.func_ir)
         make_absolute(state)
         take_given(state)
@@ -80,17 +84,22 @@ class CapturesToArguments(IRPass):
         if state.closure is not None:
             take_closure(state)
         for _, statement in list(statements(state.func_ir)):
-            _refuse_statement(statement)
+            _refuse_statement(statement, holders)
             if isinstance(statement, ir.Assign):
-                capture = _captured(state.func_id.func, statement, modules)
+                capture = _captured(state, statement, holders)
                 if capture is not None:
                     _take(state, statement, capture, statement.target.name in left)
         return True
 
 
-def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.ModuleType, str]]) -> st.Capture | None:
-    """Return the captured value that an assignment reads, if any. `modules` is updated: modules by variable."""
-    value = assign.value
+def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> st.Capture | None:
+    """Return the captured value that an assignment reads, if any.
+
+    `holders` is updated: the modules, and the objects of classes that Numba does not know, with their names in the
+    source, by the variables that hold them.
+    """
+    func, value, target = state.func_id.func, assign.value, assign.target.name
+    source = ""
     match value:
         case ir.Global() if isinstance(value.value, Same):
             return None  # what was put here already; a global variable may have the name of an inner function
@@ -105,19 +114,56 @@ def _captured(func: Any, assign: Any, modules: dict[str, tuple[python_types.Modu
             cell = cells.get(name) or python_types.CellType(value.value)
             contents = functools.partial(getattr, cell, "cell_contents")
             capture = st.Capture(name, "freevar", contents, (id(cell), name), value=value.value)
-        case ir.Expr(op="getattr") if value.value.name in modules:
-            name, (module, path) = value.attr, modules[value.value.name]
-            if not hasattr(module, name):
+        case ir.Expr(op="getattr") if value.value.name in holders:
+            name, (holder, path) = value.attr, holders[value.value.name]
+            is_module = isinstance(holder, python_types.ModuleType)
+            if not hasattr(holder, name) or not (is_module or _is_data(holder, name)):
                 return None
-            key, member = (id(vars(module)), name), functools.partial(getattr, module, name)
+            key = (id(vars(holder)) if is_module else id(holder), name)
+            source, member = "" if is_module else name, functools.partial(getattr, holder, name)
             capture = st.Capture(f"{path}_{name}", "global", member, key, value=member())
+        case ir.Var(name=name) if name in holders and _is_assigned_once(state, target):
+            holders[target] = holders[name]
+            return None
+        case ir.Arg() | ir.Expr(op="getattr") if (held := _object_passed(state, value)) is not None:
+            if _is_assigned_once(state, target):
+                holders[target] = held
+            return None
         case _:
             return None
     if isinstance(capture.value, python_types.ModuleType):
         if capture.value.__name__.partition(".")[0] not in CONSTANT_MODULES:
-            modules[assign.target.name] = (capture.value, capture.name)
+            holders[target] = capture.value, capture.name
         return None
-    return dataclasses.replace(capture, source=capture.name, owner=identifier(func.__name__, "function"))
+    if is_plain_object(capture.value) and _is_assigned_once(state, target):
+        holders[target] = capture.value, capture.name
+    return dataclasses.replace(capture, source=source or capture.name, owner=identifier(func.__name__, "function"))
+
+
+def _object_passed(state: Any, value: Any) -> tuple[Any, str] | None:
+    """Return the object that an argument is, or a captured variable of an inner function, and its name."""
+    closure = state.closure
+    match value:
+        case ir.Arg(name=name, index=index):
+            held = state.args[index]
+        case ir.Expr(value=ir.Var(name=holder), attr=name) if closure is not None and holder == CLOSURE:
+            held = dict(zip(closure.fields, closure.types, strict=True)).get(name)
+        case _:
+            return None
+    return (held.value, name) if isinstance(held, ObjectType) else None
+
+
+def _is_assigned_once(state: Any, variable: str) -> bool:
+    return len(state.func_ir._definitions[variable]) == 1
+
+
+def _is_data(holder: Any, name: str) -> bool:
+    """Return whether an attribute of an object is data, and not a method or a property."""
+    found = inspect.getattr_static(holder, name, None)
+    return name in getattr(holder, "__dict__", ()) or not isinstance(found, _MEMBERS)
+
+
+_MEMBERS = (python_types.FunctionType, staticmethod, classmethod, property, Dispatcher)
 
 
 # What to write instead of functions of Python that Numba does not have.
@@ -148,6 +194,11 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
+    if is_plain_object(capture.value) and as_captured_python(capture.value) is capture.value:
+        captures.frozen.setdefault(capture.key, capture)
+        made = state.session.once(("object", id(capture.value)), lambda: ObjectType(capture.value))
+        assign.value = ir.Global(capture.name, StandIn(made), assign.value.loc)
+        return
     if state.session.frozen or not varies(capture.value, state.session.tuple_floats_are_inputs, holds_functions):
         if OURS not in state.func_id.func.__globals__:
             captures.frozen.setdefault(capture.key, capture)
@@ -168,6 +219,8 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
             what, hint = unknown(capture.value)
             what = f"`{capture.name}`, {what.removesuffix(',')}, is not supported"
             raise refuse(what, loc_of(assign.loc), hint, capture.name)
+        elif isinstance(assign.value, ir.Expr) and not isinstance(assign.value, ir.Global):
+            assign.value = ir.Global(capture.name, capture.value, assign.value.loc)
         return
     if capture.key not in captures.hidden:
         if (found := unsuitable(capture.value, capture.name)) is not None:
@@ -217,7 +270,7 @@ def _wrapping(read: Callable[[], object]) -> Callable[[], object]:
     return lambda: with_functions((read(),))[0]
 
 
-def _refuse_statement(statement: Any) -> None:
+def _refuse_statement(statement: Any, holders: Mapping[str, tuple[Any, str]]) -> None:
     """Refuse what type inference would reject with a worse message, or accept as something else."""
     loc = loc_of(statement.loc)
     match statement:
@@ -225,3 +278,11 @@ def _refuse_statement(statement: Any) -> None:
             raise refuse_with(loc)
         case ir.Assign(value=ir.Yield()):
             raise refuse("a generator cannot be differentiated", loc, "use a loop that computes the result", "yield")
+        case ir.SetAttr(target=target, attr=attr) if target.name in holders:
+            holder, path = holders[target.name]
+            raise refuse(
+                f"`{path}.{attr}`, a captured variable, is assigned to",
+                loc,
+                f"use a local variable, and return what `{type(holder).__name__}` is to keep",
+                attr,
+            )

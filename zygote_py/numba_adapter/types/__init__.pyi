@@ -5,6 +5,7 @@ from .callables import (
     CompiledCallableType as CompiledCallableType,
     FieldsType as FieldsType,
     HandleType as HandleType,
+    ObjectType as ObjectType,
     Same as Same,
     StandIn as StandIn,
     TransformType as TransformType,
@@ -12,6 +13,7 @@ from .callables import (
     is_closure as is_closure,
 )
 from .closures import (
+    CLOSURE as CLOSURE,
     ClosureConstructor as ClosureConstructor,
     ClosuresToObjects as ClosuresToObjects,
     ClosureType as ClosureType,
@@ -49,3 +51,4 @@ from .handles import (
     signature_of as signature_of,
     typed_callee as typed_callee,
 )
+from .python_functions import as_function as as_function, is_plain_object as is_plain_object

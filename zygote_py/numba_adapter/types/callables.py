@@ -60,6 +60,23 @@ class CallableType(Same, types.Callable):
         raise InternalError(f"the call of `{self}` is to be compiled before it is inlined")
 
 
+class ObjectType(CallableType, types.Opaque):
+    """The type of an object of a class that Numba does not know: each object has its own.
+
+    The numbers, arrays and structures of the object are captured variables, its methods are functions that take it
+    (see `zygote_py.numba_adapter.types.dataclasses`).
+    """
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+        super().__init__(f"object of {type(value).__qualname__} at {id(value)}")
+
+    def get_call_type(self, context: Any, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
+        """Return the signature of a call of the object's `__call__`."""
+        method = context.resolve_getattr(self, "__call__")
+        return None if method is None else method.get_call_type(context, args, kws)
+
+
 class HandleType(CallableType):
     """The type of a Python function, `func`, that is called in a function which this package types."""
 

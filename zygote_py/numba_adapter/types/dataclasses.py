@@ -4,8 +4,9 @@
     model.forward(x)            the method, compiled; or, in a function that this package types, a `FunctionHandleType`
 
 The module is imported when the first object of one is met (see `dispatch`), and makes all of `numba.njit` know them.
-Dataclasses that are not frozen stay unknown. Of a class's members there are fields, methods (`__call__` too),
-properties and static methods. Of a `jitclass` there are the fields, the methods and the getters of properties.
+Of a class's members there are fields, methods (`__call__` too), properties and static methods. Of a `jitclass` there
+are the fields, the methods and the getters of properties. Objects of other classes, dataclasses that are not frozen
+among them, are known only where this package types a function that captures them (`ObjectType`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from zygote_py.numba_adapter.types.callables import (
     CallableType,
     CompiledCallableType,
     FieldsType,
+    ObjectType,
     StandIn,
     bound_arguments,
 )
@@ -94,9 +96,9 @@ class BareConstructorType(ConstructorType):
 
 
 class MethodType(CallableType):
-    """A method of a dataclass that was looked up: its value is the object, its type says what is called."""
+    """A method of an object that was looked up: its value is the object, its type says what is called."""
 
-    def __init__(self, this: DataclassType, function: Any) -> None:
+    def __init__(self, this: Any, function: Any) -> None:
         self.this = this
         self.function = function
         super().__init__(f"method {function} of {this}")
@@ -113,13 +115,13 @@ class MethodType(CallableType):
 def receiver_of(type: Type) -> Type | None:
     """The type of the object that a call of a value of this type passes first; None if it passes none."""
     if isinstance(type, MethodType):
-        return type.this
-    return type if isinstance(type, DataclassType) else None
+        return type.this  # type: ignore[no-any-return]
+    return type if isinstance(type, DataclassType | ObjectType) else None
 
 
 def called_of(type: Type, session: TypingContext) -> Any:
     """The type of the function that a call of a value of this type calls."""
-    if isinstance(type, DataclassType):
+    if isinstance(type, DataclassType | ObjectType):
         type = method_type(type, "__call__", session)
     return type.function if isinstance(type, MethodType) else type
 
@@ -142,10 +144,14 @@ def accessor_type(type: Type, name: str, session: TypingContext | None) -> Any:
 
 
 def _member(type: Type, name: str, session: TypingContext | None) -> object:
-    """Return a member of a dataclass; a session notes that the result depends on it."""
-    if not isinstance(type, DataclassType):
-        return None
-    capture = member_of_class(type.instance_class, name)
+    """Return a member of the class of an object; a session notes that the result depends on it."""
+    match type:
+        case DataclassType():
+            capture = member_of_class(type.instance_class, name)
+        case ObjectType():
+            capture = member_of_class(type.value.__class__, name)
+        case _:
+            return None
     if session is not None and capture.value is not None:
         session.note([capture])
     return capture.value
@@ -199,7 +205,7 @@ def constructor_of(cls: type) -> Any:
 class _Attributes(AttributeTemplate):
     """The members of a dataclass besides its fields, which it has as a named tuple."""
 
-    key = DataclassType
+    key: Any = DataclassType
 
     def resolve___class__(self, this: DataclassType) -> Type:
         return ConstructorType(this.instance_class)
@@ -207,6 +213,9 @@ class _Attributes(AttributeTemplate):
     def generic_resolve(self, this: DataclassType, name: str) -> Any:  # type: ignore[override]
         if name in this.fields:
             return this.types[this.fields.index(name)]
+        return self.member(this, name)
+
+    def member(self, this: DataclassType | ObjectType, name: str) -> Any:
         session = current_session()
         if isinstance(found := _member(this, name, session), staticmethod):
             return _function_type(found.__func__, session)
@@ -214,6 +223,18 @@ class _Attributes(AttributeTemplate):
         if accessor is not None:
             return accessor.get_call_type(self.context, (this,), {}).return_type
         return method_type(this, name, session)
+
+
+@infer_getattr
+class _MembersOfObject(_Attributes):
+    """The methods and properties of an object of any other class."""
+
+    key = ObjectType
+
+    resolve___class__ = None
+
+    def generic_resolve(self, this: Any, name: str) -> Any:
+        return self.member(this, name)
 
 
 # ---------------------------------------------------------------------------------------------- objects of a jitclass

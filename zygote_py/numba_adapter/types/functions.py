@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import functools
 import inspect
-import random
 import types as python_types
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import NativeValue, typeof_impl, unbox
 
-from zygote_py.base import Ignored, arguments_text, captured, given_for, parameters_text, structures
+from zygote_py.base import Ignored, given_for, structures
 from zygote_py.ir import Type, leaf_types
 from zygote_py.numba_adapter.base import is_as_undecorated, is_from_source
 from zygote_py.numba_adapter.base.internals import Dispatcher
 from zygote_py.numba_adapter.sources.python_sources import WITH_SOURCE
 from zygote_py.numba_adapter.types.callables import CallableType
 from zygote_py.numba_adapter.types.handles import constant_key
+from zygote_py.numba_adapter.types.python_functions import as_python, called_by
 
 _FUNCTIONS = (
     python_types.FunctionType,
@@ -85,7 +84,7 @@ def _wrapped(value: Any) -> Any:
         return FunctionValue(_representative(value))
     parts = structures.parts(value)
     if parts is None:
-        return value
+        return value if called_by(value) is None else FunctionValue(value)
     if isinstance(value, tuple):
         made = with_functions(parts)
     else:  # a dataclass knows functions; what else there is it takes wrapped
@@ -145,51 +144,10 @@ def _key(value: Any) -> object:
     return key
 
 
-def as_python(value: Any) -> Any:
-    """A Python function that does what a partial or a method does; anything else as it is."""
-    if isinstance(value, functools.partial):
-        return function_of_partial(value)
-    # Numba may know a method itself: one in another language, such as np.random.shuffle, or one of Python's generator.
-    if (
-        isinstance(value, python_types.MethodType)
-        and isinstance(value.__func__, python_types.FunctionType | Dispatcher)
-        and not isinstance(value.__self__, random.Random)
-    ):
-        return function_of_partial(functools.partial(value.__func__, value.__self__))
-    return value
-
-
 def as_captured_python(value: Any) -> Any:
     """Return the same for a captured value: the same function at each call, with the same captured variables."""
     wrapped = isinstance(value, functools.partial | python_types.MethodType)
     return _representative(value) if wrapped and given_for(value) is None else value
-
-
-def function_of_partial(partial: Any) -> Callable[..., Any]:
-    """A Python function that does what a `functools.partial` does."""
-    taken = [
-        each.replace(kind=each.POSITIONAL_OR_KEYWORD) if each.kind is each.POSITIONAL_ONLY else each
-        for each in _parameters(partial)
-        if each.kind is not each.VAR_KEYWORD
-    ]
-    given = {f"given_{number}": value for number, value in enumerate(partial.args)}
-    passed = ", ".join([*given, arguments_text(taken)])
-    lines = [f"def partial({parameters_text(taken)}):", f"    return function({passed})"]
-    made = captured(lines, {"function": partial.func, **given}, module=__name__)
-    known = {each.name: each.default for each in taken if each.default is not each.empty}
-    by_name = {each.name for each in taken if each.kind is each.KEYWORD_ONLY}
-    made.__defaults__ = tuple(value for name, value in known.items() if name not in by_name) or None
-    made.__kwdefaults__ = {name: value for name, value in known.items() if name in by_name} or None
-    return made  # type: ignore[no-any-return]
-
-
-def _parameters(partial: Any) -> Iterable[inspect.Parameter]:
-    try:
-        return inspect.signature(partial).parameters.values()
-    except (TypeError, ValueError):  # a function that is not written in Python need not have one
-        by_name = inspect.Parameter.KEYWORD_ONLY
-        words = [inspect.Parameter(name, by_name, default=value) for name, value in partial.keywords.items()]
-        return [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL), *words]
 
 
 # ---------------------------------------------------------------------------------------------------------- their types
