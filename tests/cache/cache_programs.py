@@ -126,6 +126,28 @@ def default(x, *, k=2.0):
     return k * x
 
 
+class Power:
+    def __init__(self):
+        self.n = COUNT
+        self.k = 2.0
+
+    def __call__(self, x):
+        return x**self.n
+
+    def scaled(self, x):
+        return self.k * x
+
+    @property
+    def twice(self):
+        return 2.0 * ODD
+
+    def odd(self, x):
+        return x * self.twice
+
+
+power_of = Power()
+
+
 ALL = [
     (lambda x: Square(x).a(), 2.0, 3.0),
     (lambda x: Square(x).b, 2.0, 3.0),
@@ -147,6 +169,10 @@ ALL = [
     (lambda x: FUNCTIONS[0](x), 2.0, 3.0),
     (lambda x: default(x), 2.0, 3.0),
     (lambda x: callee.outer(x), 2.0, 3.0),
+    (power_of, 2.0, 3.0),
+    (power_of.scaled, 2.0, 3.0),
+    (lambda x: power_of.odd(x), 4.0, 9.0),
+    (functools.partial(default, k=2.0), 2.0, 3.0),
 ]
 
 

@@ -277,7 +277,7 @@ def test_what_is_changed_is_compiled_anew(process):
         assert old in definitions
         definitions = definitions.replace(old, new)
     definitions = definitions.replace("lambda x: 2.0 * x", "lambda x: 3.0 * x")
-    process.write("model.py", definitions + mark + values)
+    process.write("model.py", definitions + mark + values.replace("k=2.0)", "k=3.0)"))
     found, expected = json.loads(process.text(program))
     assert found == [*(each[1] for each in expected), 3.0]
 

@@ -241,7 +241,7 @@ def test_types_that_do_not_unify():
 
 def test_no_python_function():
     with pytest.raises(DifferentiationError) as caught:
-        gradient(math.sin)(2.0)
+        gradient("sin")(2.0)
     assert caught.value.hint
     assert "sin" in str(caught.value)
     with pytest.raises(DifferentiationError):

@@ -127,9 +127,9 @@ def captured_dict(x):
     return x * TABLE["a"]
 
 
-@refused(F8, says="`THING`, a value of type `Thing`", hint="NamedTuple", at="THING.value")
+@refused(F8, says="Numba has no `mul", hint="attributes and methods", at="x * THING")
 def captured_object(x):
-    return x * THING.value
+    return x * THING
 
 
 @refused(F8, says=r"`\*\*kwargs`", hint="every parameter", at="**rest")

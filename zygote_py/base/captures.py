@@ -5,8 +5,8 @@
         return SCALE * x
 
 The adapter to Numba decides which of them become parameters; the caller reads them. The parts of a function, its code
-and its defaults, can be assigned to like variables (`f.__code__ = g.__code__`), and so can the attributes of a class:
-they are captured as well, by `parts_of_function` and `member_of_class`.
+and its defaults, can be assigned to like variables (`f.__code__ = g.__code__`), and so can the attributes of classes
+and of other objects: they are captured as well (`parts_of_function`, `member_of_class`, `attribute_of_object`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ from zygote_py.ir import Type
 # Modules whose floats are constants of nature, not variables.
 CONSTANT_MODULES = frozenset({"math", "cmath", "numpy", "scipy"})
 
+# The globals of a function that this package wrote have this name: its captured values need not be observed.
+OURS = "__written_by_zygote_py__"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:
-    """A captured variable: `kind` is "global", "freevar", "function" or "class", `read` returns its current value.
+    """A captured variable: `kind` says where it is, `read` returns its current value.
+
+    Kinds are "global", "freevar", "function", "class" and "object".
 
     The `key` identifies the variable: functions of several modules may capture variables of the same name. `source` is
     its name in the function `owner`; the `name` of its parameter may differ.
@@ -65,6 +70,12 @@ def member_of_class(cls: type, name: str) -> Capture:
     """Return an attribute of a class."""
     read = partial(structures.member, cls, name)
     return Capture(name, "class", read, (id(cls), name), None, read(), name, cls.__name__)
+
+
+def attribute_of_object(value: object, name: str) -> Capture:
+    """Return an attribute of an object of a class that Numba does not know."""
+    read = partial(structures.attribute, value, name)
+    return Capture(name, "object", read, (id(value), name), None, read(), name, type(value).__name__)
 
 
 def _part(func: FunctionType, name: str, read: Callable[[], object]) -> Capture:

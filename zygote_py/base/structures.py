@@ -22,6 +22,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 
@@ -139,6 +140,15 @@ def constructor_signature(cls: Any) -> inspect.Signature:
 def member(cls: type, name: str) -> object:
     """Return the member of a class as it was defined; None if there is none."""
     return inspect.getattr_static(cls, name, None)
+
+
+def attribute(value: object, name: str) -> object:
+    """Return an attribute of an object: a method or a property as it was defined, anything else as it is read."""
+    found = inspect.getattr_static(value, name, None)
+    return found if isinstance(found, _CALLED) or hasattr(found, "py_func") else getattr(value, name)
+
+
+_CALLED = FunctionType | staticmethod | classmethod | property
 
 
 def is_importable(cls: type) -> bool:

@@ -89,6 +89,8 @@ class Fingerprint:
         self.captured: dict[tuple[int, str], tuple[object, bool]] = {}
         self._numbers: dict[int, int] = {}
         self._looked_into: set[tuple[int, tuple[str, ...]]] = set()
+        self._attributes = {"__call__"}  # those that functions read
+        self._plain_objects: list[Any] = []
 
     @property
     def digest(self) -> str:
@@ -137,6 +139,7 @@ class Fingerprint:
             self.value(func.__dict__["__wrapped__"])
         self._is_new(func.__globals__, "namespace")
         names, attributes = _names(func.__code__)
+        self._attributes.update(attributes)
         for name in names:
             self.add("global", name)
             if name in func.__globals__:
@@ -191,6 +194,30 @@ class Fingerprint:
                     self._variable(vars(module), name, held, attributes)
             elif "__getattr__" in vars(module) and _root(module.__name__) not in _VERSIONED and not is_ours:
                 raise NotCacheable(f"{module.__name__}.{name}, which is made when it is read")
+
+    def attributes_of_objects(self) -> None:
+        """Add the attributes that functions may read of the captured objects whose class Numba does not know."""
+        seen: set[tuple[int, str]] = set()
+        while found := [
+            (held, name)
+            for held in self._plain_objects
+            for name in sorted(self._attributes)
+            if (id(held), name) not in seen
+        ]:
+            for held, name in found:
+                seen.add((id(held), name))
+                self._attribute(held, name)
+
+    def _attribute(self, held: Any, name: str) -> None:
+        if not hasattr(held, name):
+            return
+        self.add("attribute", name)
+        found = structures.attribute(held, name)
+        if isinstance(found, staticmethod | classmethod | property):
+            self.captured[self._numbers[id(held)], name] = found, True
+            self._member(name, found)
+        else:
+            self._variable(held, name, found, ())
 
     def _code(self, code: CodeType) -> None:
         self.add("code", code.co_name, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
@@ -247,6 +274,10 @@ class Fingerprint:
             self.function(value)
         elif isinstance(value, type) and issubclass(value, BaseException) and structures.is_importable(value):
             self.add("exception", value.__module__, value.__qualname__)
+        elif numba_adapter.is_plain_object(value):
+            if self._is_new(value, "object"):
+                self.add(kind.__module__, kind.__qualname__)
+                self._plain_objects.append(value)
         else:
             raise NotCacheable(f"a {kind.__name__}, whose content is not known")
 
@@ -376,6 +407,7 @@ def fingerprint(
         found.add("rule")
         found.value(each)
     found.function(request.func)
+    found.attributes_of_objects()
     for name, default in request.defaults.items():
         found.add(name)
         found.value(default)
@@ -388,9 +420,9 @@ def fingerprint(
 
 
 def read_from(place: Any, name: str) -> Any:
-    """Return the value of a variable in a namespace or a cell, or a part of a function or a class.
+    """Return the value of a variable in a namespace or a cell, an attribute, or a part of a function or a class.
 
-    Raises KeyError or ValueError if there is none.
+    Raises KeyError, ValueError or AttributeError if there is none.
     """
     match place:
         case CellType():
@@ -401,8 +433,10 @@ def read_from(place: Any, name: str) -> Any:
             return default_by_name(place, name)
         case type():
             return structures.member(place, name)
-        case _:
+        case dict():
             return place[name]
+        case _:
+            return structures.attribute(place, name)
 
 
 def content_of(value: Any) -> str:

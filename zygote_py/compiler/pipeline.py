@@ -19,7 +19,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
 from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
-from zygote_py.base import TypedFunction, captured_type
+from zygote_py.base import Names, TypedFunction, captured_type
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.jvp import typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import (
@@ -424,7 +424,8 @@ def _take_captured(function: Function, lowered: LoweredFunction, hidden: tuple[C
     hidden = (*hidden, *(capture for capture in lowered.hidden if capture.key not in known))
     count = lowered.argument_count
     needed = {capture.key: param for capture, param in zip(lowered.hidden, function.params[count:], strict=True)}
+    names = Names(param.hint for param in function.params)
     function.params[count:] = [
-        needed.get(capture.key) or Param(capture.type or types.none, capture.name) for capture in hidden
+        needed.get(capture.key) or Param(capture.type or types.none, names.fresh(capture.name)) for capture in hidden
     ]
     return hidden

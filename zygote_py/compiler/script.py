@@ -19,7 +19,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import is_array, is_number
-from zygote_py.base import define
+from zygote_py.base import OURS, define
 from zygote_py.compiler.transforms import Form, applying
 from zygote_py.ir import Type, components_of
 
@@ -155,5 +155,5 @@ class Script:
     def function(self) -> Callable[..., Any]:
         """Return the function."""
         text = "\n".join([f"def {self.name}({', '.join((*self.parameters, *self.own))}):", *self.lines, ""])
-        names = {**self.namespace, numba_adapter.OURS: True}
+        names = {**self.namespace, OURS: True}
         return define(text, self.name, names, filename=f"<zygote_py {self.name}>")

@@ -26,7 +26,6 @@ from .embedding.custom_calls import (
     spread as spread,
 )
 from .embedding.transforms import DerivedCall as DerivedCall, derive_with as derive_with
-from .reading.captures import OURS as OURS
 from .reading.custom_rules import ChoiceType as ChoiceType
 from .reading.pipeline import (
     typed_derivative as typed_derivative,

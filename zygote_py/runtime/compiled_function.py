@@ -70,7 +70,8 @@ class DerivativeFunction(Generic[P, R]):
     def __init__(self, primal: Callable[..., Any], form: Form, captured_count: int = 0) -> None:
         functools.update_wrapper(self, primal, updated=("__dict__",) if inspect.isfunction(primal) else ())
         self.primal = primal
-        self.function: Any = numba_adapter.as_function(primal)
+        is_function = isinstance(primal, FunctionType | DerivativeFunction) or numba_adapter.is_dispatcher(primal)
+        self.function: Any = primal if is_function else numba_adapter.as_function(primal)
         self.form = form
         self.captured_count = captured_count
         self._of = functools.lru_cache(maxsize=None)(self._expanded)

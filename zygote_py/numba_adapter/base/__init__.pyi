@@ -48,6 +48,7 @@ from .messages import (
 )
 from .type_facts import (
     as_pointer as as_pointer,
+    has_type as has_type,
     known_type as known_type,
     refreshed_context as refreshed_context,
     runtime_type as runtime_type,

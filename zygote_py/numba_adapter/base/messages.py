@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from zygote_py.adjoints import DifferentiationError, refuse
+from zygote_py.base import OURS
 from zygote_py.ir import Loc, is_identifier, one_line, place_text
 from zygote_py.numba_adapter.base.internals import errors
 
@@ -82,6 +83,7 @@ _OF_LISTS = {
     r"(sum|max|min)\((list\(|ListType\[)(array|UniTuple|Tuple)": "write a loop over the list",
     r"\w+\((list\(|ListType\[)[a-z]+\d+[\])]": "make an array of the list first: `np.array(s)`",
 }
+_OF_OBJECTS = "use the attributes and methods of the object; convert it to numbers and arrays for anything else"
 _CALL_IT = "write a loop that calls it for the elements"
 # Reasons by their patterns: the message, what to do, and the word to point to, with `{1}` for the first group. Those
 # that this package gave to Numba are sentences already.
@@ -149,7 +151,7 @@ def translate_error(error: Exception, func: Any, definition: Loc) -> Differentia
         if name == "tuple" and find_line(func.__code__, r"[^=]*\*\w+\b[^=]*=[^=]") is not None:
             what = f"unpacking a value of type `{call[6:-1]}` with `*` is not supported"
             return refuse(what, place, "write `a, b = x[0], x[1:]`", "*")
-        hint = next((hint for pattern, hint in _OF_LISTS.items() if re.match(pattern, call)), _SUPPORTED)
+        hint = next((hint for pattern, hint in _OF_LISTS.items() if re.match(pattern, call)), _supported(call))
         return refuse(f"Numba has no `{call}`", place, hint, "del" if name == "delitem" else name)
     for pattern, (message, hint, token) in _REASONS.items():
         if found := re.search(pattern, text):
@@ -171,9 +173,8 @@ def _of_types(error: Exception, text: str, code: Any, place: Loc) -> Differentia
             "view",
         )
     if found := re.search(r"Unknown attribute '(\w+)' of type (.+)", text):
-        return refuse(
-            f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`", place, _SUPPORTED, found[1]
-        )
+        what = f"a value of type `{_readable(found[2])}` has no attribute `{found[1]}`"
+        return refuse(what, place, _supported(found[2]), found[1])
     if found := re.search(r"Type of variable '([^']+)' cannot be determined", text):
         name = found[1].partition(".")[0]
         what = f"the type of `{name}`" if name.isidentifier() else "the type of a value"
@@ -214,7 +215,13 @@ def _of_types(error: Exception, text: str, code: Any, place: Loc) -> Differentia
             "call a function that there is",
             error.name,
         )
-    return refuse(f"Numba cannot compile this: {_first_line(text) or type(error).__name__}", place, _SUPPORTED)
+    said = _first_line(text)
+    return refuse(f"Numba cannot compile this: {said or type(error).__name__}", place, _supported(said))
+
+
+def _supported(said: str) -> str:
+    """Return what to do instead of something that Numba does not support."""
+    return _OF_OBJECTS if "object of " in said else _SUPPORTED
 
 
 def refuse_with(place: Loc) -> DifferentiationError:
@@ -228,6 +235,7 @@ def refuse_with(place: Loc) -> DifferentiationError:
 
 def note_calls(error: DifferentiationError, functions: Sequence[Any]) -> None:
     """Let an error in a called function say which calls lead to it: `f (a.py:3) calls g (a.py:9), which calls ...`."""
+    functions = [each for each in functions if OURS not in each.__globals__]
     if len(functions) < 2 or getattr(error, "has_calls", False):
         return
     first, second, *others = [

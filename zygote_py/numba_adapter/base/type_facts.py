@@ -8,7 +8,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base.internals import cpu_target, numba_typeof, to_ctypes
+from zygote_py.numba_adapter.base.internals import cpu_target, errors, numba_typeof, to_ctypes
 
 
 def refreshed_context() -> Any:
@@ -23,6 +23,14 @@ def known_type(value: object) -> Any:
         return refreshed_context().resolve_value_type(value)
     except Exception:  # Numba raises errors of several kinds for what it does not know
         return None
+
+
+def has_type(value: object) -> bool:
+    """Return whether Numba has a type for a value as an argument."""
+    try:
+        return numba_typeof(value) is not None
+    except (ValueError, errors.NumbaError):
+        return False
 
 
 def runtime_type(type: Type) -> Type:

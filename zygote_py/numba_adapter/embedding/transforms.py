@@ -38,6 +38,7 @@ from zygote_py.numba_adapter.types import (
     StandIn,
     TransformType,
     TypingContext,
+    as_function,
     callee_type,
     is_plain_object,
     with_functions,
@@ -192,6 +193,10 @@ def derived_type(form: Form, function: Any, session: TypingContext, loc: Loc | N
         owner = made_for(function.dispatcher)
         if owner is not None:
             return derived_type(form, type_of_made(owner, session, loc), session, loc)
+    if isinstance(function, types.Function | ObjectType):
+        called = function.value if isinstance(function, ObjectType) else function.typing_key
+        written = session.once(("function", called), lambda: as_function(called))
+        function = callee_type(written, session) if inspect.isfunction(written) else function
     known = isinstance(function, FunctionHandleType | ClosureType | CustomRuleType) or (
         isinstance(function, types.Dispatcher) and is_from_source(function.dispatcher)
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
-import inspect
 import operator
 import types as python_types
 from collections.abc import Callable, Mapping
@@ -21,7 +20,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import refuse
-from zygote_py.base import CONSTANT_MODULES, checkpoint, statements as st, varies
+from zygote_py.base import CONSTANT_MODULES, OURS, attribute_of_object, checkpoint, given_for, statements as st, varies
 from zygote_py.ir import Type, identifier
 from zygote_py.numba_adapter.base import (
     IRPass,
@@ -37,7 +36,7 @@ from zygote_py.numba_adapter.base import (
     unknown,
     unsuitable,
 )
-from zygote_py.numba_adapter.base.internals import Dispatcher, ir
+from zygote_py.numba_adapter.base.internals import ir
 from zygote_py.numba_adapter.embedding.custom_calls import given_callee, take_given
 from zygote_py.numba_adapter.embedding.transforms import as_callees, derived_callee, take_derivers
 from zygote_py.numba_adapter.sources.stencils import make_absolute
@@ -58,9 +57,6 @@ from zygote_py.numba_adapter.types import (
     take_closure,
     with_functions,
 )
-
-# The globals of a function that this package wrote have this name: its captured values need not be observed.
-OURS = "__written_by_zygote_py__"
 
 
 class Captures:
@@ -99,7 +95,7 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
     source, by the variables that hold them.
     """
     func, value, target = state.func_id.func, assign.value, assign.target.name
-    source = ""
+    source, owner = "", identifier(func.__name__, "function")
     match value:
         case ir.Global() if isinstance(value.value, Same):
             return None  # what was put here already; a global variable may have the name of an inner function
@@ -117,11 +113,16 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
         case ir.Expr(op="getattr") if value.value.name in holders:
             name, (holder, path) = value.attr, holders[value.value.name]
             is_module = isinstance(holder, python_types.ModuleType)
-            if not hasattr(holder, name) or not (is_module or _is_data(holder, name)):
+            if not hasattr(holder, name):
                 return None
-            key = (id(vars(holder)) if is_module else id(holder), name)
-            source, member = "" if is_module else name, functools.partial(getattr, holder, name)
-            capture = st.Capture(f"{path}_{name}", "global", member, key, value=member())
+            if is_module:
+                key, member = (id(vars(holder)), name), functools.partial(getattr, holder, name)
+                capture = st.Capture(f"{path}_{name}", "global", member, key, value=member())
+            else:
+                capture = dataclasses.replace(attribute_of_object(holder, name), name=f"{path}_{name}")
+                source, owner = name, path
+                if capture.value is not getattr(holder, name):  # a method or a property
+                    return None
         case ir.Var(name=name) if name in holders and _is_assigned_once(state, target):
             holders[target] = holders[name]
             return None
@@ -137,7 +138,7 @@ def _captured(state: Any, assign: Any, holders: dict[str, tuple[Any, str]]) -> s
         return None
     if is_plain_object(capture.value) and _is_assigned_once(state, target):
         holders[target] = capture.value, capture.name
-    return dataclasses.replace(capture, source=source or capture.name, owner=identifier(func.__name__, "function"))
+    return dataclasses.replace(capture, source=source or capture.name, owner=owner)
 
 
 def _object_passed(state: Any, value: Any) -> tuple[Any, str] | None:
@@ -155,15 +156,6 @@ def _object_passed(state: Any, value: Any) -> tuple[Any, str] | None:
 
 def _is_assigned_once(state: Any, variable: str) -> bool:
     return len(state.func_ir._definitions[variable]) == 1
-
-
-def _is_data(holder: Any, name: str) -> bool:
-    """Return whether an attribute of an object is data, and not a method or a property."""
-    found = inspect.getattr_static(holder, name, None)
-    return name in getattr(holder, "__dict__", ()) or not isinstance(found, _MEMBERS)
-
-
-_MEMBERS = (python_types.FunctionType, staticmethod, classmethod, property, Dispatcher)
 
 
 # What to write instead of functions of Python that Numba does not have.
@@ -194,13 +186,15 @@ def _take(state: Any, assign: Any, capture: st.Capture, is_key: bool) -> None:
     if capture.value is functools.reduce:
         assign.value = ir.Global("reduce", functools.reduce, assign.value.loc)
     captures: Captures = state.captures
-    if is_plain_object(capture.value) and as_captured_python(capture.value) is capture.value:
-        captures.frozen.setdefault(capture.key, capture)
+    is_observed = OURS not in state.func_id.func.__globals__
+    if is_plain_object(capture.value) and given_for(capture.value) is None:
+        if is_observed:
+            captures.frozen.setdefault(capture.key, capture)
         made = state.session.once(("object", id(capture.value)), lambda: ObjectType(capture.value))
         assign.value = ir.Global(capture.name, StandIn(made), assign.value.loc)
         return
     if state.session.frozen or not varies(capture.value, state.session.tuple_floats_are_inputs, holds_functions):
-        if OURS not in state.func_id.func.__globals__:
+        if is_observed:
             captures.frozen.setdefault(capture.key, capture)
         if is_key and is_from_source(capture.value):
             return

@@ -13,7 +13,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.adjoints import DifferentiationError, refuse
-from zygote_py.base import is_rule, parts_of_function, statements as st
+from zygote_py.base import OURS, is_rule, parts_of_function, statements as st
 from zygote_py.ir import Loc, Type, components_of, names_of
 from zygote_py.numba_adapter.base import (
     SEMANTIC_OPTIONS,
@@ -48,7 +48,7 @@ from zygote_py.numba_adapter.base.internals import (
 )
 from zygote_py.numba_adapter.embedding.transforms import Form, as_callees, type_of_form
 from zygote_py.numba_adapter.reading.bytecode import TranslateInOrder
-from zygote_py.numba_adapter.reading.captures import OURS, Captures, CapturesToArguments, check_modules
+from zygote_py.numba_adapter.reading.captures import Captures, CapturesToArguments, check_modules
 from zygote_py.numba_adapter.reading.custom_rules import choice
 from zygote_py.numba_adapter.reading.loops import IteratorsToLoops, ReduceToLoop, UnrollTuples, line_to_unroll
 from zygote_py.numba_adapter.reading.translation import Translation

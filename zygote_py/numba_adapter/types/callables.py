@@ -69,7 +69,12 @@ class ObjectType(CallableType, types.Opaque):
 
     def __init__(self, value: object) -> None:
         self.value = value
-        super().__init__(f"object of {type(value).__qualname__} at {id(value)}")
+        super().__init__(f"object of {type(value).__qualname__}")
+
+    @property
+    def key(self) -> object:
+        """The identity of the type."""
+        return id(self.value)
 
     def get_call_type(self, context: Any, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Return the signature of a call of the object's `__call__`."""

@@ -19,7 +19,7 @@ from typing import Any
 from numba import types
 from numba.extending import NativeValue, box, infer_getattr, register_model, type_callable, typeof_impl, unbox
 
-from zygote_py.base import member_of_class, structures
+from zygote_py.base import attribute_of_object, member_of_class, structures
 from zygote_py.ir import Type
 from zygote_py.numba_adapter.base import is_from_source, known_type, runtime_type
 from zygote_py.numba_adapter.base.internals import (
@@ -148,8 +148,8 @@ def _member(type: Type, name: str, session: TypingContext | None) -> object:
     match type:
         case DataclassType():
             capture = member_of_class(type.instance_class, name)
-        case ObjectType():
-            capture = member_of_class(type.value.__class__, name)
+        case ObjectType() if hasattr(type.value, name):
+            capture = attribute_of_object(type.value, name)
         case _:
             return None
     if session is not None and capture.value is not None:

@@ -9,6 +9,7 @@ What is bound is a captured variable of that function, under the name of the par
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import random
@@ -19,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from zygote_py.base import arguments_text, captured, free, given_for, parameters_text, structures
+from zygote_py.base import OURS, arguments_text, captured, free, given_for, parameters_text, structures
 from zygote_py.ir import identifier
-from zygote_py.numba_adapter.base import known_type
+from zygote_py.numba_adapter.base import has_type, known_type
 from zygote_py.numba_adapter.base.internals import Dispatcher
 from zygote_py.numba_adapter.sources.python_sources import has_source
 
 _BUILT_IN = (python_types.BuiltinFunctionType, np.ufunc)
 _ARRAY_FUNCTION: type = type(np.sum)
+_OTHERS = type | tuple | list | dict | set | str | int | float | enum.Enum | np.ndarray | np.generic | functools.partial
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -35,7 +37,7 @@ def as_function(value: Any) -> Any:
     """Return a Python function to differentiate in the place of a callable; anything else as it is."""
     if has_source(value) or given_for(value) is not None:
         return value
-    if isinstance(value, _BUILT_IN) or _is_of_numpy(value):
+    if known_type(value) is not None and (isinstance(value, _BUILT_IN) or _is_of_numpy(value)):
         return _named_after(value, _parameters(value), {"function": value}, "function")
     if isinstance(value, functools.partial):
         return bound(value.func, value.args, value.keywords)
@@ -70,10 +72,10 @@ def is_plain_object(value: Any) -> bool:
     """Return whether this is an object of a class written in Python that Numba has no type for."""
     cls = type(value)
     is_written = bool(cls.__flags__ & _HEAP_TYPE) and isinstance(vars(cls).get("__module__"), str)
-    if not (is_written or cls is python_types.SimpleNamespace) or isinstance(value, type | tuple | np.ndarray | np.generic | functools.partial):
+    if not (is_written or cls is python_types.SimpleNamespace) or isinstance(value, _OTHERS):
         return False
     is_ours = cls.__module__.partition(".")[0] == "zygote_py"
-    return not is_ours and not structures.is_structure(cls) and known_type(value) is None
+    return not is_ours and not structures.is_structure(cls) and not has_type(value)
 
 
 def bound(
@@ -123,7 +125,7 @@ def _named_after(
             texts += star
         texts.append(arguments_text([each]))
     lines = [f"def {name}({parameters_text(parameters)}):", f"    return {called}({', '.join(texts)})"]
-    made: Any = captured(lines, values, module=__name__)
+    made: Any = captured(lines, values, module=__name__, **{OURS: True})
     known = {each.name: each.default for each in parameters if each.default is not each.empty}
     by_name = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
     made.__defaults__ = tuple(value for key, value in known.items() if key not in by_name) or None
@@ -150,6 +152,5 @@ def _parameters(function: Any) -> list[inspect.Parameter]:
 
 
 def _is_of_numpy(value: Any) -> bool:
-    """Return whether this is a function of NumPy whose own source Numba does not compile."""
-    is_function = isinstance(value, python_types.FunctionType | _ARRAY_FUNCTION)
-    return is_function and (value.__module__ or "").partition(".")[0] == "numpy" and known_type(value) is not None
+    """Return whether this is a function of NumPy that Numba implements, and does not compile the source of."""
+    return isinstance(value, _ARRAY_FUNCTION) and (value.__module__ or "").partition(".")[0] == "numpy"
