@@ -282,6 +282,50 @@ def test_what_is_changed_is_compiled_anew(process):
     assert found == [*(each[1] for each in expected), 3.0]
 
 
+def install_orbits(process, group: str, derivatives: str) -> None:
+    """Let there be a package `orbits` with an entry point in its module `derivatives`."""
+    folder = process.folder / "orbits-1.0.dist-info"
+    folder.mkdir()
+    (process.folder / "orbits").mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: orbits\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[{group}]\ninit = orbits.derivatives:register")
+    process.write("orbits/__init__.py", "def anomaly(m):\n    return round(m * 1e6) * 1e-6\n")
+    process.write("orbits/derivatives.py", derivatives)
+    process.write("model.py", "import orbits\ndef f(x):\n    return 5.0 * orbits.anomaly(x)\n")
+
+
+def test_rules_of_another_package(process):
+    derivatives = """
+        import zygote_py
+        from orbits import anomaly
+        def register():
+            @zygote_py.adjoint(anomaly)
+            def rule(m):
+                return anomaly(m), lambda dy: (2.0 * dy,)
+    """
+    install_orbits(process, "zygote_py_extensions", derivatives)
+    program = "import model\ndf = gradient(model.f)\nshow(df, df(1.0))"
+    expect(process.run(program), COMPILED, [10.0])
+    expect(process.run(program), READ, [10.0])
+    process.write("orbits/derivatives.py", derivatives.replace("2.0 * dy", "3.0 * dy"))
+    expect(process.run(program), COMPILED, [15.0])
+    process.write("orbits/derivatives.py", "raise OSError('no disk')")
+    program = "import warnings\nwith warnings.catch_warnings(record=True) as found:\n    gradient(abs)(2.0)\n"
+    said = process.text(program + "print(*(each.message for each in found))")
+    assert "the extension `orbits.derivatives:register` of zygote_py failed with OSError: no disk" in said
+
+
+def test_overloads_of_another_package(process):
+    derivatives = """
+        from numba.extending import overload
+        from orbits import anomaly
+        def register():
+            overload(anomaly)(lambda m: lambda m: 2.0 * m)
+    """
+    install_orbits(process, "numba_extensions", derivatives)
+    expect(process.run("import model\ndf = gradient(model.f)\nshow(df, df(1.0))"), COMPILED, [10.0])
+
+
 def test_overloads_of_others_keep_everything_out(process):
     program = """
         import os

@@ -388,6 +388,11 @@ class Opaque:
         return x
 
 
+class Dynamic:
+    def __getattr__(self, name):
+        return name
+
+
 def called_before(ufunc):
     ufunc(1.0)
     return ufunc
@@ -409,7 +414,7 @@ with_signature_attribute.__signature__ = inspect.signature(lambda x, k=2: 0.0)
 @pytest.mark.parametrize(
     "held",
     [
-        Opaque(),
+        Dynamic(),
         njit(with_objmode),
         with_signature_attribute,
         functools.partial(operator.mul, 2.0),

@@ -127,7 +127,7 @@ def captured_dict(x):
     return x * TABLE["a"]
 
 
-@refused(F8, says="Numba has no `mul", hint="attributes and methods", at="x * THING")
+@refused(F8, says="Numba has no `mul", hint="attributes and methods", at="return")
 def captured_object(x):
     return x * THING
 

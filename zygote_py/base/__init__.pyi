@@ -26,6 +26,7 @@ from .custom_rules import (
     watch as watch,
 )
 from .exception_edges import LEFT as LEFT, leads_out as leads_out, through_trampolines as through_trampolines
+from .extensions import load_extensions as load_extensions
 from .python_text import (
     Names as Names,
     arguments_text as arguments_text,

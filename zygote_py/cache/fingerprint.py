@@ -275,6 +275,8 @@ class Fingerprint:
         elif isinstance(value, type) and issubclass(value, BaseException) and structures.is_importable(value):
             self.add("exception", value.__module__, value.__qualname__)
         elif numba_adapter.is_plain_object(value):
+            if _makes_attributes(kind):
+                raise NotCacheable(f"a {kind.__name__}, which makes attributes when they are read")
             if self._is_new(value, "object"):
                 self.add(kind.__module__, kind.__qualname__)
                 self._plain_objects.append(value)
@@ -404,6 +406,8 @@ def fingerprint(
     options: Mapping[str, object] = request.options
     found._options(options)
     for each in rules:
+        if numba_adapter.is_plain_object(each):
+            raise NotCacheable(f"a rule for a {type(each).__name__}")
         found.add("rule")
         found.value(each)
     found.function(request.func)
@@ -467,6 +471,10 @@ _TUPLE_GETTER = type(vars(namedtuple("_Any", "a"))["a"])
 
 def _is_structure(cls: type) -> bool:
     return structures.is_structure(cls) or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+
+
+def _makes_attributes(cls: type) -> bool:
+    return hasattr(cls, "__getattr__") or cls.__getattribute__ is not object.__getattribute__
 
 
 def _is_written(name: str, member: FunctionType) -> bool:

@@ -26,7 +26,7 @@ from numba import types
 
 from zygote_py import compiler, numba_adapter
 from zygote_py.adjoints import refuse
-from zygote_py.base import PARTS, Capture, Names, are_unchanged, stub, watch
+from zygote_py.base import PARTS, Capture, Names, are_unchanged, load_extensions, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
 from zygote_py.ir import Type, parse_types
@@ -280,6 +280,7 @@ class DerivativeFunction(Generic[P, R]):
     def _compile(self, argument_types: tuple[Type, ...]) -> tuple[Generation, Kernel]:
         """Run the stages for a signature, or find their earlier result, and note the captured variables."""
         with numba_adapter.COMPILER_LOCK:
+            load_extensions()
             if self._is_outdated():
                 self._reset()
             while argument_types not in self._now.compiled:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from numba.core import cgutils, compiler, config, dispatcher, errors, imputils, ir, ir_utils
+from numba.core import cgutils, compiler, config, dispatcher, entrypoints, errors, imputils, ir, ir_utils
 from numba.core.analysis import dead_branch_prune
 from numba.core.bytecode import FunctionIdentity
 from numba.core.byteflow import TraceRunner
@@ -124,6 +124,7 @@ __all__ = [
     "dead_branch_prune",
     "dispatcher",
     "eh",
+    "entrypoints",
     "errors",
     "get_definition",
     "get_local_target",

@@ -8,7 +8,7 @@ from typing import Any
 from numba import types
 
 from zygote_py.ir import Type
-from zygote_py.numba_adapter.base.internals import cpu_target, errors, numba_typeof, to_ctypes
+from zygote_py.numba_adapter.base.internals import cpu_target, numba_typeof, to_ctypes
 
 
 def refreshed_context() -> Any:
@@ -29,7 +29,7 @@ def has_type(value: object) -> bool:
     """Return whether Numba has a type for a value as an argument."""
     try:
         return numba_typeof(value) is not None
-    except (ValueError, errors.NumbaError):
+    except Exception:  # as for `known_type`
         return False
 
 

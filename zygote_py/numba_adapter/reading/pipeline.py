@@ -42,6 +42,7 @@ from zygote_py.numba_adapter.base.internals import (
     compiler,
     cpu_target,
     dead_branch_prune,
+    entrypoints,
     errors,
     global_compiler_lock,
     ir,
@@ -79,6 +80,7 @@ def typed_function(
     Numbers in captured tuples are constants, unless `tuple_floats_are_inputs`. Raises DifferentiationError if Numba
     cannot read or type the function.
     """
+    entrypoints.init_all()
     session = TypingContext(_typed, options=options, tuple_floats_are_inputs=tuple_floats_are_inputs)
     loc = definition_of(func.__code__)
     given = _with_defaults(func, tuple(as_callees(type_, session) for type_ in argument_types), loc)
