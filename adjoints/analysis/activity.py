@@ -28,7 +28,7 @@ from zygote_py.adjoints.analysis.tuple_leaves import reachable
 from zygote_py.adjoints.errors import refuse
 from zygote_py.adjoints.rules import rule_for
 from zygote_py.adjoints.rules.formulas.opaque import opaque_for
-from zygote_py.adjoints.rules.refused import REFUSED
+from zygote_py.adjoints.rules.refused import DRAWN, REFUSED
 from zygote_py.ir import (
     Block,
     Function,
@@ -41,6 +41,7 @@ from zygote_py.ir import (
     Routine,
     Terminator,
     Value,
+    draws,
     effect,
     grouped,
     is_view,
@@ -95,6 +96,8 @@ def find_active(
     values = frozenset(value for value in function.values() if flows.node(value) in nodes)
     for instr in function.instrs():
         _check(instr, flows, nodes)
+        if draws(instr) and not carries_adjoint(instr.type) and any(flows.node(arg) in varied for arg in instr.args):
+            _refuse(instr)  # counts jump where the parameters change
     check_views(function, memory, flows, varied, nodes)
     for value in values:
         if not isinstance(value, Instr):
@@ -216,8 +219,8 @@ def _within(instr: Instr, flows: Flows) -> Iterator[tuple[Value, Value]]:
 
 
 def _refuse(instr: Instr) -> None:
-    if instr.op in REFUSED:
-        reason, hint = REFUSED[instr.op]
+    if instr.op in REFUSED or draws(instr):
+        reason, hint = REFUSED.get(instr.op, DRAWN)
         raise refuse(f"{ops.name_of(instr.op)} is not differentiated: {reason}", instr.loc, hint)
     message, hint = cause(instr.op, [arg.type for arg in instr.args])
     raise refuse(message, instr.loc, hint)

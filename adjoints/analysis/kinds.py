@@ -65,6 +65,7 @@ _DISCRETE = (
     types.EnumMember,
     types.Callable,
     types.Module,
+    types.NumPyRandomGeneratorType,
 )
 
 

@@ -2,19 +2,17 @@
 
     REFUSED[np.nextafter]   ("it is a property of the number format, ...", "use the number itself, ...")
 
-A test holds that every other one has a rule. Draws of random numbers are here too, for parameters that are active.
+A test holds that every other one has a rule. `DRAWN` is the reason for draws of random numbers with active parameters.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable
 
 import numpy as np
 
 _STEPS = "it is a property of the number format, not a function of a real variable"
-_DRAWN = "a draw has no derivative with respect to the parameters of its distribution"
 _PAIR = "its result is a pair, which has no rule"
 
 REFUSED: dict[Callable[..., object], tuple[str, str]] = {
@@ -25,32 +23,10 @@ REFUSED: dict[Callable[..., object], tuple[str, str]] = {
     divmod: (_PAIR, "write `a // b` and `a % b`"),
 }
 
-_STANDARD = {
-    "normal": "write `m + s * np.random.standard_normal()`",
-    "uniform": "write `a + (b - a) * np.random.random()`",
-    "exponential": "write `s * np.random.standard_exponential()`",
-    "gamma": "write `s * np.random.standard_gamma(k)`, with a constant `k`",
-    "lognormal": "write `np.exp(m + s * np.random.standard_normal())`",
-    "rayleigh": "write `s * np.random.rayleigh()`",
-    "weibull": "write `np.random.standard_exponential() ** (1 / a)`",
-    **dict.fromkeys(("laplace", "logistic", "gumbel"), "write `m + s * d`, with a draw `d` at 0 and 1"),
-}
-_PYTHON = {
-    **dict.fromkeys(("gauss", "normalvariate"), "write `m + s * random.gauss(0.0, 1.0)`"),
-    "lognormvariate": "write `math.exp(m + s * random.gauss(0.0, 1.0))`",
-    "uniform": "write `a + (b - a) * random.random()`",
-    "expovariate": "write `random.expovariate(1.0) / rate`",
-}
-_OTHER = "make its parameters constants, or draw from a standard distribution and transform what was drawn"
-_WITH_PARAMETERS = (
-    *("beta", "binomial", "chisquare", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel", "laplace"),
-    *("logistic", "lognormal", "logseries", "multinomial", "negative_binomial", "noncentral_chisquare", "normal"),
-    *("pareto", "poisson", "power", "rayleigh", "standard_gamma", "standard_t", "triangular", "uniform", "vonmises"),
-    *("wald", "weibull", "zipf"),
+# For draws that are not a function of their parameters and a standard draw, as others are (see
+# `zygote_py.numpy_functions.random.distributions`).
+DRAWN = (
+    "this draw is not a differentiable function of the parameters of its distribution",
+    "hold its parameters constant with `zygote_py.stop_gradient`; for the gradient of an expectation, add the score "
+    "function: the derivative of the logarithm of the density, times the value",
 )
-_VARIATES = (
-    *("betavariate", "expovariate", "gammavariate", "gauss", "lognormvariate", "normalvariate", "paretovariate"),
-    *("triangular", "uniform", "vonmisesvariate", "weibullvariate"),
-)
-REFUSED |= {getattr(np.random, name): (_DRAWN, _STANDARD.get(name, _OTHER)) for name in _WITH_PARAMETERS}
-REFUSED |= {getattr(random, name): (_DRAWN, _PYTHON.get(name, _OTHER)) for name in _VARIATES}

@@ -19,7 +19,7 @@ import operator
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType
 from typing import Any
 
 import numpy as np
@@ -309,6 +309,11 @@ def module_of(op: Op) -> str:
     return getattr(op, "__module__", None) or "?"
 
 
+def is_method(op: Op) -> bool:
+    """Return whether a callable is a method of a built-in type or of NumPy's generator: `str.upper`."""
+    return isinstance(op, MethodDescriptorType) or module_of(op) == np.random.Generator.__module__
+
+
 def named(name: str) -> Op:
     """Return the callable with this `name_of`. Raises KeyError if there is none."""
     if name in _BY_NAME:
@@ -323,7 +328,7 @@ def named(name: str) -> Op:
 
 _EMPTY = Operation(function=Operation, name="?")
 _NAMESPACES = {"math": math, "cmath": cmath, "np": np, "np.linalg": np.linalg}
-_RANDOM = ("numpy.random", "numpy.random.mtrand", "random")
+_RANDOM = ("numpy.random", "numpy.random.mtrand", "numpy.random._generator", "random")
 # NumPy's functions are objects of these types, including those that write to their arguments or to files.
 _NUMPY_FUNCTIONS = (FunctionType, BuiltinFunctionType, type(np.sum))
 _RAISING = frozenset({math.factorial, math.comb, math.perm})
@@ -342,7 +347,8 @@ def _derived(op: Op) -> Operation:
     if isinstance(op, Foreign):
         return Operation(function=op, name=_qualified(op), silent=True)
     if module_of(op) in _RANDOM or isinstance(getattr(op, "__self__", None), random.Random):
-        return Operation(function=op, name=_qualified(op), draws=True, silent=name != "shuffle")
+        owner = {"numpy.random._generator": "np.random.Generator", "random": "random"}.get(module_of(op), "np.random")
+        return Operation(function=op, name=f"{owner}.{name}", draws=True, silent=name not in ("shuffle", "permuted"))
     elements = op.nin if isinstance(op, np.ufunc) and op.nout == 1 else 0
     cost = Cost.CHEAP if module_of(op) in ("_operator", "builtins") else Cost.FUNCTION
     for prefix, namespace in _NAMESPACES.items():

@@ -90,16 +90,16 @@ def lowered_on_copies(
     return request.name, wrt, lowered
 
 
-def refuse_draws(function: Function) -> None:
+def refuse_draws(
+    function: Function,
+    message: str = "a function that draws random numbers is differentiated in more directions than one run has",
+    hint: str = "draw them before, and pass them, or ask for the gradient, `jvp` or `hvp`",
+) -> None:
     """Refuse random numbers in a function that runs several times, rules included: they would differ."""
     for each in (function, *(routine.function for routine in routines_behind(function))):
         for instr in each.instrs():
             if draws(instr):
-                raise refuse(
-                    "a function that draws random numbers is differentiated in more directions than one run has",
-                    instr.loc,
-                    hint="draw them before, and pass them, or ask for the gradient, `jvp` or `hvp`",
-                )
+                raise refuse(message, instr.loc, hint)
 
 
 def _is_large(function: Function) -> bool:

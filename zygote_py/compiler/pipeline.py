@@ -21,7 +21,7 @@ from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.base import Names, TypedFunction, captured_type
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
-from zygote_py.compiler.jvp import typed_pushforward, typed_trace
+from zygote_py.compiler.jvp import refuse_draws, typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import (
     Lower,
     check_result,
@@ -321,6 +321,11 @@ def _halves_that_run_again(
     primal: Function, adjoint: Function, shadows: Mapping[Value, Value], wrt: tuple[int, ...]
 ) -> tuple[Function, Function]:
     """Return two such functions: the first saves copies of its arguments, and the second runs everything again."""
+    refuse_draws(
+        primal,
+        "the pullback of a function that draws random numbers cannot run it again, as this one requires",
+        "use `value_and_gradient`, or draw the numbers beforehand and pass them",
+    )
     forward = clone(primal).function
     with inserting(forward.entry) as b:
         kept = b.pack_all([copied(b, param) for param in forward.params])

@@ -195,6 +195,7 @@ _ALLOWED = (
     types.NoneType,
     types.UnicodeType,
     types.EnumMember,
+    types.NumPyRandomGeneratorType,
 )
 
 

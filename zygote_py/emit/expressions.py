@@ -16,7 +16,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
-from types import MethodDescriptorType
 from typing import Any
 
 import numpy as np
@@ -136,7 +135,7 @@ class Expressions:
             ast.keyword(word, self.operand(arg)) for word, arg in zip(instr.keywords, args[positional:], strict=True)
         ]
         operands = list(map(self.operand, args[:positional]))
-        if isinstance(op, MethodDescriptorType):
+        if ops.is_method(op):
             return ast.Call(ast.Attribute(operands[0], op.__name__), operands[1:], keywords)
         return self.call(op, *operands, keywords=keywords)
 

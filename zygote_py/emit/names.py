@@ -13,7 +13,6 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from types import MethodDescriptorType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy as np
 from zygote_py.base import Names, captured_type, is_captured_type, structures
 from zygote_py.emit.standalone import optional_imports, without_dataclasses
 from zygote_py.ir import C_TYPES, MODULE, Foreign, Function, Instr, Routine, Special
-from zygote_py.ir.ops import OWN, Op, helpers, module_of
+from zygote_py.ir.ops import OWN, Op, helpers, is_method, module_of
 
 
 class Module:
@@ -195,8 +194,4 @@ def _renamed(name: str, alias: str) -> str:
 
 def _has_syntax(op: Op) -> bool:
     """Return whether an operation is written without the name of its callable."""
-    return (
-        (op in OWN and not helpers.is_helper(op))
-        or module_of(op) == "_operator"
-        or isinstance(op, MethodDescriptorType)
-    )
+    return (op in OWN and not helpers.is_helper(op)) or module_of(op) == "_operator" or is_method(op)

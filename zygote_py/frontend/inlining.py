@@ -38,7 +38,13 @@ from zygote_py.frontend.values import (
 )
 from zygote_py.ir import InternalError, Type, components_of, is_scalar, ops
 
-_HAVE_METHODS = (types.Array, types.List, types.ListType, types.ClassInstanceType)
+_HAVE_METHODS = (
+    types.Array,
+    types.List,
+    types.ListType,
+    types.ClassInstanceType,
+    types.NumPyRandomGeneratorType,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,6 @@ from zygote_py.numpy_functions.linalg import linalg
 from zygote_py.numpy_functions.lists import lists
 from zygote_py.numpy_functions.manipulation import joining, rearranging, views
 from zygote_py.numpy_functions.mathematics import reductions, signals, sums
-from zygote_py.numpy_functions.random import draws
+from zygote_py.numpy_functions.random import distributions, draws
 from zygote_py.numpy_functions.sorting import sorting
 from zygote_py.numpy_functions.statistics import statistics

@@ -103,6 +103,7 @@ _KINDS = (
     types.NoneType,
     types.SliceType,
     types.EllipsisType,
+    types.NumPyRandomGeneratorType,
 )
 
 

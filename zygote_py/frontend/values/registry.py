@@ -28,7 +28,13 @@ Lowering = TypeVar("Lowering", bound=Callable[..., LoweredValue | None])
 _LOWERINGS: dict[object, Callable[..., LoweredValue | None]] = {}
 _OVERLOADS: dict[Callable[..., object], Callable[..., object]] = {}
 # Whose methods are those of values of a type.
-_CLASSES = {types.UnicodeType: str, types.Float: np.float64, types.Integer: np.int64, types.Complex: np.complex128}
+_CLASSES: dict[type, type] = {
+    types.UnicodeType: str,
+    types.Float: np.float64,
+    types.Integer: np.int64,
+    types.Complex: np.complex128,
+    types.NumPyRandomGeneratorType: np.random.Generator,
+}
 
 
 def lowers(*functions: object) -> Callable[[Lowering], Lowering]:

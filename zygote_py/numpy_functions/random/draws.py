@@ -1,11 +1,10 @@
-"""Random numbers: an array in a random order is a copy with known derivatives once the order is drawn; draws have none.
+"""Arrays in a random order: copies with known derivatives once the order is drawn.
 
     np.random.shuffle(x)            each exchange of two elements, with the numbers that Numba would draw
     np.random.choice(x)             x[j], with j drawn
-    np.random.normal(m, s)          a draw: refused, if m or s has a derivative
+    rng.permutation(x)              x[rng.permutation(len(x))]
 
-A draw is made once, in the order of the program, and never again in the reverse sweep. For the derivative with respect
-to a parameter of a distribution, draw from the standard one: `m + s * np.random.standard_normal()`.
+A draw is made once, in the order of the program, and never again in the reverse sweep.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from zygote_py.numpy_functions.support.overloads import (
     is_array,
     is_none,
     is_shape,
+    known_int,
     lengths_of,
     optional,
     replaces,
@@ -62,6 +62,22 @@ def permutation(x: Any) -> Any:
     result = x.copy()
     np.random.shuffle(result)
     return result
+
+
+def _is_first(axis: object) -> bool:
+    return known_int(axis) == 0
+
+
+@replaces(np.random.Generator.permutation, x=is_array, axis=_is_first)
+def permutation_of_generator(rng: Any, x: Any, axis: int = 0) -> Any:
+    """Return the elements of an array, or its rows, in a random order."""
+    return x[rng.permutation(x.shape[0])]
+
+
+@replaces(np.random.Generator.shuffle, x=is_array, axis=_is_first)
+def shuffle_of_generator(rng: Any, x: Any, axis: int = 0) -> None:
+    """Put the elements of an array, or its rows, into a random order."""
+    x[:] = x[rng.permutation(x.shape[0])]
 
 
 @implements(np.random.choice, a=array(1), size=optional(is_shape))
