@@ -176,8 +176,10 @@ def _register(library: _Library, name: str) -> None:
             lines = _array(f"one({passed})", lengths_of("size", size))
         return written([f"def {name}({header}):", *indented(lines)], one=one)
 
-    template = [f"def {name}({header}):", f"    return implementation({'size' if library.size else None})"]
-    implements(getattr(library.owner, name), where=accepts)(written(template, implementation=implementation))
+    lines = [f"def {name}({header}):", f"    return implementation({'size' if library.size else None})"]
+    template = written(lines, implementation=implementation)
+    template.__module__ = __name__
+    implements(getattr(library.owner, name), where=accepts)(template)
 
 
 def _is_empty(size: Any) -> bool:
