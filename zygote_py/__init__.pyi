@@ -24,6 +24,7 @@ from .api.gradient import (
     value_and_gradient as value_and_gradient,
 )
 from .api.gradient_check import GradientReport as GradientReport, check_gradient as check_gradient
+from .api.implicit import implicit as implicit
 from .api.inverses import check_inverse as check_inverse, inverse as inverse
 from .api.scipy import (
     ScipyEquations as ScipyEquations,

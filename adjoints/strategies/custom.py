@@ -83,6 +83,7 @@ class Custom(Derivation):
     back_inputs: tuple[Input, ...]
     contributions: tuple[Type, ...]
     gradients: tuple[Gradient, ...]
+    is_linear: bool = False  # the pullback is known to be
 
     @property
     def calls(self) -> tuple[Routine, ...]:

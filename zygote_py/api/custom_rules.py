@@ -100,25 +100,30 @@ def adjoint(
         raise refuse(f"{f!r} cannot be called", None, hint)
 
     def register(rule: F) -> F:
-        made = given.CustomRule("rule", f, rule)
-        _check_rule(made)
-        old = given.given_for(f)
-        if old is not None and old.kind not in ("rule", "inverse"):
-            raise refuse(f"`{old.name}` is a function of the library with a meaning of its own", made.loc)
-        if old is not None and old.rule is not None and not replace:
-            raise refuse(
-                f"`{made.name}` has a rule already, `{given.name_of(old.rule)}`{inverses.at(old.loc)}",
-                made.loc,
-                "replace it with `@adjoint(f, replace=True)`",
-                "def",
-            )
-        if inverse is not None:
-            inverses.check_form(f, inverse, replace)
-        undone_by = inverse if inverse is not None or old is None else old.inverse
-        given.give(dataclasses.replace(made, inverse=undone_by))
+        give_rule(given.CustomRule("rule", f, rule, inverse), replace=replace)
         return rule
 
     return register
+
+
+def give_rule(made: given.CustomRule, *, replace: bool = False) -> None:
+    """Register a rule. Raises DifferentiationError if it does not fit its target."""
+    _check_rule(made)
+    f, old = made.target, given.given_for(made.target)
+    if old is not None and old.kind not in ("rule", "inverse"):
+        raise refuse(f"`{old.name}` is a function of the library with a meaning of its own", made.loc)
+    if old is not None and old.rule is not None and not replace:
+        raise refuse(
+            f"`{made.name}` has a rule already, `{given.name_of(old.rule)}`{inverses.at(old.loc)}",
+            made.loc,
+            "replace it with `@adjoint(f, replace=True)`",
+            "def",
+        )
+    if made.inverse is not None:
+        inverses.check_form(f, made.inverse, replace)
+    elif old is not None:
+        made = dataclasses.replace(made, inverse=old.inverse)
+    given.give(made)
 
 
 def _check_rule(made: given.CustomRule) -> None:

@@ -31,6 +31,7 @@ class CustomRule:
     kind     "rule" (a function computes the derivative), "inverse" (only an inverse), "ignore" (no derivative),
              "hook" and "stop" (the package's own functions `hook` and `stop_gradient`).
     rule     the function that returns value and pullback, of a "rule".
+    is_linear  whether the pullback of the rule is known to be linear.
     inverse  the function from the result to the first argument, if the target has one.
     """
 
@@ -38,6 +39,7 @@ class CustomRule:
     target: Callable[..., Any]
     rule: Callable[..., Any] | None = None
     inverse: Callable[..., Any] | None = None
+    is_linear: bool = False
 
     @property
     def name(self) -> str:

@@ -163,6 +163,7 @@ def applying(form: Form) -> Callable[..., Any]:
         raise NotImplementedError
 
     made.__name__ = str(form)
+    made.__qualname__ = repr(form)  # by which the cache tells forms apart
     numba_adapter.embed(made, _is_internal, form=lambda options: form)
     return made
 

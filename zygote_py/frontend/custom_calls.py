@@ -136,6 +136,7 @@ def add_rule(typed: st.TypedFunction, routine: Routine, program: Program) -> Non
         back_inputs=inputs,
         contributions=tuple(map(plain, leaves_of(back.return_type))),
         gradients=gradients,
+        is_linear=parts.given.is_linear,
     )
     routine.passes = frozenset(gradient.parameter for gradient in gradients)
 
