@@ -67,7 +67,8 @@ def gradient(
     ----------
     f : callable, optional
         A function of numbers and arrays that returns a real number: a Python function that Numba can compile, plain or
-        decorated with `numba.njit`. Without `f`, a decorator is returned: `@gradient(wrt="x")`.
+        decorated with `numba.njit`, or another callable (docs/calls.md): a bound method, a `functools.partial`, an
+        object with `__call__`, a ufunc. Without `f`, a decorator is returned: `@gradient(wrt="x")`.
     wrt : str, int or tuple of these, optional
         The parameter or parameters to differentiate with respect to, by name or number. The default is all parameters.
         A captured variable, global or of an enclosing function, can be named too, if it is a float, an array of floats,

@@ -101,7 +101,7 @@ def implicit(
     ...             high = e
     ...     return 0.5 * (low + high)
     >>> zg.gradient(anomaly)(1.0, 0.1)
-    (1.0490..., 0.9290...)
+    (1.04862782763..., 0.92906068630...)
     """
     forms = {"residual": residual, "fixed_point": fixed_point, "minimum_of": minimum_of}
     named = {kind: function for kind, function in forms.items() if function is not None}

@@ -1,5 +1,6 @@
 """The names that other folders import, and the modules that define them; each is imported when it is first used."""
 
+from .jvp import refuse_draws as refuse_draws
 from .pipeline import (
     Compiled as Compiled,
     CompiledPullback as CompiledPullback,

@@ -138,7 +138,9 @@ class Jacobian(Driver):
                 filling.put_numbers(
                     group, first if number == 0 and first else filling.push_numbers(group, with_value=True), rows
                 )
-            self._fill_arrays(script, filling, rows, names, asked, taken)
+            # The derivative of a function has at least as many rows as columns: another path would never be taken.
+            mode = "forward" if self.mode == "auto" and call.is_of_derivative else self.mode
+            replace(self, mode=mode)._fill_arrays(script, filling, rows, names, asked, taken)
         made = [
             in_form(script, asked, unwrap_single, _row(script, rows, columns, place))
             for place in range(len(rows.leaves))

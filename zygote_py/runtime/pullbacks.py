@@ -25,6 +25,7 @@ from zygote_py.adjoints.analysis import carries_adjoint
 from zygote_py.base import Capture
 from zygote_py.cache import Kernel, Link
 from zygote_py.compiler import CompiledPullback, Form, Request, compile_pullback, make_request
+from zygote_py.drivers.inner_pullback import InnerPullback
 from zygote_py.ir import Type
 from zygote_py.runtime.compiled_function import DerivativeFunction, kept_derivative
 from zygote_py.runtime.compiled_pullback import entry_function, known_of
@@ -310,5 +311,8 @@ def _restored(
 
 
 numba_adapter.embed(
-    pullback, lambda f, options: kept_derivative(f, PullbackForm(), options.get("captured_count", 0)), applied=True
+    pullback,
+    lambda f, options: kept_derivative(f, PullbackForm(), options.get("captured_count", 0)),
+    applied=True,
+    form=lambda options: InnerPullback(),
 )

@@ -28,26 +28,26 @@ from zygote_py.ir.walks import replace_uses, resolved
 
 def flatten_results(function: Function, routines: Collection[Routine]) -> None:
     """Flatten the results of the routines in place, in them and at their calls in these and in `function`."""
-    changed = {routine for routine in routines if _flatten(routine.function)}
+    for routine in routines:
+        _flatten(routine.function)
     functions = (function, *(routine.function for routine in routines))
     for each in functions:
-        _take_apart_again(each, changed)
+        _take_apart_again(each, frozenset(routines))
     check_after("flatten_results", *functions)
 
 
-def _flatten(function: Function) -> bool:
-    """Flatten the tuple that a function returns, if it is nested; return whether it is."""
+def _flatten(function: Function) -> None:
+    """Flatten the tuple that a function returns, if it is nested."""
     nested = [(Builder(block), end) for block, end in function.returns() if _is_nested(end.args[0].type)]
     for b, end in nested:
         end.args = (b.pack(list(b.leaves(end.args[0]))),)
-    return bool(nested)
 
 
-def _take_apart_again(function: Function, changed: Collection[Routine]) -> None:
-    """Rebuild the nested tuples at the calls of changed routines."""
+def _take_apart_again(function: Function, routines: Collection[Routine]) -> None:
+    """Rebuild the nested tuples at the calls of routines, which may have been flattened for another function."""
 
     def change(b: Builder, instr: Instr) -> Operand | None:
-        if instr.op not in changed:
+        if instr.op not in routines or not _is_nested(instr.type):
             b.add(instr)
             return None
         kind = types.Tuple(tuple(leaf_types(instr.type)))

@@ -15,6 +15,7 @@ from .decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
+from .function_numbers import SMALLEST_NUMBER as SMALLEST_NUMBER, number_functions as number_functions
 from .ir_walks import (
     IRPass as IRPass,
     add_argument as add_argument,
@@ -48,7 +49,6 @@ from .messages import (
 )
 from .type_facts import (
     as_pointer as as_pointer,
-    has_type as has_type,
     known_type as known_type,
     refreshed_context as refreshed_context,
     runtime_type as runtime_type,

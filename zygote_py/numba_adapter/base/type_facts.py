@@ -25,14 +25,6 @@ def known_type(value: object) -> Any:
         return None
 
 
-def has_type(value: object) -> bool:
-    """Return whether Numba has a type for a value as an argument."""
-    try:
-        return numba_typeof(value) is not None
-    except Exception:  # as for `known_type`
-        return False
-
-
 def runtime_type(type: Type) -> Type:
     """Return the type of an argument in the running program: of a default that was not given, and of a constant."""
     return numba_typeof(type.value) if isinstance(type, types.Omitted) else types.unliteral(type)  # type: ignore[no-any-return]

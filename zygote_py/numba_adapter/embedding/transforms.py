@@ -76,6 +76,11 @@ class DerivedCall:
         # the variables of the function around that it captures, which it takes as its last argument
         self.fields = self.inner.fields if isinstance(self.inner, ClosureType) else ()
 
+    @property
+    def is_of_derivative(self) -> bool:
+        """Whether the function itself is a derivative."""
+        return isinstance(self.inner, DerivedType)
+
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function itself for other arguments; a closure is the last of its arguments."""
         called, inner = self.func, self.inner

@@ -22,7 +22,7 @@ import numpy as np
 
 from zygote_py.base import OURS, arguments_text, captured, free, given_for, parameters_text, structures
 from zygote_py.ir import identifier
-from zygote_py.numba_adapter.base import has_type, known_type
+from zygote_py.numba_adapter.base import known_type
 from zygote_py.numba_adapter.base.internals import Dispatcher
 from zygote_py.numba_adapter.sources.python_sources import has_source
 
@@ -74,8 +74,8 @@ def is_plain_object(value: Any) -> bool:
     is_written = bool(cls.__flags__ & _HEAP_TYPE) and isinstance(vars(cls).get("__module__"), str)
     if not (is_written or cls is python_types.SimpleNamespace) or isinstance(value, _OTHERS):
         return False
-    is_ours = cls.__module__.partition(".")[0] == "zygote_py"
-    return not is_ours and not structures.is_structure(cls) and not has_type(value)
+    is_known = cls.__module__.partition(".")[0] in ("zygote_py", "numba") or structures.is_structure(cls)
+    return not is_known and known_type(value) is None
 
 
 def bound(
