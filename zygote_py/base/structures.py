@@ -148,7 +148,7 @@ def attribute(value: object, name: str) -> object:
     return found if isinstance(found, _CALLED) or hasattr(found, "py_func") else getattr(value, name)
 
 
-_CALLED = FunctionType | staticmethod | classmethod | property
+_CALLED = (FunctionType, staticmethod, classmethod, property)
 
 
 def is_importable(cls: type) -> bool:

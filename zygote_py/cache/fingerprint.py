@@ -474,7 +474,7 @@ def _is_structure(cls: type) -> bool:
 
 
 def _makes_attributes(cls: type) -> bool:
-    return hasattr(cls, "__getattr__") or cls.__getattribute__ is not object.__getattribute__
+    return hasattr(cls, "__getattr__") or getattr(cls, "__getattribute__", None) is not object.__getattribute__
 
 
 def _is_written(name: str, member: FunctionType) -> bool:

@@ -231,9 +231,9 @@ class _MembersOfObject(_Attributes):
 
     key = ObjectType
 
-    resolve___class__ = None
+    resolve___class__: Any = None
 
-    def generic_resolve(self, this: Any, name: str) -> Any:
+    def generic_resolve(self, this: Any, name: str) -> Any:  # type: ignore[override]
         return self.member(this, name)
 
 

@@ -28,7 +28,7 @@ from zygote_py.numba_adapter.sources.python_sources import has_source
 
 _BUILT_IN = (python_types.BuiltinFunctionType, np.ufunc)
 _ARRAY_FUNCTION: type = type(np.sum)
-_OTHERS = type | tuple | list | dict | set | str | int | float | enum.Enum | np.ndarray | np.generic | functools.partial
+_OTHERS = (type, tuple, list, dict, set, str, int, float, enum.Enum, np.ndarray, np.generic, functools.partial)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -119,17 +119,18 @@ def _named_after(
     own = getattr(function, "__name__", "function")
     passed = parameters if passed is None else passed
     name = free(identifier(own, "function"), [*values, *(each.name for each in parameters)])
-    texts = []
+    texts: list[str] = []
     for each in passed:
         if each.kind is each.VAR_POSITIONAL:
             texts += star
         texts.append(arguments_text([each]))
     lines = [f"def {name}({parameters_text(parameters)}):", f"    return {called}({', '.join(texts)})"]
-    made: Any = captured(lines, values, module=__name__, **{OURS: True})
-    known = {each.name: each.default for each in parameters if each.default is not each.empty}
+    known: dict[str, Any] = {OURS: True}
+    made: Any = captured(lines, values, module=__name__, **known)
+    defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
     by_name = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
-    made.__defaults__ = tuple(value for key, value in known.items() if key not in by_name) or None
-    made.__kwdefaults__ = {key: value for key, value in known.items() if key in by_name} or None
+    made.__defaults__ = tuple(value for key, value in defaults.items() if key not in by_name) or None
+    made.__kwdefaults__ = {key: value for key, value in defaults.items() if key in by_name} or None
     made.__name__ = made.__qualname__ = own
     return made  # type: ignore[no-any-return]
 
