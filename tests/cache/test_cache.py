@@ -282,6 +282,25 @@ def test_what_is_changed_is_compiled_anew(process):
     assert found == [*(each[1] for each in expected), 3.0]
 
 
+def test_a_function_that_was_compiled_before(process):
+    """Its helpers had Numba's own numbers, and machine code that links them was not kept."""
+    process.write(
+        "model.py",
+        """
+        import numba, zygote_py
+        @numba.njit
+        def h(x, n):
+            return x ** n
+        h(3.0, 2)
+        def f(x, n):
+            return x ** n * x
+        """,
+    )
+    program = "import model\ndf = gradient(model.f, wrt='x')\nshow(df, df(3.0, 4))"
+    for how in (COMPILED, READ):
+        expect(process.run(program, anew=True), how, [5 * 81.0])
+
+
 def test_overloads_of_others_keep_everything_out(process):
     program = """
         import os

@@ -1,9 +1,9 @@
 """Sparsity patterns and their colorings, which determine the columns that are computed in the same direction.
 
-    rows_of(sets, unions, n)                the rows of the pattern, from sets as
-    `zygote_py.adjoints.forward.dependence` numbers them colour_columns(pattern, dense)          columns of one color do
-    not share a row that is not dense colour_symmetric(pattern)               for a symmetric matrix; its densest
-    columns have a color each
+    rows_of(sets, unions, n)                the rows of the pattern, from sets as numbered in
+                                            `zygote_py.adjoints.forward.dependence`
+    colour_columns(pattern, dense)          columns of one color do not share a row that is not dense
+    colour_symmetric(pattern)               for a symmetric matrix; its densest columns have a color each
 
 Columns are colored greedily in their order, with the smallest color that no column with a common row has: a banded
 matrix gets as many colors as its band is wide. See Curtis, Powell and Reid, "On the estimation of sparse Jacobian

@@ -77,7 +77,7 @@ class DerivativeFunction(Generic[P, R]):
         watch(self)
 
     def rules_have_changed(self) -> None:
-        """Compile again at the next call, since rules have changed. compiler.Compiled callers remain as they are."""
+        """Compile again at the next call, since rules have changed. Compiled callers remain as they are."""
         with numba_adapter.COMPILER_LOCK:
             self._reset()
 

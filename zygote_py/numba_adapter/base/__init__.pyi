@@ -15,6 +15,7 @@ from .decorations import (
     semantic as semantic,
     signatures_of as signatures_of,
 )
+from .function_numbers import SMALLEST_NUMBER as SMALLEST_NUMBER, number_functions as number_functions
 from .ir_walks import (
     IRPass as IRPass,
     add_argument as add_argument,

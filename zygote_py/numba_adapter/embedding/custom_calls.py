@@ -1,7 +1,7 @@
 """Calls of functions with a custom rule (see `zygote_py.base.custom_rules`): they keep their type, and stay calls.
 
     @adjoint(f)                             $1 = global(f: <function f>)
-    def rule(x): ...                        $2 = call $1(x)               # GivenType(f), typed as f
+    def rule(x): ...                        $2 = call $1(x)               # CustomRuleType(f), typed as f
 
 The type of such a call is that of the function itself: by our own inference if it is a Python function that this can
 type, else by Numba's, which knows functions of NumPy, intrinsics, `cfunc`s, and what runs in object mode. What the

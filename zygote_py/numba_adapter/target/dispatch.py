@@ -21,7 +21,14 @@ from zygote_py.adjoints import refuse
 from zygote_py.base import structures
 from zygote_py.ir import Type
 from zygote_py.numba_adapter import types as numba_types
-from zygote_py.numba_adapter.base import is_from_source, is_plainly_decorated, locals_of, signatures_of, unknown
+from zygote_py.numba_adapter.base import (
+    is_from_source,
+    is_plainly_decorated,
+    locals_of,
+    number_functions,
+    signatures_of,
+    unknown,
+)
 from zygote_py.numba_adapter.base.internals import (
     CPUDispatcher,
     Dispatcher,
@@ -70,6 +77,8 @@ def typeof(value: object) -> Type:
         what, hint = unknown(value)
         raise refuse(f"{what} is not supported", None, hint) from None
 
+
+number_functions()
 
 _typeof_others = typeof_impl.dispatch(object)
 _typeof_classes = typeof_impl.dispatch(type)

@@ -12,10 +12,8 @@ from __future__ import annotations
 import copy
 import io
 import itertools
-import os
 import pickle
 import re
-import secrets
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,11 +23,11 @@ from typing import Any, Protocol
 import llvmlite.binding as llvm
 import numba
 
+from zygote_py.numba_adapter.base import SMALLEST_NUMBER
 from zygote_py.numba_adapter.base.internals import (
     AppDirs,
     CompileResult,
     Environment,
-    FunctionIdentity,
     _Cache,
     imputils,
     lookup_environment,
@@ -53,28 +51,13 @@ class Code(Protocol):
 
 # --------------------------------------------------------------------------------------------------- names of functions
 
-_SMALLEST_NUMBER = 1 << 100
-
-
-def _number_functions() -> None:
-    """Let Numba number the functions that it compiles from now on as no other process does.
-
-    The number is a part of the name of each symbol. If two functions of a process have one name, LLVM takes the first.
-    """
-    FunctionIdentity._unique_ids = itertools.count(_SMALLEST_NUMBER + (secrets.randbits(64) << 32))
-
-
-_number_functions()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_number_functions)
-
 _NUMBER = re.compile(r"B\d+v(\d+)")
 _BY_TYPE = re.compile(r"NRT_(incref|decref)$|\.dtor\.")  # functions that are the same wherever they have the same name
 
 
 def _is_named_uniquely(symbol: str) -> bool:
     found = _NUMBER.search(symbol)
-    return bool(_BY_TYPE.match(symbol)) if found is None else int(found[1]) >= _SMALLEST_NUMBER
+    return bool(_BY_TYPE.match(symbol)) if found is None else int(found[1]) >= SMALLEST_NUMBER
 
 
 # ----------------------------------------------------------------------------------------------------- writing, reading
