@@ -112,7 +112,9 @@ def iteration(a, b):
     return x
 
 
-@pytest.mark.parametrize("solver", [bisection, newton_bisection, brent, golden_section, iteration], ids=str)
+@pytest.mark.parametrize(
+    "solver", [bisection, newton_bisection, brent, golden_section, iteration], ids=lambda each: each.__name__
+)
 def test_searches(solver):
     a, b = 2.0, 3.0
     value, (da, db) = value_and_gradient(lambda a, b: solver(a, b) ** 2 * a)(a, b)
