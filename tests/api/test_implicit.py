@@ -336,6 +336,48 @@ def test_wrong_decorators(make, says):
         make()
 
 
+def plain_bisection(a, scale, n):
+    low, high = 0.0, 10.0
+    for _ in range(n):
+        middle = 0.5 * (low + high)
+        if middle * middle > a:
+            high = middle
+        else:
+            low = middle
+    return scale * middle
+
+
+NOTE = "zero gradient, since nothing differentiable depends on it: "
+
+
+def test_an_argument_on_which_only_decisions_depend(monkeypatch):
+    df = gradient(plain_bisection)
+    assert df(2.0, 1.0, 50)[:2] == pytest.approx((0.0, math.sqrt(2.0)))
+    assert df.source(2.0, 1.0, 50).count(NOTE) == 1
+    assert f"# {NOTE}a (see docs/implicit.md)" in df.source(2.0, 1.0, 50)
+    monkeypatch.setenv("ZYGOTE_PY_WARN", "1")
+    with pytest.warns(UserWarning, match=f"plain_bisection: {NOTE}a"):
+        gradient(plain_bisection)(2.0, 1.0, 40)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, a: x * x,  # not used
+        lambda x, a: x * len(a),  # only its shape
+        lambda x, a: x * a[0] if a[1] > 0.0 else x,
+        lambda x, a: np.sum(a) if x > 0.0 else x,
+    ],
+)
+def test_arguments_that_have_a_derivative_or_are_not_read(f):
+    assert NOTE not in gradient(f).source(1.0, np.ones(2))
+
+
+def test_decisions_on_parts_of_structures():
+    assert f"{NOTE}p" in gradient(lambda x, p: x if p[0] > 0.0 else 2.0 * x).source(1.0, (1.0, 2.0))
+    assert NOTE not in gradient(lambda x, p: p[1] if p[0] > 0.0 else x).source(1.0, (1.0, 2.0))
+
+
 def test_wrong_types():
     @implicit(lambda x, a: (x, a))
     def pair(a):

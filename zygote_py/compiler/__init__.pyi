@@ -2,6 +2,7 @@
 
 from .jvp import refuse_draws as refuse_draws
 from .pipeline import (
+    FLAT as FLAT,
     Compiled as Compiled,
     CompiledPullback as CompiledPullback,
     compile_gradient as compile_gradient,

@@ -17,7 +17,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
-from zygote_py.adjoints.analysis import Activity, is_array, is_float, reachable
+from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, is_float, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.base import Names, TypedFunction, captured_type
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
@@ -63,6 +63,7 @@ from zygote_py.ir import (
     passes,
     replace_uses,
     routines_of,
+    uses,
     write_out_guards,
 )
 from zygote_py.ir.text.printer import text
@@ -164,7 +165,8 @@ def compile_gradient(
     _take_members(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
-    emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults)
+    notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
+    emitted = emit(made.joint, name=request.name, target=NJIT, options=request.options, defaults=defaults, notes=notes)
     if form is None:
         return Compiled(made.lowered, made.activity, made.adjoint, emitted), hidden
 
@@ -184,6 +186,7 @@ class _JointResult:
     activity: Activity | None
     adjoint: Function
     joint: Function
+    flat: tuple[str, ...] = ()  # the parameters that are used, and whose gradient is zero everywhere
 
 
 def _made(request: Request, argument_types: tuple[Type, ...]) -> _JointResult:
@@ -217,7 +220,9 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
         lowered = split_auxiliary(request, lowered)
     check_result(request, lowered.result_type)
     parts = checked_arguments(lowered.function, wrt)
+    read = _read_leaves(lowered, wrt, parts)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
+    flat = tuple(name for name, leaves in read.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     if request.closure:
@@ -225,7 +230,28 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
     if request.has_aux:
         with_auxiliary(joint, request.with_value)
     _take_integers(joint, given)
-    return _JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint)
+    return _JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat)
+
+
+# What is said of a parameter that affects the result only by what has no derivative.
+FLAT = "zero gradient, since nothing differentiable depends on it"
+
+
+def _read_leaves(
+    lowered: LoweredFunction, wrt: tuple[int, ...], parts: Mapping[Value, tuple[Instr, ...]]
+) -> dict[str, list[Value]]:
+    """Return the numbers and arrays in each selected parameter, if the function reads any of them."""
+    function, used = lowered.function, uses(lowered.function)
+    found = {}
+    for param in (function.params[number] for number in wrt if number < lowered.argument_count):
+        leaves = [leaf for leaf in reachable((param,), parts) if leaf not in parts and carries_adjoint(leaf.type)]
+        if any(_reads(use.user) for leaf in leaves for use in used.get(leaf, ())):
+            found[param.hint] = leaves
+    return found
+
+
+def _reads(user: Any) -> bool:
+    return not isinstance(user, Instr) or ops.of(user.op).role is not ops.Role.LENGTH
 
 
 def derive(form: Any, call: DerivedCall) -> TypedFunction:

@@ -8,7 +8,7 @@ decorator there. The same function always yields the same text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from zygote_py.base import Names
@@ -69,6 +69,7 @@ def emit(
     target: Target = PYTHON,
     options: Mapping[str, object] | None = None,
     defaults: Mapping[str, object] | None = None,
+    notes: Sequence[str] = (),
 ) -> Emitted:
     """Return `function` as a Python module.
 
@@ -84,6 +85,8 @@ def emit(
         The options of the decorator, also for routines that have none of their own.
     defaults : mapping, optional
         The values of the parameters that have a default.
+    notes : sequence of str, optional
+        Comments above the function.
 
     Returns
     -------
@@ -109,7 +112,8 @@ def emit(
         own = routine.function.options
         above = target.above(own if own and own != function.options else options)
         texts.append(function_text(routine.function, module.routine(routine), module, above, {}))
-    texts.append(function_text(function, name, module, target.above(options), defaults or {}))
+    above = [*(f"# {note}" for note in notes), *target.above(options)]
+    texts.append(function_text(function, name, module, above, defaults or {}))
     imports = [*module.imports(), *target.imports()]
     plain = target.above({})
     parts = [

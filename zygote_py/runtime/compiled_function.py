@@ -17,6 +17,9 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import os
+import re
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from types import FunctionType, MethodType
@@ -288,8 +291,16 @@ class DerivativeFunction(Generic[P, R]):
                 if [capture.key for capture in hidden] != [capture.key for capture in self._now.hidden]:
                     self._now = Generation(hidden, self._now.frozen, self._now.entry)
                 self._now.add(argument_types, kernel)
+                self._warn_of_zeros(kernel)
                 self._choose_quick()
             return self._now, self._now.compiled[argument_types]
+
+    def _warn_of_zeros(self, kernel: Kernel) -> None:
+        """Warn of parameters whose gradient is zero since only decisions depend on them, if `ZYGOTE_PY_WARN` is set."""
+        if os.environ.get("ZYGOTE_PY_WARN", "") in ("", "0"):
+            return
+        for note in re.findall(f"^# ({compiler.FLAT}: .*)$", kernel.source, re.MULTILINE):
+            warnings.warn(f"{self._request.func.__name__}: {note}", stacklevel=2)
 
     def _dispatcher(self, now: Generation) -> Any:
         """Return the dispatcher for calls from Python: it takes the arguments, then the captured values."""
