@@ -96,8 +96,7 @@ def find_active(
     values = frozenset(value for value in function.values() if flows.node(value) in nodes)
     for instr in function.instrs():
         _check(instr, flows, nodes)
-        if draws(instr) and not carries_adjoint(instr.type) and any(flows.node(arg) in varied for arg in instr.args):
-            _refuse(instr)  # counts jump where the parameters change
+    _check_counts(function, flows, varied, set())
     check_views(function, memory, flows, varied, nodes)
     for value in values:
         if not isinstance(value, Instr):
@@ -138,6 +137,29 @@ def live_at_ends(
 
 def _reached(starts: Iterator[Value], edges: Mapping[Value, list[Value]]) -> set[Value]:
     return set(reach(starts, lambda value: edges.get(value, ())))
+
+
+def _check_counts(function: Function, flows: Flows, varied: Collection[Value], seen: set[object]) -> None:
+    """Refuse draws of integers with parameters that vary, in routines too: counts jump where the parameters change.
+
+    They carry no derivative, so that the flow of derivatives does not lead to them.
+    """
+    for instr in function.instrs():
+        if not any(flows.node(arg) in varied for arg in instr.args):
+            continue
+        if draws(instr) and not carries_adjoint(instr.type):
+            _refuse(instr)
+        if not isinstance(instr.op, Routine) or instr.op.is_custom or instr.op.passes == frozenset():
+            continue
+        inner = instr.op.function
+        pairs = zip(inner.params, instr.args, strict=True)
+        given = tuple(number for number, (_, arg) in enumerate(pairs) if flows.node(arg) in varied)
+        if (instr.op, given) not in seen:
+            seen.add((instr.op, given))
+            own = Flows(Memory(inner))
+            edges = grouped(edge for value in inner.values() for edge in own.edges(value))
+            starts = filter(None, (own.node(inner.params[number]) for number in given))
+            _check_counts(inner, own, _reached(starts, edges), seen)
 
 
 def _check(instr: Instr, flows: Flows, nodes: Collection[Value]) -> None:

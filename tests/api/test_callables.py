@@ -187,6 +187,26 @@ def test_a_decorated_method():
     assert one.slope is one.slope
 
 
+class Equal(Spring):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+def test_a_decorated_method_of_objects_that_are_equal():
+    assert [Equal(k).slope(1.0) for k in (2.0, 5.0)] == [4.0, 10.0]
+
+
+def test_the_type_of_an_attribute_changes():
+    spring = Spring()
+    df = gradient(spring.force)
+    for k in (3.0, 2, 2.5, True, np.float32(1.5)):
+        spring.k = k
+        assert df(1.0) == k
+
+
 def test_an_object_as_an_argument():
     def apply(f, x):
         return f(x) * x

@@ -92,12 +92,13 @@ def well(x, a, b):
 @implicit(minimum_of=well)
 @njit
 def golden_section(a, b):
-    """By the sign of the slope, since values cannot tell points near a minimum apart."""
+    """The difference of two values is computed from that of their places, so that rounding does not hide it."""
     ratio = 0.5 * (math.sqrt(5.0) - 1.0)
     low, high = -10.0, 10.0
-    for _ in range(120):
+    for _ in range(90):
         left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if cubic(0.5 * (left + right), a, b) > 0.0:
+        middle, square = 0.5 * (left + right), left * left + right * right
+        if (right - left) * (0.5 * middle * square + a * middle - b) > 0.0:  # well(right) - well(left)
             high = right
         else:
             low = left
@@ -296,6 +297,29 @@ def test_in_compiled_code():
     assert called(1.2) == pytest.approx((1 / d, 2 / d, e))
 
 
+@implicit(lambda x, product, g_0: x**3 + product * x - g_0, linear_solve=lambda a, b: np.linalg.solve(a, b))
+def of_a_number(product, g_0):
+    x = 1.0
+    for _ in range(50):
+        x = x - (x**3 + product * x - g_0) / (3 * x * x + product)
+    return x
+
+
+@implicit(lambda x, product, g_0: x * product - g_0, linear_solve=lambda matvec, b: b / matvec(np.ones_like(b)))
+def quotient(product, g_0):
+    return g_0 / product
+
+
+def test_numbers_and_names_of_parameters_with_a_linear_solver():
+    x = root_of(2.0, 3.0)
+    slope = 3 * x * x + 2.0
+    assert gradient(of_a_number)(2.0, 3.0) == pytest.approx((-x / slope, 1 / slope))
+    assert hessian(of_a_number, wrt=1)(2.0, 3.0) == pytest.approx(-6 * x / slope**3)
+    p, q = np.array([2.0, 4.0]), np.array([1.0, 3.0])
+    for found, expected in zip(gradient(lambda p, q: np.sum(quotient(p, q)))(p, q), (-q / p**2, 1 / p), strict=True):
+        np.testing.assert_allclose(found, expected)
+
+
 def test_a_singular_residual():
     @implicit(lambda x, a: (x - a) * 0.0)
     def number(a):
@@ -316,6 +340,12 @@ def test_a_solution_that_does_not_satisfy_it():
     def rough(a):
         return 0.5 * (1.0 + a)
 
+    @implicit(lambda x, a: x - a - 1.0, check=1e-3)
+    def P(a):
+        return a
+
+    with pytest.raises(ValueError, match=r"the solution of `P` does not satisfy its residual to 0\.001"):
+        gradient(P)(1.0)
     with pytest.raises(ValueError, match="the solution of `rough` does not satisfy its residual to 1e-06"):
         gradient(rough)(2.0)
     assert gradient(rough)(1.0) == 0.5

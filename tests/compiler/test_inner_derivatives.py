@@ -208,6 +208,39 @@ def test_a_pullback_inside_keeps_its_arguments():
     np.testing.assert_allclose(gradient(f)(np.array([1.0, 2.0])), [8.0, 4.0])
 
 
+def test_a_pullback_inside_keeps_what_its_function_captures():
+    """It ran again with arrays that had been overwritten meanwhile, by others or by the function itself."""
+
+    def overwritten(x):
+        w = np.ones((2, 3)) * x
+        part = w[:, 1]
+        _, back = pullback(lambda p: np.sum(p * part) * w[0, 0], np.ones(2))
+        w[:] = 100.0
+        return back()[0][0]
+
+    def written(x):
+        w = np.ones(1) * x
+
+        def g(p):
+            w[0] = w[0] * p
+            return w[0]
+
+        _, back = pullback(g, 2.0)
+        return back()[0] * w[0] + back()[0]
+
+    assert value_and_gradient(overwritten)(3.0) == (9.0, 6.0)
+    assert value_and_gradient(written)(3.0) == (3.0 * 6.0 + 3.0, 13.0)
+
+
+def test_a_jacobian_of_a_derivative_with_respect_to_something_else():
+    slope = gradient(lambda x, s: np.sum(x * x) * s, wrt="s")
+    np.testing.assert_array_equal(jacobian(slope)(np.arange(3.0), 2.0), [0.0, 2.0, 4.0])
+    # One row and many columns: the reverse path is there, unlike where it would never be taken.
+    one_row = jacobian(slope).source(np.arange(3.0), 2.0)
+    square = jacobian(gradient(lambda x: np.sum(x**3))).source(np.arange(3.0))
+    assert ["def component_0" in text for text in (one_row, square)] == [True, False]
+
+
 def test_pullbacks_inside_that_are_refused():
     def writes(x, out):
         out[0] = x

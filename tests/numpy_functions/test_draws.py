@@ -232,6 +232,23 @@ def test_refused(f, says, hint):
     assert hint in raised.value.hint
 
 
+def counted(lam, n):
+    return np.random.poisson(lam) if n == 0 else counted(lam, n - 1)
+
+
+def summed(x, lam, n):
+    return x * np.random.poisson(lam) if n == 0 else summed(x, lam, n - 1)
+
+
+def test_counts_in_functions_that_are_called():
+    """No derivative flows through an integer, so that the function which draws was not looked at."""
+    for f in (lambda x: counted(x, 2) * 1.0, lambda x: summed(x, x, 2)):
+        with pytest.raises(DifferentiationError, match=r"np\.random\.poisson is not differentiated"):
+            gradient(f)(3.0)
+    found, after = seeded(3, gradient(summed, wrt="x"), 2.0, 4.0, 1)
+    assert (found, after) == seeded(3, njit(lambda: np.random.poisson(4.0)))
+
+
 def test_counts_of_constant_parameters():
     df = gradient(lambda x: x * np.random.poisson(stop_gradient(x)))
     found, after = seeded(3, df, 4.0)

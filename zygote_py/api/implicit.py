@@ -163,22 +163,25 @@ class _Rule:
 
     def rule(self, check: float | None, linear_solve: Callable[..., Any] | None) -> Callable[..., Any]:
         """Return the rule: the adjoint of the residual solves a linear system, and the gradients follow."""
-        lines = ["x = solver(P)"]
+        lines = ["x = solver(PARAMETERS)"]
         if check is not None:
             message = f"the solution of `{self._name}` does not satisfy its {self._kind} to {check}"
-            lines += [f"if not {self._called(Residual)}(x, P) <= {check!r}:", f"    raise ValueError({message!r})"]
+            lines += [
+                f"if not {self._called(Residual)}(x, PARAMETERS) <= {check!r}:",
+                f"    raise ValueError({message!r})",
+            ]
         if linear_solve is None:
-            adjoint_of = f"{self._called(Adjoint)}(x, dx, P)"
+            adjoint_of = f"{self._called(Adjoint)}(x, dx, PARAMETERS)"
         else:
             self._values["transposed"] = self._linear_solver(linear_solve)
-            adjoint_of = f"transposed({self._called(FlatSolution)}(dx, P), x, P)"
+            adjoint_of = f"transposed({self._called(FlatSolution)}(dx, PARAMETERS), x, PARAMETERS)"
         lines += [
             "def back(dx):",
             f"    w = {adjoint_of}",
-            f"    return {self._called(Gradients)}(x, w, P)",
+            f"    return {self._called(Gradients)}(x, w, PARAMETERS)",
             "return x, back",
         ]
-        return self._function("rule", "P", lines)
+        return self._function("rule", "PARAMETERS", lines)
 
     def _linear_solver(self, linear_solve: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function that solves systems with the transposed Jacobian matrix.
@@ -188,16 +191,18 @@ class _Rule:
         self._values["linear_solve"] = linear_solve
         for name, is_transposed in (("transposed", True), ("straight", False)):
             solution = self._called(LinearSolution, transposed=is_transposed)
-            self._values[name] = self._function(name, "b, x, P", [f"return {solution}(x, b, linear_solve, P)"])
+            self._values[name] = self._function(
+                name, "b, x, PARAMETERS", [f"return {solution}(x, b, linear_solve, PARAMETERS)"]
+            )
         for name, other, arguments in (("transposed", "straight", "w, y"), ("straight", "transposed", "y, w")):
             lines = [
-                f"w = {name}(b, x, P)",
+                f"w = {name}(b, x, PARAMETERS)",
                 "def back(dw):",
-                f"    y = {other}(dw, x, P)",
-                f"    return (y,) + {self._called(MixedGradients)}(x, {arguments}, P)",
+                f"    y = {other}(dw, x, PARAMETERS)",
+                f"    return (y,) + {self._called(MixedGradients)}(x, {arguments}, PARAMETERS)",
                 "return w, back",
             ]
-            rule = self._function(f"{name}_rule", "b, x, P", lines)
+            rule = self._function(f"{name}_rule", "b, x, PARAMETERS", lines)
             give_rule(given.CustomRule("rule", self._values[name], rule, is_linear=True))
         return self._values["transposed"]
 
@@ -209,9 +214,9 @@ class _Rule:
         return f"{name}(equation)"
 
     def _function(self, name: str, parameters: str, lines: list[str]) -> Callable[..., Any]:
-        """Return a function of these lines, in which P stands for the parameters of the solver."""
+        """Return a function of these lines, in which PARAMETERS stands for the parameters of the solver."""
         lines = [f"def {self._name}_{name}({parameters}):", *(f"    {line}" for line in lines)]
-        written = [re.sub(r", P\b|\bP\b", self._list, line) for line in lines]
+        written = [re.sub(r", PARAMETERS\b|\bPARAMETERS\b", self._list, line) for line in lines]
         filename = f"<zygote_py {self._name} {name}>"
         return captured(written, self._values, module=__name__, filename=filename, **{OURS: True})  # type: ignore[no-any-return]
 

@@ -222,7 +222,8 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
     parts = checked_arguments(lowered.function, wrt)
     read = _read_leaves(lowered, wrt, parts)
     activity, adjoint, shadows = _differentiate(lowered, wrt, parts, ())
-    flat = tuple(name for name, leaves in read.items() if not any(leaf in activity for leaf in leaves))
+    used = {} if request.has_aux else read  # auxiliary output may depend on the others
+    flat = tuple(name for name, leaves in used.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
     if request.closure:

@@ -19,7 +19,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import is_array, is_number
-from zygote_py.base import OURS, define
+from zygote_py.base import OURS, define, free
 from zygote_py.compiler.transforms import Form, applying
 from zygote_py.ir import Type, components_of
 
@@ -91,7 +91,7 @@ def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
 # The names that drivers use.
 _OWN = re.compile(
     r"(a|args|back|count|dtype|dx|dy|found|g|i|j|k|row|s|same|sets|start|tangents|unions|v|value|y"
-    r"|(component|[dekmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
+    r"|(component|[degkmnrtuv]|dy)_\d+|range|len|float|min|closure)_*"
 )
 
 
@@ -132,6 +132,10 @@ class Script:
             name += "_"
         self.namespace[name] = value
         return name
+
+    def named_variable(self, name: str) -> str:
+        """Return a name for a variable that no parameter and no object has."""
+        return free(name, (*self.given, *self.own, *self.namespace))
 
     def derived(self, form: Form, function: str = FUNCTION) -> str:
         """Return a derivative of a function, as text."""

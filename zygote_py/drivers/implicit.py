@@ -20,7 +20,7 @@ Modular Implicit Differentiation", 2022.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,17 @@ class _OfSolution(Driver):
         """Return the equation that the solution satisfies; `script` has the parameters of the call."""
         function = FUNCTION if self.kind != "minimum_of" else script.derived(GradientForm(0))
         return _Equation(script, function, call.argument_types[0], self.kind == "fixed_point")
+
+    def begun(self, call: numba_adapter.DerivedCall) -> Script:
+        """Return a new script with the parameters of the signature."""
+        return self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
+
+    @staticmethod
+    def divide(script: Script, right: str, slope: str) -> None:
+        """Return the quotient of two numbers; a slope of 0 is a singular matrix."""
+        with script.block(f"if (d_0 := {slope}) == 0.0:"):
+            script.add("raise np.linalg.LinAlgError('the residual does not depend on the solution: 0 slope')")
+        script.add(f"return {right} / d_0")
 
     def check_types(self, call: numba_adapter.DerivedCall, taken: tuple[Type, ...]) -> None:
         """Refuse a solution that is not a structure of real numbers, and a function of it with another result."""
@@ -93,14 +104,18 @@ class _Equation:
             return f"{self._function}({arguments})"
         return f"{self._script.derived(Flat(), self._function)}({arguments})"
 
+    def summed(self, product: str) -> str:
+        """Return the sum of a product of values like the solution."""
+        return product if self.is_number else f"np.sum({product})"
+
     def residual(self, solution: str, arguments: str) -> str:
         """Return the residual, as a number or a vector."""
         value = self.value(arguments)
         return f"{self.flat(solution)} - {value}" if self.is_fixed_point else value
 
     def of_vector(self, solution: str, *rest: str) -> tuple[str, str]:
-        """Return the function with a vector in the place of the solution, and all further arguments of it."""
-        if self._is_vector:
+        """Return the function with a number or a vector in the place of the solution, and its further arguments."""
+        if self.is_number or self._is_vector:
             return self._function, "".join(f", {each}" for each in rest)
         function = self._script.derived(Flat(), self._script.derived(OfVector(places=(0,)), self._function))
         return function, "".join(f", {each}" for each in (solution, *rest))
@@ -138,17 +153,15 @@ class Adjoint(_OfSolution):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script = self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
+        script = self.begun(call)
         solution, adjoint, *rest = script.parameters
         kind, _, *kinds = call.argument_types
         self.check_types(call, (kind, *kinds))
         equation = self.equation(call, script)
-        script.add(f"d_0 = {equation.jacobian(solution, *rest)}")
         if equation.is_number:
-            with script.block("if d_0 == 0.0:"):
-                script.add("raise np.linalg.LinAlgError('the residual does not depend on the solution: 0 slope')")
-            script.add(f"return {adjoint} / d_0")
+            self.divide(script, adjoint, equation.jacobian(solution, *rest))
         else:
+            script.add(f"d_0 = {equation.jacobian(solution, *rest)}")
             script.add(f"return np.linalg.solve(d_0.T, {equation.flat(adjoint)})")
         return script.function()
 
@@ -186,12 +199,14 @@ class LinearSolution(_OfSolution):
         )
 
     def _written(self, call: numba_adapter.DerivedCall, matrix_free: bool) -> Callable[..., Any]:
-        script = self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
+        script = self.begun(call)
         solution, right, solve, *rest = script.parameters
         equation = self.equation(call, script)
-        if matrix_free:
-            equation.add_product("product", self.transposed, solution, *rest)
-            script.add(f"return {solve}(product, {right})")
+        if equation.is_number:
+            self.divide(script, right, equation.jacobian(solution, *rest))
+        elif matrix_free:
+            equation.add_product("g_0", self.transposed, solution, *rest)
+            script.add(f"return {solve}(g_0, {right})")
         else:
             script.add(f"d_0 = {equation.jacobian(solution, *rest)}")
             script.add(f"return {solve}(np.ascontiguousarray(d_0{'.T' * self.transposed}), {right})")
@@ -226,13 +241,12 @@ class Gradients(_Gradients):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script = self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
+        script = self.begun(call)
         solution, adjoint, *rest = script.parameters
         equation = self.equation(call, script)
-        product = f"{adjoint} * {equation.value(', '.join((solution, *rest)))}"
+        product = equation.summed(f"{adjoint} * {equation.value(', '.join((solution, *rest)))}")
         sign = "" if equation.is_fixed_point else "-"
-        line = f"return {sign}{product}" if equation.is_number else f"return {sign}np.sum({product})"
-        self.add_gradients(script, rest, call.argument_types[2:], [line])
+        self.add_gradients(script, rest, call.argument_types[2:], [f"return {sign}{product}"])
         return script.function()
 
 
@@ -246,7 +260,7 @@ class MixedGradients(_Gradients):
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
-        script = self.script(call, list(self.signature(inspect.signature(call.func)).parameters))
+        script = self.begun(call)
         solution, left, right, *rest = script.parameters
         equation = self.equation(call, script)
         function, others = equation.of_vector(solution, *rest)
@@ -255,7 +269,7 @@ class MixedGradients(_Gradients):
             "def g(u):",
             f"    return {function}(u{others})",
             f"t_0 = {script.derived(form, 'g')}(({flat},), (({right},),))[0]",
-            f"return {'' if equation.is_fixed_point else '-'}np.sum({left} * t_0)",
+            f"return {'' if equation.is_fixed_point else '-'}{equation.summed(f'{left} * t_0')}",
         ]
         kinds = call.argument_types
         self.add_gradients(script, [solution, *rest], (kinds[0], *kinds[3:]), lines)
@@ -264,10 +278,11 @@ class MixedGradients(_Gradients):
 
 @dataclass(frozen=True)
 class FlatSolution(_OfSolution):
-    """A value like the solution as a vector: takes the solution, and the arguments of the solver."""
+    """A value like the solution as a number or a vector: takes the value, and the arguments of the solver."""
 
     def written(self, call: numba_adapter.DerivedCall) -> Callable[..., Any]:
         """Return a function of the arguments."""
+        self.check_types(call, call.argument_types)
         script = self.script(call, call.parameters)
         script.add(f"return {self.equation(call, script).flat(script.parameters[0])}")
         return script.function()
@@ -298,8 +313,9 @@ def _itself(x: Any) -> Any:
     return x
 
 
-def _tuple(items: Any) -> str:
-    return f"({', '.join(items)},)"
+def _tuple(items: Iterable[str]) -> str:
+    inside = ", ".join(items)
+    return f"({inside},)" if inside else "()"
 
 
 def _is_real(kind: Type) -> bool:

@@ -2,9 +2,10 @@
 
     def f_pullback(x, n, closure_):                             # x: an array, n: an integer
         e_0 = x.copy()
+        kept = snapshot(closure_)                               # with copies of the arrays that it captures
         value = closure_(x, n)
         def back(s=1.0):                                        # s: the cotangent of the value
-            found = gradient(against(closure_), wrt=(1,))(s, e_0.copy(), n)
+            found = gradient(against(snapshot(kept)), wrt=(1,))(s, e_0.copy(), n)
             return found[0], None
         return value, back
 
@@ -63,14 +64,16 @@ class InnerPullback(Driver):
             if (text := copied(script, name, kind)) != name:
                 kept[number] = f"e_{number}"
                 script.add(f"e_{number} = {text}")
-        script.add(f"value = {FUNCTION}({', '.join(names)})")
+        snapshot = script.named(numba_adapter.SNAPSHOT, "snapshot")
+        held = script.named_variable("kept")
+        script.add(f"{held} = {snapshot}({FUNCTION})", f"value = {FUNCTION}({', '.join(names)})")
         varied = [number for number, kind in enumerate(call.argument_types) if any(leaves("x", kind))]
         default = "=1.0" if isinstance(typed.return_type, types.Float) else ""
         with script.block(f"def back(s{default}):"):
             taken = [copied(script, name, kind) for name, kind in zip(kept, call.argument_types, strict=True)]
             if varied:
                 form = GradientForm(tuple(number + 1 for number in varied))
-                gradient = script.derived(form, script.derived(Against()))
+                gradient = script.derived(form, script.derived(Against(), f"{snapshot}({held})"))
                 script.add(f"found = {gradient}({', '.join(('s', *taken))})")
             places = {number: place for place, number in enumerate(varied)}
             items = (f"found[{places[number]}]" if number in places else "None" for number in range(len(names)))

@@ -138,8 +138,7 @@ class Jacobian(Driver):
                 filling.put_numbers(
                     group, first if number == 0 and first else filling.push_numbers(group, with_value=True), rows
                 )
-            # The derivative of a function has at least as many rows as columns: another path would never be taken.
-            mode = "forward" if self.mode == "auto" and call.is_of_derivative else self.mode
+            mode = "forward" if self.mode == "auto" and _has_many_rows(call, asked) else self.mode
             replace(self, mode=mode)._fill_arrays(script, filling, rows, names, asked, taken)
         made = [
             in_form(script, asked, unwrap_single, _row(script, rows, columns, place))
@@ -209,6 +208,15 @@ class Jacobian(Driver):
                 for position, (each, own) in enumerate(wanted):
                     for place, part in zip(own, leaves(f"g[{position}]", each.type), strict=True):
                         script.add(f"a[{row}, {columns.part(place)}] = {part.flat}")
+
+
+def _has_many_rows(call: numba_adapter.DerivedCall, asked: Sequence[SelectedParameter]) -> bool:
+    """Return whether the function is a derivative with respect to the same parameters, with an element for each."""
+    form = call.inner_form
+    if not isinstance(form, GradientForm | Hessian | Jacobian) or isinstance(form.wrt, str):
+        return False
+    wrt = form.wrt if form.wrt is None or isinstance(form.wrt, tuple) else (form.wrt,)
+    return wrt is None or {each.number for each in asked} <= set(wrt)
 
 
 def with_aux(driver: Hessian | Jacobian, call: numba_adapter.DerivedCall) -> Callable[..., Any]:

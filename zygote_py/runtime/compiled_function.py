@@ -79,7 +79,7 @@ class DerivativeFunction(Generic[P, R]):
         self.captured_count = captured_count
         self._of = functools.lru_cache(maxsize=None)(self._expanded)
         self._kept: list[Any] = []
-        self._of_instances: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._of_instances: dict[int, DerivativeFunction[..., Any]] = {}  # as methods, the last used at the end
         # The Python function, which may be changed in place, as `%autoreload` does.
         of = self.function
         self._root: Any = of._root if isinstance(of, DerivativeFunction) else numba_adapter.py_func_of(of)
@@ -149,13 +149,14 @@ class DerivativeFunction(Generic[P, R]):
             return self
         if not numba_adapter.is_plain_object(instance):
             return functools.partial(self, instance)  # type: ignore[arg-type]
-        try:
-            known = self._of_instances.setdefault(instance, [])
-        except TypeError:  # no weak reference, or no hash
-            known = []
-        if not known:
-            known.append(DerivativeFunction(MethodType(self.primal, instance), self.form))
-        return known[0]
+        # By identity, since equal objects may hold different numbers; an entry keeps its object, and so the identity.
+        made = self._of_instances.pop(id(instance), None)
+        if made is None:
+            made = DerivativeFunction(MethodType(self.primal, instance), self.form)
+        self._of_instances[id(instance)] = made
+        if len(self._of_instances) > _MOST_INSTANCES:
+            del self._of_instances[next(iter(self._of_instances))]
+        return made
 
     def __copy__(self) -> Self:
         return self  # as a function is its own copy
@@ -472,6 +473,7 @@ def _takes_functions(argument_types: tuple[Type, ...]) -> bool:
     return structured and numba_adapter.takes_functions(argument_types)
 
 
+_MOST_INSTANCES = 128
 _OWN = "._under_own_name"
 _named: weakref.WeakKeyDictionary[Any, DerivativeFunction[..., Any]] = weakref.WeakKeyDictionary()
 

@@ -100,7 +100,8 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
     if numba_adapter.made_by(callee_type) is not None:
         return lists.make_object(at, type_)
     if isinstance(callee_type, numba_adapter.TransformType):
-        return LoweredValue(type_, (args or list(keywords.values()))[0].leaves)
+        held = (args or list(keywords.values()))[0].leaves
+        return LoweredValue(type_, tuple(_copied(at, leaf) for leaf in held) if callee_type.copies else held)
     if makes:
         return _construct(at, args, keywords, expression.types, type_)
     if isinstance(type_, types.ExceptionInstance):
@@ -123,6 +124,10 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         return simple
     new = _into(at, callee, args, keywords, type_) or lowered(at, callee, args, keywords, type_)
     return new or _instruction(at, callee, args, keywords, arg_types, type_)
+
+
+def _copied(at: Emitter, leaf: Operand) -> Operand:
+    return at.emit(np.copy, (leaf,), copied_type(leaf.type)) if isinstance(leaf.type, types.Array) else leaf
 
 
 def _iterable(

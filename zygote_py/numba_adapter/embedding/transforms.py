@@ -77,9 +77,9 @@ class DerivedCall:
         self.fields = self.inner.fields if isinstance(self.inner, ClosureType) else ()
 
     @property
-    def is_of_derivative(self) -> bool:
-        """Whether the function itself is a derivative."""
-        return isinstance(self.inner, DerivedType)
+    def inner_form(self) -> Form | None:
+        """The form of the function itself, if it is a derivative."""
+        return self.inner.form if isinstance(self.inner, DerivedType) else None
 
     def typed(self, argument_types: tuple[Type, ...]) -> st.TypedFunction:
         """The function itself for other arguments; a closure is the last of its arguments."""

@@ -121,15 +121,20 @@ class TransformType(CallableType, types.Opaque):
 
     parameters = Signature([Parameter("f", Parameter.POSITIONAL_OR_KEYWORD)])
 
-    def __init__(self, transform: str, identity: object, apply: Callable[[Any], Type]) -> None:
+    def __init__(self, transform: str, identity: object, apply: Callable[[Any], Type], *, copies: bool = False) -> None:
         self.transform = transform
         self.apply = apply
+        self.copies = copies  # whether the result has copies of the arrays that the function captures
         super().__init__(f"{transform} in {identity}")
 
     def get_call_type(self, context: object, args: tuple[Type, ...], kws: Mapping[str, Type]) -> Any:
         """Return the signature of a call."""
         (function,) = bound_arguments(self.parameters, self.transform, args, kws).values()
         return signature(self.apply(function), function).replace(pysig=self.parameters)
+
+
+# Stands for a function of a function: the same with copies of the arrays that it captures from an enclosing function.
+SNAPSHOT = StandIn(TransformType("snapshot", "all contexts", lambda function: function, copies=True))
 
 
 def bound_arguments(
