@@ -87,6 +87,7 @@ from .core import (
     Value as Value,
     predecessors as predecessors,
     zero as zero,
+    zero_key as zero_key,
 )
 from .errors import InternalError as InternalError
 from .ops.helpers import helper as helper, is_helper as is_helper

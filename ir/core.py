@@ -137,6 +137,20 @@ class Const:
         object.__setattr__(self, "key", repr(self.value))
 
 
+def zero_key(type: Type) -> Const | None:
+    """Return a key of a dict whose keys are numbers, strings or tuples of these; None for another type of keys."""
+    match type:
+        case types.Number() | types.Boolean():
+            return zero(type)
+        case types.UnicodeType():
+            return Const("", type)
+        case types.UniTuple() | types.Tuple():
+            parts = [zero_key(part) for part in type.types]
+            return None if None in parts else Const(tuple(part.value for part in parts if part is not None), type)
+        case _:
+            return None
+
+
 def zero(type: Type) -> Const:
     """Return the zero of a number type; False for booleans."""
     match type:

@@ -76,6 +76,8 @@ def carries_adjoint(type: Type) -> bool:
             return any(carries_adjoint(item) for item in components_of(type))
         case types.Array() | types.List() | types.ListType():
             return carries_adjoint(type.dtype)
+        case types.DictType():
+            return carries_adjoint(type.value_type)
         case _:
             return not isinstance(type, _DISCRETE)
 

@@ -8,7 +8,7 @@ from numba import types
 
 from zygote_py.ir import ops
 from zygote_py.ir.analysis import reach
-from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero
+from zygote_py.ir.core import Block, Const, Instr, Operand, Phi, Type, Undef, zero, zero_key
 from zygote_py.ir.errors import InternalError
 from zygote_py.ir.types import components_of
 
@@ -23,6 +23,10 @@ def nothing(type: Type, hint: str, block: Block) -> Operand:
             made.append(Instr(ops.stack, (), type, f"no_{hint or 'list'}"))
             made.append(Instr(ops.push, (made[0], nothing(element, "", block)), types.none))
             made.append(Instr(ops.pop, (made[0],), element))
+        case types.DictType():
+            key = zero_key(type.key_type)
+            assert key is not None  # the dict could not have been made
+            made = [Instr(ops.no_slots, (key,), type, f"no_{hint or 'slots'}")]
         case types.Array(ndim=ndim):
             made = [Instr(ops.record, (Const(0, types.int64),) * ndim, type, f"no_{hint or 'array'}")]
         case types.BaseTuple():

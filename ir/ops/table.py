@@ -170,6 +170,8 @@ class Operation:
         Its effects do not include writes to memory that its arguments reach.
     draws
         It draws random numbers, or changes the state of the generator.
+    raises
+        It raises for some operands.
     raises_for_zero
         It raises for some operands that are 0 under Numba's error model "python".
     divides
@@ -225,6 +227,7 @@ class Operation:
     handle_only: bool = False
     silent: bool = False
     draws: bool = False
+    raises: bool = False
     raises_for_zero: bool = False
     divides: bool = False
     commutative: bool = False
@@ -254,7 +257,7 @@ class Operation:
     @property
     def may_raise(self) -> bool:
         """Return whether a compiled call can raise, for some arguments."""
-        return self.effect is Effect.WRITE or self.role is Role.CHECK or self.raises_for_zero
+        return self.effect is Effect.WRITE or self.role is Role.CHECK or self.raises or self.raises_for_zero
 
 
 _OPERATIONS: dict[Op, Operation] = {}

@@ -191,14 +191,6 @@ def test_try():
     refused(f, 2.0, says="try")
 
 
-def test_lists_and_dicts_inside():
-    def f(x):
-        d = {"a": x}
-        return d["a"]
-
-    refused(f, 2.0, says="")
-
-
 # Operations
 
 

@@ -94,12 +94,6 @@ def list_as_result(x):
     return [x * i for i in range(3)]
 
 
-@refused(F8, says="a dict", hint="NamedTuple", at="{")
-def dict_display(x):
-    values = {"a": x}
-    return values["a"]
-
-
 @refused(F8, says="a set", hint="tuple", at="{1.0")
 def set_display(x):
     values = {1.0, x}

@@ -307,11 +307,3 @@ def refused(function: Callable[..., Any], *args: Any, says: str, hint: str) -> N
 
 def test_a_list_as_result():
     refused(lambda x: [x], 2.0, says="list as the result", hint="np.array")
-
-
-def test_dicts_and_sets():
-    def f(x):
-        d = {"a": x}
-        return d["a"]
-
-    refused(f, 2.0, says="a dict", hint="NamedTuple")

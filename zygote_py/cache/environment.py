@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import itertools
 import os
 import sys
 import time
@@ -48,7 +49,7 @@ def versions() -> str:
 
 def _templates() -> Iterator[object]:
     registry = sys.modules.get("zygote_py.frontend.values.registry")  # empty if it is not imported
-    yield from () if registry is None else registry.implemented().values()
+    yield from () if registry is None else itertools.chain(*registry.implemented().values())
 
 
 @functools.cache

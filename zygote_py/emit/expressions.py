@@ -95,6 +95,10 @@ class Expressions:
             case (ops.setitem | ops.initialize | operator.setitem) as op, args:
                 array, value, *index = args if op is not operator.setitem else (args[0], args[2], args[1])
                 return ast.Assign([self._stored(array, index)], self.operand(value))
+            case ops.set_slot, (slots, key, slot):
+                return ast.Assign([self._subscript(slots, [key])], self.operand(slot))
+            case ops.free_slot, (slots, key):
+                return ast.Delete([self._subscript(slots, [key])])
             case ops.accumulate, (array, value, *index):
                 sign, value = self._signed(operator.add, value)
                 whole = not index and getattr(array.type, "ndim", 0) > 0
@@ -192,6 +196,13 @@ class Expressions:
                 return ast.Call(ast.Attribute(self.operand(values), "append"), [self.operand(value)], [])
             case ops.pop, (values,):
                 return ast.Call(ast.Attribute(self.operand(values), "pop"), [], [])
+            case ops.slot_of, (slots, key):
+                return self._subscript(slots, [key])
+            case ops.find_slot, (slots, key):
+                return ast.Call(ast.Attribute(self.operand(slots), "get"), [self.operand(key), ast.Constant(-1)], [])
+            case ops.keep_slot, (slots, key, slot):
+                given = [self.operand(key), self.operand(slot)]
+                return ast.Call(ast.Attribute(self.operand(slots), "setdefault"), given, [])
             case op, _ if op in ops.OWN:
                 raise InternalError(f"emit: cannot write {ops.name_of(op)} of {len(instr.args)} operands")
             case _:

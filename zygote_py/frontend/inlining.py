@@ -32,6 +32,7 @@ from zygote_py.frontend.values import (
     components,
     constant_of,
     fields_of,
+    is_dict,
     is_list,
     registry,
     tuple_of,
@@ -42,6 +43,7 @@ _HAVE_METHODS = (
     types.Array,
     types.List,
     types.ListType,
+    types.DictType,
     types.ClassInstanceType,
     types.NumPyRandomGeneratorType,
 )
@@ -133,7 +135,7 @@ def inlined(at: Emitter, frame: Frame, target: st.Variable, statement: st.Statem
         case st.Assign(_, st.Attribute(value, name)):
             if (accessor := frame.typed.accessor_of(types_[value], name)) is not None:
                 return _of_body(at, frame, (accessor, (types_[value],)), _read(at, [value]), {})
-        case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(is_list, taken)):
+        case st.Assign(_, st.Operate(op, args, taken, inplace)) if any(map(_is_container, taken)):
             function = (ops.of(op).in_place or op) if inplace else op
             return _implemented(at, frame, target, function, _read(at, args))
         case st.Assign(_, st.Item(value, None, slice() as static)) if is_list(types_[value]):
@@ -175,7 +177,7 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
         function = numba_adapter.object_of(own)
     else:
         function = registry.method_of(method.value.type, method.name)
-        if is_list(method.value.type):
+        if _is_container(method.value.type):
             return _implemented(at, frame, target, function, args, keywords)
     if not callable(function) or function not in registry.implemented():
         return None
@@ -183,7 +185,11 @@ def _of_call(at: Emitter, frame: Frame, target: st.Variable, call: st.Call) -> I
     active = any(registry.is_differentiable(each.type) for each in (*args, *keywords.values()))
     active = active and (registry.is_differentiable(result) or isinstance(result, types.NoneType))
     # A list is known only if its items are.
-    return _implemented(at, frame, target, function, args, keywords) if active or is_list(result) else None
+    return _implemented(at, frame, target, function, args, keywords) if active or _is_container(result) else None
+
+
+def _is_container(type: Type) -> bool:
+    return is_list(type) or is_dict(type)
 
 
 def _read(at: Emitter, variables: Iterable[st.Variable]) -> list[LoweredValue]:

@@ -20,7 +20,7 @@ from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
 from zygote_py.frontend import inlining
-from zygote_py.frontend.expressions import calls, evaluation, lists, shared_copies
+from zygote_py.frontend.expressions import calls, dicts, evaluation, lists, shared_copies
 from zygote_py.frontend.frames import NO_VARIABLE, Advancing, Frame, Variables
 from zygote_py.frontend.graphs import exceptions as handlers
 from zygote_py.frontend.graphs.cleanup import clean_up
@@ -34,6 +34,7 @@ from zygote_py.frontend.values import (
     element_of,
     flat_type,
     flatten,
+    is_dict,
     is_used_up,
     leaves_of,
     literal,
@@ -107,6 +108,7 @@ class Lowering(Variables):
         forward_jumps(self.function)
         merge_blocks(self.function)
         unrotate_loops(self.function)
+        dicts.remove_checks(self.function)
         clean_up(self.function)
         lists.hoist_lengths(self.function)
         shared_copies.check_copied(self.function, self.copied_if_needed, is_routine=self._is_routine)
@@ -116,6 +118,9 @@ class Lowering(Variables):
         if any(isinstance(leaf, types.List) for leaf in leaves_of(self.frame.result_type)):
             endings = [block.ending for block in self.frame.graph.blocks.values()]
             self.loc = next(ending.loc for ending in endings if isinstance(ending, st.Return))
+            if is_dict(self.frame.result_type):
+                hint = "return an array or a tuple of what it holds"
+                raise self.refuse("a dict as the result is not supported", hint, "return")
             raise self.refuse("a list as the result is not supported", "return np.array(...) of it", "return")
         if isinstance(self.frame.result_type, types.Optional) and not self._is_routine:
             self.frame.result_type = alternatives.result(self, self.frame.graph.blocks.values(), self.frame.result_type)

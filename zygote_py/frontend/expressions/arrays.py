@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import lists
+from zygote_py.frontend.expressions import dicts, lists
 from zygote_py.frontend.values import (
     INT,
     Emitter,
@@ -26,6 +26,7 @@ from zygote_py.frontend.values import (
     check_filled,
     components,
     dim,
+    is_dict,
     is_list,
     is_tuple,
     literal,
@@ -121,6 +122,9 @@ def store(at: Emitter, statement: st.Store) -> None:
     target = at.read(statement.target)
     if is_list(target.type):
         lists.store(at, statement)
+        return
+    if is_dict(target.type):
+        dicts.store(at, statement)
         return
     own = plain(target.type)
     index = index_of(at, at.read(statement.index))

@@ -24,7 +24,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints.analysis import kinds
 from zygote_py.base import checkpoints, statements as st
-from zygote_py.frontend.expressions import arrays, lists
+from zygote_py.frontend.expressions import arrays, dicts, lists
 from zygote_py.frontend.expressions.arrays import is_array
 from zygote_py.frontend.values import (
     INT,
@@ -46,9 +46,11 @@ from zygote_py.frontend.values import (
     components,
     constant,
     constant_of,
+    dict_of,
     dim,
     elements_of,
     fields_of,
+    is_dict,
     is_list,
     is_tuple,
     join,
@@ -110,6 +112,10 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
         return _call_special(at, function, args, type_)
     if (callee is type and len(args) == 1 and not leaves_of(type_)) or isinstance(type_, types.DType):
         return LoweredValue(type_, (), numba_adapter.object_of(type_))
+    if isinstance(callee, Method) and dict_of(callee.value.type) is not None:
+        return dicts.method(at, callee.value, callee.name, args, type_)
+    if is_dict(type_) and (not args or getattr(callee, "name", "") == "empty"):
+        return dicts.new(at, type_)  # `dict()`, `Dict()` and `Dict.empty(key_type, value_type)`
     if isinstance(callee, Method) and is_list(callee.value.type):
         return lists.method(at, callee.value, callee.name, args, type_)
     if is_list(type_) and (not args or getattr(callee, "name", "") == "empty_list"):
@@ -214,6 +220,11 @@ def _simple(
             found = at.cast(first.leaves[0], types.boolean)
         case builtins.bool, types.List() | types.ListType():
             found = at.emit(operator.ne, (lists.length(at, first), ZERO), types.boolean, "c")
+        case ((builtins.bool | builtins.len), own_type) if dict_of(own_type) is not None:
+            found = dicts.length(at, first)
+            found = found if callee is len else at.emit(operator.ne, (found, ZERO), types.boolean, "c")
+        case builtins.len, types.LiteralStrKeyDict():
+            found = Const(len(first.type), INT)  # type: ignore[arg-type]
         case builtins.len, types.Array():
             found = dim(at, first.leaves[0], 0)
         case builtins.len, types.List() | types.ListType():
@@ -479,6 +490,8 @@ def items_of(at: Emitter, value: LoweredValue) -> Iteration:
             return OverTuple(value)
         case types.List() | types.ListType():
             return lists.OverList(value)
+    if dict_of(value.type) is not None:
+        return dicts.over(value).begin(at)
     raise at.refuse(
         f"a loop over a value of type `{own}` is not supported",
         "loop over a range, an array, a tuple, zip or enumerate",

@@ -13,13 +13,14 @@ from __future__ import annotations
 import operator
 from functools import reduce
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.base import statements as st
-from zygote_py.frontend.expressions import arrays, calls, lists
+from zygote_py.frontend.expressions import arrays, calls, dicts, lists
 from zygote_py.frontend.values import (
     INT,
     Emitter,
@@ -35,6 +36,7 @@ from zygote_py.frontend.values import (
     dim,
     elements_of,
     fields_of,
+    is_dict,
     is_list,
     is_tuple,
     known,
@@ -53,7 +55,6 @@ from zygote_py.ir.ops import Family
 
 _IN_WORDS = {
     "set": ("a set is not supported", "use a tuple or an array", "{"),
-    "dict": ("a dict is not supported", "use a NamedTuple, or arrays with the keys as indices", "{"),
 }
 
 
@@ -78,6 +79,8 @@ def evaluate(at: Emitter, expression: st.Expression, target: st.Variable) -> Low
             return tuple_of([at.read_whole(item) for item in items])
         case st.Build("list", items):
             return lists.build(at, [at.read(item) for item in items], type_)
+        case st.Build("dict", items):
+            return dicts.build(at, [at.read(item) for item in items], type_)
         case st.Build(kind, _):
             message, hint, token = _IN_WORDS[kind]
             raise at.refuse(message, hint, token)
@@ -101,6 +104,8 @@ def act(at: Emitter, statement: st.Statement) -> None:
             lists.assign_field(at, statement)
         case st.SideEffect("print", args):
             at.emit(print, [calls.whole(at, at.read(arg), print) for arg in args], types.none)
+        case st.SideEffect("delitem", (of, index)) if is_dict(at.types[of]):
+            dicts.delete(at, at.read(of), at.read(index))
         case st.SideEffect("delitem"):
             raise at.refuse("`del` of an element is not supported", "use an array of the size that is needed", "del")
         case st.SideEffect(kind):
@@ -218,7 +223,13 @@ def _contains(at: Emitter, container: LoweredValue, item: LoweredValue) -> Opera
         return _join(at, operator.or_, [_equal(at, item, part) for part in components(container)], False)
     if isinstance(plain(container.type), types.UnicodeType | types.Array):
         return at.emit(operator.contains, (container.leaves[0], item.leaves[0]), types.boolean, "c")
-    raise at.refuse("`in` is supported for tuples, arrays and strings only", "write a loop over the elements", "in")
+    if is_dict(container.type):
+        return dicts.contains(at, container, item)
+    if isinstance(container.type, types.LiteralStrKeyDict) and isinstance(item.type, types.StringLiteral):
+        return Const(item.type.literal_value in container.type.fields, types.boolean)
+    raise at.refuse(
+        "`in` is supported for tuples, arrays, dicts and strings only", "write a loop over the elements", "in"
+    )
 
 
 # ----------------------------------------------------------------------------------------- attributes and subscripts
@@ -279,6 +290,13 @@ def _item(at: Emitter, expression: st.Item, type_: Type) -> LoweredValue:
         if expression.index is not None:
             return lists.item(at, value, at.read(expression.index))
         return lists.item(at, value, LoweredValue(INT, (literal(expression.static, at.loc),)))
+    if is_dict(value.type) and expression.index is not None:
+        return dicts.item(at, value, at.read(expression.index))
+    if is_dict(value.type):
+        dict_type: Any = value.type
+        return dicts.item(at, value, constant_of(expression.static, plain(dict_type.key_type), at.loc))
+    if isinstance(value.type, types.LiteralStrKeyDict):
+        return dicts.item_of_display(at, value, expression.static)
     own = plain(value.type)
     flat = arrays.flat_of(value)
     if flat is None and (not value.leaves or not isinstance(own, types.Array | types.UnicodeType)):

@@ -67,7 +67,7 @@ def plain(type: Type) -> Type:
     """Return the type that a value has at run time: of `Literal[int](2)`, int64."""
     if isinstance(type, types.Omitted):
         return numba_adapter.typeof(type.value)
-    if isinstance(type, types.BaseTuple):
+    if isinstance(type, types.BaseTuple | types.LiteralStrKeyDict):
         return type
     found: Type = types.unliteral(type.dtype if isinstance(type, types.EnumMember) else type)
     return found
@@ -93,6 +93,25 @@ def is_tuple(type: Type) -> bool:
 def is_list(type: Type) -> bool:
     """Return whether values of this type are lists."""
     return isinstance(plain(type), types.List | types.ListType)
+
+
+def is_dict(type: Type) -> bool:
+    """Return whether values of this type are dicts."""
+    return isinstance(type, types.DictType)
+
+
+_OF_DICTS = types.DictKeysIterableType, types.DictValuesIterableType, types.DictItemsIterableType
+
+
+def dict_of(type: Any) -> Type | None:
+    """Return the type of a dict, for it and for its keys, values and items; None for all others."""
+    found = type.parent if isinstance(type, _OF_DICTS) else type
+    return plain(found) if is_dict(found) else None
+
+
+def key_has_floats(type: Any) -> bool:
+    """Return whether there are floats in the keys of a dict, of which several that differ may be equal."""
+    return any(isinstance(leaf, types.Float | types.Complex) for leaf in leaves_of(type.key_type))
 
 
 _KINDS = (
@@ -154,6 +173,13 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(cell for field in numba_adapter.fields_of_object(type).values() for cell in cells_of(field))
     if is_list(type):
         return tuple(map(_list_of, leaves_of(element_of(type))))
+    if isinstance(type, types.LiteralStrKeyDict):
+        return tuple(leaf for each in type.types for leaf in leaves_of(each))
+    if (of := dict_of(type)) is not None:
+        own: Any = of
+        slots = types.DictType(plain(own.key_type), types.int64)
+        both = (*leaves_of(own.key_type), *leaves_of(own.value_type))
+        return ((slots,) * (1 + key_has_floats(own))) + tuple(map(_list_of, both))
     if (this := numba_adapter.receiver_of(type)) is not None and this is not type:
         return leaves_of(this)
     return () if numba_adapter.is_compile_time(type) else (plain(type),)

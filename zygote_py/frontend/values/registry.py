@@ -19,14 +19,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import types
 
-from zygote_py.frontend.values.bundles import LoweredValue, is_list, plain
+from zygote_py.frontend.values.bundles import LoweredValue, is_dict, is_list, plain
 from zygote_py.frontend.values.emitter import Emitter
 from zygote_py.ir import Const, Type, ops
 
 Lowering = TypeVar("Lowering", bound=Callable[..., LoweredValue | None])
 
 _LOWERINGS: dict[object, Callable[..., LoweredValue | None]] = {}
-_OVERLOADS: dict[Callable[..., object], Callable[..., object]] = {}
+_OVERLOADS: dict[Callable[..., object], list[Callable[..., object]]] = {}
 # Whose methods are those of values of a type.
 _CLASSES: dict[type, type] = {
     types.UnicodeType: str,
@@ -65,13 +65,12 @@ def lowered(
 
 
 def overload(function: Callable[..., object], template: Callable[..., object]) -> None:
-    """Register the template of a function."""
-    assert function not in _OVERLOADS, function
-    _OVERLOADS[function] = template
+    """Register a template of a function: the operators have one for each kind of values."""
+    _OVERLOADS.setdefault(function, []).append(template)
 
 
-def implemented() -> Mapping[Callable[..., object], Callable[..., object]]:
-    """Return all functions that have a template."""
+def implemented() -> Mapping[Callable[..., object], list[Callable[..., object]]]:
+    """Return all functions that have templates, with these."""
     return MappingProxyType(_OVERLOADS)
 
 
@@ -79,13 +78,13 @@ def implementation_of(
     function: Callable[..., object], arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> Callable[..., object] | None:
     """Return the function that replaces a call with arguments of these types; None if the call stays."""
-    template: Any = _OVERLOADS.get(function)
-    if template is None:
-        return None
-    found: Callable[..., object] | None = template(
-        *map(_given, arguments), **{name: _given(type) for name, type in keywords.items()}
-    )
-    return found
+    given = [_given(each) for each in arguments]
+    named = {name: _given(each) for name, each in keywords.items()}
+    for template in _OVERLOADS.get(function, ()):
+        found: Any = template(*given, **named)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    return None
 
 
 def _given(type: object) -> object:
@@ -99,8 +98,8 @@ def method_of(type: Type, name: str) -> Callable[..., object] | None:
     A method of an array is NumPy's function of its name, unless it is registered itself, as `np.ndarray.sort` is.
     """
     own = plain(type)
-    if is_list(own):
-        return getattr(list, name, None)
+    if is_list(own) or is_dict(own):
+        return getattr(list if is_list(own) else dict, name, None)
     if isinstance(own, types.Number) and name == "conjugate":
         return np.conjugate
     if isinstance(own, types.Array):
@@ -144,6 +143,8 @@ def is_differentiable(type: object) -> bool:
             return True
         case types.Array() | types.List() | types.ListType() | types.Sequence():
             return is_differentiable(getattr(type, "dtype", None))
+        case types.DictType():
+            return is_differentiable(type.value_type)
         case types.BaseTuple():
             parts: Sequence[object] = getattr(type, "types", ())
             return any(map(is_differentiable, parts))

@@ -222,7 +222,7 @@ class Translation:
             case "build_tuple" | "build_list" | "build_set":
                 return st.Build(expr.op.removeprefix("build_"), tuple(item.name for item in expr.items))
             case "build_map":
-                return st.Build("dict", ())
+                return st.Build("dict", tuple(each.name for item in expr.items for each in item))
             case op if op in _OF_ONE:
                 return _OF_ONE[op](expr.value.name)
             case "exhaust_iter":

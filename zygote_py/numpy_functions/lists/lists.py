@@ -41,11 +41,15 @@ from zygote_py.numpy_functions.support.overloads import (
 )
 
 _ITERABLE = (types.Array, types.UniTuple, types.NamedUniTuple, types.RangeType, types.UnicodeType, types.NumpyFlatType)
+_ITERATED = (
+    *(types.EnumerateType, types.ZipType, types.DictType),
+    *(types.DictKeysIterableType, types.DictValuesIterableType, types.DictItemsIterableType),
+)
 
 
 def is_iterable(given: object) -> bool:
     """Return whether a loop can go over an argument: a list, an array, a range, or a tuple of values of one type."""
-    return is_list(given) or isinstance(types.unliteral(given), (*_ITERABLE, types.EnumerateType, types.ZipType))
+    return is_list(given) or isinstance(given, _ITERATED) or isinstance(types.unliteral(given), _ITERABLE)
 
 
 @replaces(operator.iadd, s=is_list)
