@@ -248,10 +248,36 @@ def assigned_in_a_branch(x, n):
     return total
 
 
+def missing_keys_are_caught(x, n):
+    d = {1: x, 2: x * x}
+    total = 0.0
+    for i in range(n + 2):
+        try:
+            total += d[i] * x
+            d[i + 10] = total
+            total += d[i - 1]
+        except Exception:
+            total += i * x
+    try:
+        d.pop(11)
+        del d[11]
+        total *= 100.0
+    except Exception:
+        total *= x
+    return total * len(d)
+
+
 PROGRAMS = [
     *(display, of_several_types, overwritten, deleted, computed_keys, read_in_other_ways, loops, other_methods),
     *(comprehension, keys_of_tuples, keys_of_strings, keys_that_are_floats, of_arrays, of_tuples, of_lists),
-    *(assigned_in_a_branch, one_of_two, passed_to_functions, made_in_each_iteration, left_by_break),
+    *(
+        missing_keys_are_caught,
+        assigned_in_a_branch,
+        one_of_two,
+        passed_to_functions,
+        made_in_each_iteration,
+        left_by_break,
+    ),
 ]
 
 

@@ -268,15 +268,21 @@ class Lowering(Variables):
             frame.raising.setdefault(handler, []).append(self.block)
 
     def _check_in_try(self, statement: st.Statement) -> None:
-        """Go to the handler if a division that follows would raise; refuse what may raise for another reason."""
+        """Go to the handler if what follows would divide by zero or miss a key; refuse what else may raise."""
         if (catching := self.frame.catching()) is None:
             return
         frame, handler = catching
-        if (found := handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)) is None:
+        found = handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)
+        needed = handlers.key_needed(statement, self.types)
+        if found is not None:
+            variable, type_ = found
+            divisor = self.cast(self.read(variable).leaves[0], type_)
+            test = self.emit(operator.eq, (divisor, constant(0, type_)), types.boolean, "c")
+        elif needed is not None:
+            of, key = needed
+            test = dicts.lacks(self, self.read(of), self.read(key.variable) if isinstance(key, st.Name) else key)
+        else:
             return
-        variable, type_ = found
-        divisor = self.cast(self.read(variable).leaves[0], type_)
-        test = self.emit(operator.eq, (divisor, constant(0, type_)), types.boolean, "c")
         before, following = self.block, Block(self.block.loc)
         following.terminator = before.terminator
         before.terminator = Branch(test, frame.shells[handler], following)

@@ -34,6 +34,7 @@ from zygote_py.frontend.values import (
     Emitter,
     Iteration,
     LoweredValue,
+    constant_of,
     dict_of,
     is_dict,
     join,
@@ -160,6 +161,14 @@ def contains(at: Emitter, value: LoweredValue, key: LoweredValue) -> Operand:
     """`key in value`"""
     slot = at.emit(ops.find_slot, (value.leaves[0], _key(at, value, key)), INT, "slot")
     return at.emit(operator.ge, (slot, ZERO), types.boolean, "c")
+
+
+def lacks(at: Emitter, value: LoweredValue, key: object) -> Operand:
+    """`key not in value`, of a key in a variable or known while compiling."""
+    own: Any = dict_of(value.type)
+    held = key if isinstance(key, LoweredValue) else constant_of(key, plain(own.key_type), at.loc)
+    slot = at.emit(ops.find_slot, (value.leaves[0], _key(at, value, held)), INT, "slot")
+    return at.emit(operator.lt, (slot, ZERO), types.boolean, "c")
 
 
 def method(at: Emitter, value: LoweredValue, name: str, args: list[LoweredValue], type_: Type) -> LoweredValue:

@@ -6,7 +6,7 @@
                               4: s = c / d
                                  goto 2
 
-An explicit `raise` becomes a jump, a division is tested before it is made. Other operations that may raise by
+An explicit `raise` becomes a jump; a division, and a key that a dict must have, is tested before. Other operations that may raise by
 themselves are refused. What a function has done before it raises stays done. Exceptions are not told apart: Numba
 supports `except Exception` only.
 
@@ -25,7 +25,7 @@ from numba import types
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
 from zygote_py.base import statements as st
-from zygote_py.frontend.values import is_list, is_tuple, method_of, plain
+from zygote_py.frontend.values import is_dict, is_list, is_tuple, method_of, plain
 from zygote_py.ir import Loc, Type, is_scalar, ops
 
 
@@ -59,12 +59,26 @@ def divisor(
             raise _refuse("unpacking an array or a list", statement.loc, "=")
         case st.Assign(_, st.Unknown(kind)):
             raise _refuse(kind, statement.loc)
+        case st.Store(target) if is_dict(types_[target]):
+            return None
         case st.Store(target, _, value) if is_list(types_[target]) or options.get("boundscheck"):
             raise _refuse("an index", statement.loc, "[")
         case st.Store(_, _, value) if not is_scalar(plain(types_[value])):
             raise _refuse("an assignment to a part of an array", statement.loc, "[")
+        case st.SideEffect("delitem", (target, _)) if is_dict(types_[target]):
+            return None
         case st.SideEffect(kind) if not kind.startswith("print"):
             raise _refuse(f"`{kind}`", statement.loc)
+    return None
+
+
+def key_needed(statement: st.Statement, types_: Mapping[st.Variable, Type]) -> tuple[st.Variable, object] | None:
+    """Return the dict in which a statement in `try` needs a key, and the variable or the value of that."""
+    match statement:
+        case st.Assign(_, st.Item(of, index, static)) if is_dict(types_[of]):
+            return of, static if index is None else st.Name(index)
+        case st.SideEffect("delitem", (of, index)) if is_dict(types_[of]):
+            return of, st.Name(index)
     return None
 
 
