@@ -52,6 +52,13 @@ _list_of: Callable[[Type], Type] = types.List
 _BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
 
 
+class SlotsType(types.DictType):
+    """The type of a dict from keys to slots (see `zygote_py.ir.ops.slots`), which no value of the program has."""
+
+    def __init__(self, key_type: Type) -> None:
+        super().__init__(key_type, types.int64)  # type: ignore[no-untyped-call]
+
+
 def type_text(t: Type) -> str:
     """Return the text of a type."""
     if t in _TEXT:

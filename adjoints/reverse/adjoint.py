@@ -39,6 +39,7 @@ from zygote_py.adjoints.analysis import (
     Degrees,
     carries_adjoint,
     element_of,
+    has_shadow,
     is_array,
     is_number,
     live_at_ends,
@@ -482,7 +483,7 @@ class _Builder:
         """Return the adjoint that is returned for a parameter, or for a part of one."""
         if value not in self.activity.asked or not carries_adjoint(value.type):
             return NONE
-        if is_array(value.type):
+        if has_shadow(value.type):
             return Alpha(self.shadows[value])
         if value in self.parts:
             items = tuple(map(self._gradient, self.parts[value]))

@@ -65,6 +65,14 @@ def shares_memory(x: Any, arrays: Any) -> Any:
     return count > 1
 
 
+def list_shares_memory(x: Any, values: Any) -> Any:
+    """Return whether an array, which lies there, may have a byte in common with one in a list."""
+    for value in values:  # noqa: SIM110 (Numba has no `any`)
+        if share_memory(x, memory_of(value)):
+            return True
+    return False
+
+
 def is_folded(x: Any) -> Any:
     """Return whether two elements of an array may have a byte in common: a step is within what it steps over."""
     folded = False
@@ -80,7 +88,7 @@ def is_folded(x: Any) -> Any:
     return folded
 
 
-for each in (memory_of, share_memory, shares_memory, is_folded):
+for each in (memory_of, share_memory, shares_memory, list_shares_memory, is_folded):
     helper(each)
 
 _MEMORY = types.UniTuple(types.int64, 4)
@@ -99,13 +107,19 @@ def _refuse_if(b: Builder, condition: ops.Op, args: Iterable[Operand], message: 
 def refuse_shared_arguments(function: Function) -> list[Instr]:
     """Add the required checks to the start of a primal; return their instructions."""
     memory = Memory(function)
-    arrays = list(_array_arguments(function, memory))
-    defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(arrays)), default=0)
+    found = _arguments_with_arrays(function)
+    arrays = [(each, name) for each, name in found if isinstance(each.type, types.Array)]
+    lists = [(each, name) for each, name in found if isinstance(each.type, types.List)]
+    defined = max((number + 1 for number, each in enumerate(function.entry.instrs) if each in dict(found)), default=0)
     with inserting(function.entry, defined, function.loc) as b:
         for x, name in arrays:
             if isinstance(x.type, types.Array) and x.type.layout == "A" and memory.is_written(x):
                 message = f"elements of the argument `{name}` share memory, and it is written to: pass a copy"
                 _refuse_if(b, is_folded, [x], message)
+        for x, name in arrays:
+            for values, of in lists if memory.is_written(x) else ():
+                message = f"the argument `{name}` is written to, and shares memory with an array in `{of}`: pass a copy"
+                _refuse_if(b, list_shares_memory, [b.call(memory_of, x, type=_MEMORY), values], message)
         pairs = [(x, y) for x, y in combinations(arrays, 2) if memory.is_written(x[0]) or memory.is_written(y[0])]
         if pairs:
             lies = {x: b.call(memory_of, x, type=_MEMORY, hint=f"memory_{name}") for x, name in arrays}
@@ -135,18 +149,16 @@ def _refuse_each(b: Builder, written: Iterable[_Named], lies: Mapping[Value, Ins
         _refuse_if(b, shares_memory, [lies[x], together], message)
 
 
-def _array_arguments(function: Function, memory: Memory) -> list[_Named]:
-    """Yield the arrays among the parameters and the items of tuple parameters, with their names."""
-    found: list[tuple[Value, str]] = []
+def _arguments_with_arrays(function: Function) -> list[_Named]:
+    """Return the arrays and the lists of arrays among the parameters and the items of tuple parameters, with names."""
     names: dict[Value, str] = {param: param.hint for param in function.params}
-    for param in function.params:
-        if isinstance(param.type, types.Array):
-            found.append((param, param.hint))
     for instr in function.entry.instrs:
         match instr:
             case Instr(op=ops.getitem, args=(Value() as whole, Const(value=int(number)))) if whole in names:
                 if isinstance(whole.type, types.BaseTuple):
                     names[instr] = names[whole] + item_texts(whole.type)[number]
-                    if isinstance(instr.type, types.Array):
-                        found.append((instr, names[instr]))
-    return found
+    return [(each, name) for each, name in names.items() if _holds_arrays(each.type)]
+
+
+def _holds_arrays(type: Any) -> bool:
+    return isinstance(type, types.Array) or (isinstance(type, types.List) and isinstance(type.dtype, types.Array))

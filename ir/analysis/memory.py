@@ -25,6 +25,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 from numba import types
 
 from zygote_py.ir import ops
@@ -382,7 +383,7 @@ def _shares(value: Value) -> Iterator[Value]:
         case Instr(op=Routine() as routine) if has_memory(value.type):
             found = tuple(arg for number, arg in enumerate(value.args) if number in routine.shares)
         case Instr() if has_memory(value.type) and not isinstance(value.op, Routine):
-            found = () if is_fresh(value) else value.args
+            found = () if is_fresh(value) or value.op is np.zeros_like else value.args
         case _:
             return
     for operand in found:

@@ -5,6 +5,7 @@ functions that the IR needs and for which Python has no callable. `of` returns t
 """
 
 from zygote_py.ir.ops import records
+from zygote_py.ir.ops.containers import SEPARATOR, given, slots_by_order, taken
 from zygote_py.ir.ops.primitives import (
     accumulate,
     check_lengths,
@@ -65,6 +66,7 @@ from zygote_py.ir.ops.table import (
 __all__ = [
     "FILLS",
     "OWN",
+    "SEPARATOR",
     "Comparison",
     "Cost",
     "Effect",
@@ -84,6 +86,7 @@ __all__ = [
     "fitting_length",
     "free_slot",
     "getitem",
+    "given",
     "guarded",
     "initialize",
     "is_method",
@@ -108,10 +111,12 @@ __all__ = [
     "set_slot",
     "setitem",
     "slot_of",
+    "slots_by_order",
     "slots_in_order",
     "spread",
     "stack",
     "stop",
+    "taken",
     "view",
     "zeros",
 ]

@@ -107,7 +107,10 @@ class Thing:
     pass
 
 
-@pytest.mark.parametrize("thing", [Thing(), [1.0, 2.0], {"a": 1.0}, {1.0}, None, np.array(["a"]), print, b"bytes"])
+THINGS = [Thing(), [1.0, "a"], [np.ones(2)], {"a": 1.0}, {1.0}, None, np.array(["a"]), print, b"bytes"]
+
+
+@pytest.mark.parametrize("thing", THINGS)
 def test_an_argument_that_is_no_number(thing):
     def f(x, thing):
         return x
@@ -117,7 +120,7 @@ def test_an_argument_that_is_no_number(thing):
     refused(f, 2.0, thing, says="thing", hint="array|tuple|NamedTuple|number")
 
 
-@pytest.mark.parametrize("thing", [[1.0, 2.0], {"a": 1.0}, Thing()])
+@pytest.mark.parametrize("thing", [{"a": 1.0}, Thing()])
 def test_the_hint_names_what_to_use_instead(thing):
     error = refused(lambda x, thing: x, 2.0, thing, says="thing")
     for word in ("array", "tuple", "NamedTuple"):

@@ -106,16 +106,6 @@ def result_that_is_a_list(x):
     return x * len(text.split(" "))
 
 
-@refused(types.List(F8, reflected=True), says="the argument `values`, a list", hint="array", at="values):")
-def list_argument(values):
-    return values[0]
-
-
-@refused(F8, types.DictType(I8, F8), says="the argument `table`, a dict", hint="NamedTuple", at="table):")
-def dict_argument(x, table):
-    return x * table[0]
-
-
 @refused(F8, says="`TABLE`, a dict, is not supported", hint="NamedTuple", at='TABLE["a"]')
 def captured_dict(x):
     return x * TABLE["a"]

@@ -366,6 +366,9 @@ class Fingerprint:
             self.add("type", str(kind))
         elif type(kind) is types.Array and isinstance(kind.dtype, _NUMBERS):
             self.add("type", str(kind), kind.aligned, kind.mutable)
+        elif isinstance(kind, types.List | types.ListType | types.DictType):
+            self.add(type(kind).__name__, getattr(kind, "reflected", False))
+            self.type(kind.keyvalue_type if isinstance(kind, types.DictType) else kind.dtype)
         elif isinstance(kind, types.BaseTuple):
             cls = getattr(kind, "instance_class", None)
             items = components_of(kind)

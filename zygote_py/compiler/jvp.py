@@ -23,9 +23,10 @@ import numpy as np
 from numba import types
 
 from zygote_py.adjoints import Dependences, Pushforwards, Transposed, refuse
-from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, is_array, is_number, reachable
+from zygote_py.adjoints.analysis import carries_adjoint, expose_leaves, has_shadow, is_number, reachable
 from zygote_py.adjoints.routines import refuse_shared_arguments, routines_behind
 from zygote_py.base import TypedFunction
+from zygote_py.compiler.border import refuse_writes
 from zygote_py.compiler.prepare import lowered_helper, lowered_primal, take_as_primal, typed_as_called, within
 from zygote_py.compiler.request import make_request
 from zygote_py.compiler.script import FUNCTION, Script
@@ -34,6 +35,7 @@ from zygote_py.frontend import LoweredFunction, lower_typed
 from zygote_py.frontend.values import cast_op, structure
 from zygote_py.ir import (
     Builder,
+    Const,
     Function,
     Instr,
     Memory,
@@ -87,6 +89,7 @@ def lowered_on_copies(
         return lowered
 
     _, wrt, lowered = lowered_primal(request, kinds, lower)
+    refuse_writes(lowered.function, kinds)
     return request.name, wrt, lowered
 
 
@@ -179,7 +182,21 @@ def take_together(
 
 
 def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
-    """Return the tangent of a value, converted to a type: numbers are cast, None is zero; tuples part by part."""
+    """Return the tangent of a value, converted to a type: numbers are cast, None is zero; tuples part by part.
+
+    The fields of an object come as a tuple, and become the contents of the memory that the object is.
+    """
+    if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.NoneType):
+        parts = [_converted(b, item, want, b.item(of, number)) for number, want in enumerate(components_of(kind))]
+        return b.call(ops.pack, *parts, type=kind)
+    if isinstance(kind, types.Array) and isinstance(item.type, types.Number):
+        cell = b.call(ops.zeros, Const(1, types.int64), type=kind)
+        b.call(ops.setitem, cell, _converted(b, item, kind.dtype, of), Const(0, types.int64), type=types.none)
+        return cell
+    if isinstance(kind, types.List) and isinstance(item.type, types.Array):
+        box = b.call(ops.stack, type=kind)
+        b.call(ops.push, box, item, type=types.none)
+        return box
     if isinstance(kind, types.BaseTuple) and isinstance(item.type, types.BaseTuple):
         parts = [
             _converted(b, b.item(item, number), want, b.item(of, number))
@@ -188,7 +205,7 @@ def _converted(b: Builder, item: Operand, kind: Type, of: Operand) -> Operand:
         return b.call(ops.pack, *parts, type=kind)
     if isinstance(item.type, types.NoneType) and is_number(kind):
         return zero(kind)
-    if isinstance(item.type, types.NoneType) and is_array(kind):
+    if isinstance(item.type, types.NoneType) and has_shadow(kind):
         return b.call(np.zeros_like, of, type=kind)
     if isinstance(kind, types.Number) and isinstance(item.type, types.Number | types.Boolean) and item.type != kind:
         return b.call(cast_op(item.type, kind), item, type=kind)

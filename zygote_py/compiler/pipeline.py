@@ -17,9 +17,10 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import join, join_halves, refuse
-from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, is_float, reachable
+from zygote_py.adjoints.analysis import Activity, carries_adjoint, is_array, reachable
 from zygote_py.adjoints.routines import Derivatives, make_repeatable
 from zygote_py.base import Names, TypedFunction, captured_type
+from zygote_py.compiler.border import give_gradients, refuse_containers, refuse_writes, take_arguments, take_integers
 from zygote_py.compiler.free_variables import fields_of, put_fields_back, with_fields
 from zygote_py.compiler.jvp import refuse_draws, typed_pushforward, typed_trace
 from zygote_py.compiler.prepare import (
@@ -39,7 +40,6 @@ from zygote_py.compiler.request import Request, star_of
 from zygote_py.compiler.transforms import GradientForm, PushForm, TraceForm
 from zygote_py.emit import NJIT, Emitted, emit
 from zygote_py.frontend import Capture, LoweredFunction, lower, lower_typed
-from zygote_py.frontend.values import enum_value
 from zygote_py.ir import (
     Builder,
     Function,
@@ -52,13 +52,10 @@ from zygote_py.ir import (
     Value,
     at_exit,
     clone,
-    components_of,
     define,
     inserting,
     items_of,
-    leaf_types,
     make_canonical,
-    names_of,
     ops,
     passes,
     replace_uses,
@@ -160,9 +157,9 @@ def compile_gradient(
     Returns these captured variables, too.
     """
     form = request.form
-    made = _joint(request, argument_types, lower_of(request)) if form is None else _made(request, argument_types)
+    made = _joint(request, argument_types, lower_of(request), True) if form is None else _made(request, argument_types)
     hidden = _take_captured(made.joint, made.lowered, hidden)
-    _take_members(made.joint, argument_types)
+    take_arguments(made.joint, argument_types)
     finish(made.joint)
     defaults = {} if hidden else request.defaults  # captured values follow the parameters
     notes = [f"{FLAT}: {name} (see docs/implicit.md)" for name in made.flat]
@@ -187,6 +184,7 @@ class _JointResult:
     adjoint: Function
     joint: Function
     flat: tuple[str, ...] = ()  # the parameters that are used, and whose gradient is zero everywhere
+    kind: Type | None = None  # of the result, if that is not what the joint function returns
 
 
 def _made(request: Request, argument_types: tuple[Type, ...]) -> _JointResult:
@@ -208,14 +206,15 @@ def lower_of(request: Request) -> Lower:
 
     def derivative(taken: tuple[Type, ...]) -> LoweredFunction:
         made = _joint(inner, taken, lower_of(inner)) if inner.form is None else _made(inner, taken)
-        return replace(made.lowered, function=tidy(made.joint), result_type=result_of(made.joint).type)
+        return replace(made.lowered, function=tidy(made.joint), result_type=made.kind or result_of(made.joint).type)
 
     return derivative
 
 
-def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> _JointResult:
+def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower, is_emitted: bool = False) -> _JointResult:
     """Return the joint function of a request for one signature: of the arguments and all captured values."""
     given, wrt, lowered = lowered_primal(request, argument_types, lower)
+    refuse_writes(lowered.function, given)
     if request.has_aux:
         lowered = split_auxiliary(request, lowered)
     check_result(request, lowered.result_type)
@@ -226,12 +225,13 @@ def _joint(request: Request, argument_types: tuple[Type, ...], lower: Lower) -> 
     flat = tuple(name for name, leaves in used.items() if not any(leaf in activity for leaf in leaves))
     unwrap_single = request.unwrap_single and not request.closure
     joint = join(adjoint, shadows, wrt, unwrap_single=unwrap_single, with_value=request.with_value)
+    kind = give_gradients(joint, wrt, given, unwrap_single, request.with_value, is_emitted)
     if request.closure:
         _gather_captured(joint, request, lowered)
     if request.has_aux:
         with_auxiliary(joint, request.with_value)
-    _take_integers(joint, given)
-    return _JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat)
+    take_integers(joint, given)
+    return _JointResult(replace(lowered, has_derivatives=True), activity, adjoint, joint, flat, kind)
 
 
 # What is said of a parameter that affects the result only by what has no derivative.
@@ -281,7 +281,7 @@ def _typed_gradient(form: GradientForm, call: DerivedCall) -> TypedFunction:
 
     made = _joint(request, call.argument_types, lower)
     put_fields_back(made.joint, made.lowered)
-    return typed_as_called(call, made.joint, request.name, made.lowered)
+    return typed_as_called(call, made.joint, request.name, made.lowered, made.kind)
 
 
 def finish(function: Function) -> Function:
@@ -300,6 +300,7 @@ def compile_pullback(
     Captured values are passed to the forward function as in `compile_gradient`.
     """
     given, wrt, lowered = lowered_primal(request, argument_types, lower_of(request))
+    refuse_containers(given, request.loc)
     primal = lowered.function
     parts = checked_arguments(primal, wrt)
     memory = Memory(primal)
@@ -313,9 +314,9 @@ def compile_pullback(
     names = tuple(param.hint for param in written)
     halves = _repeatable_halves(adjoint, shadows, wrt) or _halves_that_run_again(primal, adjoint, shadows, wrt)
     forward = halves[0]
-    _take_integers(forward, given)
+    take_integers(forward, given)
     hidden = _take_captured(forward, lowered, hidden)
-    _take_members(forward, given)
+    take_arguments(forward, given)
     texts = [
         emit(finish(half), name=f"{primal.name}_{which}", target=NJIT, options=request.options)
         for half, which in zip(halves, ("forward", "reverse"), strict=True)
@@ -387,46 +388,6 @@ def _differentiate(
     primal = lowered.function
     found = Derivatives(lowered.routines).differentiate(primal, [primal.params[n] for n in wrt], parts, written)
     return found.activity, found.adjoint, found.shadows
-
-
-def _take_integers(joint: Function, given: tuple[Type, ...]) -> None:
-    """Let the joint function cast integer arguments where the primal takes a float."""
-    for number, type in enumerate(given):
-        if isinstance(type, types.Integer) and is_float(joint.params[number].type):
-            _take_as(joint, number, type, lambda b, new, kind: b.call(float, new, type=kind, hint=new.hint))
-
-
-def _take_members(function: Function, given: tuple[Type, ...]) -> None:
-    """Let an emitted function take members of enumerations, of which it needs the values."""
-    for number, param in enumerate(list(function.params)):
-        type = given[number] if number < len(given) else param.type
-        type = numba_adapter.typeof(type.value) if isinstance(type, types.Omitted) else type
-        if _holds_member(type):
-            _take_as(function, number, type, _with_values)
-
-
-def _take_as(function: Function, number: int, type: Type, convert: Callable[[Builder, Param, Type], Operand]) -> None:
-    """Let a function take a parameter of another type, and `convert` it to the one that it had."""
-    param = function.params[number]
-    function.params[number] = new = Param(type, param.hint, param.loc)
-    with inserting(function.entry) as b:
-        replace_uses(function, {param: convert(b, new, param.type)})
-
-
-def _with_values(b: Builder, given: Operand, wanted: Type) -> Operand:
-    """Return what is given, with the values of the members of enumerations in their places."""
-    hint = getattr(given, "hint", "")
-    if isinstance(given.type, types.EnumMember):
-        return b.call(enum_value, given, type=wanted, hint=hint)
-    if not _holds_member(given.type):
-        return given
-    components = enumerate(zip(names_of(given.type), components_of(wanted), strict=True))
-    parts = [_with_values(b, b.item(given, number, f"{hint}_{name}"), own) for number, (name, own) in components]
-    return b.call(ops.pack, *parts, type=wanted, hint=hint)
-
-
-def _holds_member(type: Type) -> bool:
-    return any(isinstance(leaf, types.EnumMember) for leaf in leaf_types(type))
 
 
 def _gather_captured(joint: Function, request: Request, lowered: LoweredFunction) -> None:

@@ -54,6 +54,7 @@ from zygote_py.base import TypedFunction
 from zygote_py.compiler.free_variables import numbers_asked_for
 from zygote_py.compiler.request import Request, refuse_aux
 from zygote_py.frontend import Derived, LoweredFunction, lower, typed_as_derived
+from zygote_py.frontend.values import is_container, leaves_of
 from zygote_py.ir import (
     Builder,
     Const,
@@ -205,6 +206,10 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
             _check_argument(request, name, item)
     elif isinstance(type, types.Array):
         _check_argument(request, name, type.dtype)
+    elif is_container(type):
+        for leaf in leaves_of(type):
+            if not isinstance(leaf, types.DictType):
+                _check_argument(request, name, leaf.dtype if isinstance(leaf, types.List) else leaf)
     elif isinstance(type, types.Callable):
         return
     elif type == types.float16:
@@ -219,9 +224,7 @@ def _check_argument(request: Request, name: str, type: Type) -> None:
         raise refuse(
             f"the argument `{name}` is {_kind(type)}, which is not supported",
             request.loc,
-            hint="pass a tuple, a NamedTuple, a dataclass or an array"
-            if isinstance(type, types.List | types.ListType | types.DictType)
-            else "use a number, an array, a tuple, a NamedTuple or a frozen dataclass",
+            hint="use a number, an array, a tuple, a NamedTuple or a frozen dataclass",
         )
 
 
@@ -235,9 +238,7 @@ def _definite(name: str, type: Type) -> str:
 def _kind(type: Type) -> str:
     if isinstance(type, types.PyObject):
         return "a Python object that Numba has no type for"
-    if isinstance(type, types.List | types.ListType):
-        return "a list"
-    return "a dict" if isinstance(type, types.DictType) else f"of type {type}"
+    return f"of type {type}"
 
 
 def check_result(request: Request, type: Type) -> None:
@@ -297,11 +298,16 @@ def within(call: DerivedCall, form: Any, request: Request) -> Request:
     return replace(request, options=call.options, name=f"{call.name}_{form}")
 
 
-def typed_as_called(call: DerivedCall, function: Function, name: str, lowered: LoweredFunction) -> TypedFunction:
-    """Clean up a derivative and return it as a typed function, which is called in another one."""
+def typed_as_called(
+    call: DerivedCall, function: Function, name: str, lowered: LoweredFunction, kind: Type | None = None
+) -> TypedFunction:
+    """Clean up a derivative and return it as a typed function, which is called in another one.
+
+    `kind` is the type of the result, if that is not what the function returns: of a dict, of which there are parts.
+    """
     tidy(function)
     derived = Derived(function, len(call.argument_types), routines_of(function))
-    return typed_as_derived(call, derived, name, result_of(function).type, lowered.hidden, lowered.frozen)
+    return typed_as_derived(call, derived, name, kind or result_of(function).type, lowered.hidden, lowered.frozen)
 
 
 def tidy(joint: Function) -> Function:

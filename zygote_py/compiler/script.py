@@ -18,9 +18,11 @@ from typing import Any
 from numba import types
 
 from zygote_py import numba_adapter
-from zygote_py.adjoints.analysis import is_array, is_number
+from zygote_py.adjoints import refuse
+from zygote_py.adjoints.analysis import carries_adjoint, is_array, is_number
 from zygote_py.base import OURS, define, free
 from zygote_py.compiler.transforms import Form, applying
+from zygote_py.frontend.values import is_container
 from zygote_py.ir import Type, components_of
 
 WIDTH = 4  # how many directions are carried at once through arrays: as many floats as a SIMD register of 256 bits holds
@@ -79,6 +81,12 @@ def leaves(text: str, kind: Type) -> Iterator[Leaf]:
             yield from leaves(part, inner)
     elif is_number(kind) or is_array(kind):
         yield Leaf(text, kind)
+    elif is_container(kind) and carries_adjoint(kind):
+        raise refuse(
+            f"derivatives of this kind with respect to a value of type {kind} are not supported",
+            None,
+            "ask for `gradient`, `value_and_gradient` or `jvp`, or pass arrays",
+        )
 
 
 def parts(text: str, kind: Any) -> Iterator[tuple[str, Type]]:
@@ -108,6 +116,7 @@ class Script:
     namespace: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     _depth: int = 1
+    _variables: int = 0
 
     @property
     def parameters(self) -> list[str]:
@@ -136,6 +145,11 @@ class Script:
     def named_variable(self, name: str) -> str:
         """Return a name for a variable that no parameter and no object has."""
         return free(name, (*self.given, *self.own, *self.namespace))
+
+    def fresh(self, letter: str) -> str:
+        """Return the name of a new variable."""
+        self._variables += 1
+        return f"{letter}_{self._variables - 1}_"
 
     def derived(self, form: Form, function: str = FUNCTION) -> str:
         """Return a derivative of a function, as text."""

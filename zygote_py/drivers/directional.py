@@ -18,7 +18,7 @@ from numba import types
 
 from zygote_py import numba_adapter
 from zygote_py.adjoints import refuse
-from zygote_py.adjoints.analysis import is_array, is_number
+from zygote_py.adjoints.analysis import carries_adjoint, is_array, is_number
 from zygote_py.base import free
 from zygote_py.compiler import (
     FUNCTION,
@@ -33,6 +33,7 @@ from zygote_py.compiler import (
     wrong_arguments,
 )
 from zygote_py.drivers.forms import Driver
+from zygote_py.frontend.values import dict_of, is_container, is_list
 from zygote_py.ir import Loc, Type, components_of
 
 
@@ -131,6 +132,8 @@ def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, gi
         pairs = zip(parts(text, kind), parts(change, given), strict=True)
         made = [tangent_for(script, name, one, inner, other, own, loc) for (one, inner), (other, own) in pairs]
         return f"({', '.join(made)},)"
+    if is_container(kind) and carries_adjoint(kind):
+        return _tangent_of_container(script, name, text, kind, change, given, loc)
     if is_array(kind):
         if not isinstance(given, types.Array) or given.ndim != kind.ndim or _is_complex(given) > _is_complex(kind):
             raise _misfit(name, kind, given, loc)
@@ -146,6 +149,34 @@ def tangent_for(script: Script, name: str, text: str, kind: Any, change: str, gi
         message = f"`{name}` has no tangent but 0 or None"
         script.add(f"if {change} != 0:", f"    raise ValueError({message!r})")
     return "None"
+
+
+def _tangent_of_container(script: Script, name: str, text: str, kind: Any, change: str, given: Any, loc: Loc) -> str:
+    """Return the tangent of a list, of a dict with its keys in the same order, or of the fields of an object."""
+    if numba_adapter.is_object(kind):
+        fields = numba_adapter.fields_of_object(kind)
+        if not isinstance(given, types.BaseTuple) or len(components_of(given)) != len(fields):
+            raise _misfit(name, kind, given, loc)
+        pairs = zip(fields.items(), parts(change, given), strict=True)
+        made = [
+            tangent_for(script, f"{name}.{field}", f"{text}.{field}", inner, other, own, loc)
+            for (field, inner), (other, own) in pairs
+        ]
+        return f"({', '.join(made)},)"
+    whole, each = script.fresh("t"), script.fresh("k")
+    is_dict = dict_of(kind) is not None
+    if is_dict != (dict_of(given) is not None) or is_dict == is_list(given):
+        raise _misfit(name, kind, given, loc)
+    what = "keys" if is_dict else "length"
+    wrong = f"raise ValueError({f'the tangent of `{name}` must have the {what} of `{name}`'!r})"
+    script.add(f"if len({change}) != len({text}):", f"    {wrong}", f"{whole} = {'{}' if is_dict else '[]'}")
+    inner, own = (kind.value_type, given.value_type) if is_dict else (kind.dtype, given.dtype)
+    with script.block(f"for {each} in {text}:" if is_dict else f"for {each} in range(len({text})):"):
+        if is_dict:
+            script.add(f"if {each} not in {change}:", f"    {wrong}")
+        found = tangent_for(script, name, f"{text}[{each}]", inner, f"{change}[{each}]", own, loc)
+        script.add(f"{whole}[{each}] = {found}" if is_dict else f"{whole}.append({found})")
+    return whole
 
 
 def _misfit(name: str, kind: Type, given: Type, loc: Loc) -> Exception:

@@ -15,7 +15,7 @@ import builtins
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -196,6 +196,10 @@ class Expressions:
                 return ast.Call(ast.Attribute(self.operand(values), "append"), [self.operand(value)], [])
             case ops.pop, (values,):
                 return ast.Call(ast.Attribute(self.operand(values), "pop"), [], [])
+            case ops.taken, (value, Const(value=str(path))):
+                return _taken(self.operand(value), path, self.call)
+            case ops.given, (Const(value=template), *parts):
+                return _given(template, list(map(self.operand, parts)), self.call, self._construct)
             case ops.slot_of, (slots, key):
                 return self._subscript(slots, [key])
             case ops.find_slot, (slots, key):
@@ -438,3 +442,75 @@ def _items(type: Type) -> tuple[Type, ...]:
 
 def _is_number(type: Type) -> bool:
     return isinstance(type, types.Number)
+
+
+# --------------------------------------------------------------------- the border of a function: ir/ops/containers.py
+
+_Call = Callable[..., ast.expr]
+_Construct = Callable[[Any, list[ast.expr]], ast.expr]
+
+
+def _taken(value: ast.expr, path: str, call: _Call) -> ast.expr:
+    """Return the expression of a part of a value."""
+    return _follow(value, path.split(ops.SEPARATOR) if path else [], call, 0)
+
+
+def _follow(value: ast.expr, steps: Sequence[str], call: _Call, depth: int) -> ast.expr:
+    if not steps:
+        return value
+    step, *rest = steps
+    match step:
+        case "each" | "keys" | "values":
+            each = ast.Name(f"each_{depth}" if depth else "each")
+            over = ast.Call(ast.Attribute(value, "values"), [], []) if step == "values" else value
+            return ast.ListComp(_follow(each, rest, call, depth + 1), [ast.comprehension(each, over, [], 0)])
+        case "slots":
+            return call(ops.slots_by_order, value)
+        case "cell":
+            return call(np.array, ast.List([_follow(value, rest, call, depth)]))
+        case "box":
+            return ast.List([_follow(value, rest, call, depth)])
+        case _ if step.startswith(":"):
+            return _follow(ast.Attribute(value, step[1:]), rest, call, depth)
+        case _:
+            return _follow(ast.Subscript(value, ast.Constant(int(step))), rest, call, depth)
+
+
+def _given(template: Any, parts: Sequence[ast.expr], call: _Call, construct: _Construct) -> ast.expr:
+    """Return the expression of what a template makes of parts."""
+
+    def made(template: Any, parts: Sequence[ast.expr], depth: int) -> ast.expr:
+        kind, *rest = template
+        match kind:
+            case "part":
+                number: int = rest[0]
+                return parts[number]
+            case "tuple":
+                type_, *inner = rest
+                items: list[ast.expr] = [made(each, parts, depth) for each in inner]
+                return construct(type_, items)
+            case "list":
+                cls, inner, numbers = rest
+                held = [parts[number] for number in numbers]
+                if inner == ("part", 0):
+                    return held[0] if cls is list else call(cls, held[0])
+                names: list[ast.expr] = [ast.Name(f"part_{depth}_{number}") for number in range(len(held))]
+                listed = ast.ListComp(made(inner, names, depth + 1), [_loop(names, held, call)])
+                return listed if cls is list else call(cls, listed)
+            case "dict":
+                of_key, keys, of_value, values = rest
+                held = [parts[number] for number in (*keys, *values)]
+                names = [ast.Name(f"part_{depth}_{number}") for number in range(len(held))]
+                key = made(of_key, names[: len(keys)], depth + 1)
+                value = made(of_value, names[len(keys) :], depth + 1)
+                return ast.DictComp(key, value, [_loop(names, held, call)])
+            case _:
+                return ast.Constant(None)
+
+    return made(template, parts, 0)
+
+
+def _loop(names: list[ast.expr], over: list[ast.expr], call: _Call) -> ast.comprehension:
+    if len(names) == 1:
+        return ast.comprehension(names[0], over[0], [], 0)
+    return ast.comprehension(ast.Tuple(names), call(zip, *over), [], 0)

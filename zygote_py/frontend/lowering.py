@@ -35,6 +35,7 @@ from zygote_py.frontend.values import (
     flat_type,
     flatten,
     is_dict,
+    is_tuple,
     is_used_up,
     leaves_of,
     literal,
@@ -44,7 +45,7 @@ from zygote_py.frontend.values import (
     structure,
     undefined,
     unflatten,
-    unsupported,
+    unsupported_argument,
 )
 from zygote_py.ir import (
     Block,
@@ -143,7 +144,7 @@ class Lowering(Variables):
             params = parameters_of(name, type_, loc)
             self.function.params += params
             return LoweredValue(type_, tuple(params), numba_adapter.object_of(type_) if not params else None)
-        if kind := unsupported(type_):
+        if kind := unsupported_argument(type_):
             raise refuse(
                 f"the argument `{name}`, {kind}, is not supported",
                 loc,
@@ -154,7 +155,8 @@ class Lowering(Variables):
         self.function.params.append(param)
         if not leaves_of(type_):
             return LoweredValue(type_, (), numba_adapter.object_of(type_))
-        return LoweredValue(plain(type_), split(b, param, param.type).leaves)
+        own = param.type if is_tuple(type_) else type_
+        return LoweredValue(plain(type_), split(b, param, own).leaves)
 
     # ------------------------------------------------------------------------------------------------------- blocks
 
@@ -272,6 +274,7 @@ class Lowering(Variables):
         if (catching := self.frame.catching()) is None:
             return
         frame, handler = catching
+        test: Operand
         found = handlers.divisor(statement, self.types, self.frame.methods, frame.typed.options)
         needed = handlers.key_needed(statement, self.types)
         if found is not None:

@@ -28,7 +28,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar
 from numba import types
 
 from zygote_py import compiler, numba_adapter
-from zygote_py.adjoints import refuse
+from zygote_py.adjoints import DifferentiationError, refuse
 from zygote_py.base import PARTS, Capture, Names, are_unchanged, load_extensions, stub, watch
 from zygote_py.cache import Kernel, MachineCode, find, folder_in_use, guard_callers
 from zygote_py.compiler import Form, Request, check_fit, expanded, misfit, named_in_module, star_of, starred_dispatcher
@@ -407,15 +407,15 @@ class DerivativeFunction(Generic[P, R]):
         bound.apply_defaults()
         return bound.args
 
-    def _types(self, args: tuple[Any, ...]) -> tuple[Type, ...]:
-        """Return the Numba types of arguments, each of which is a value or a type already."""
+    def _types(self, args: tuple[Any, ...], lists: bool = True) -> tuple[Type, ...]:
+        """Return the Numba types of arguments, each of which is a value or a type already; refuse lists if asked to."""
         found = []
         for name, arg in zip(self._request.signature.parameters, args, strict=False):
             if isinstance(arg, types.Type):
                 found.append(arg)
                 continue
             (value,) = (arg,) if numba_adapter.is_plain(arg) else numba_adapter.with_functions((arg,))
-            if (unsuitable := numba_adapter.unsuitable(value, name)) is not None:
+            if (unsuitable := numba_adapter.unsuitable(value, name, lists=lists)) is not None:
                 place, what, hint = unsuitable
                 text = self.form.argument_text(self._request, name + place)
                 raise refuse(f"{text} is {what}, which is not supported", self._request.loc, hint)
@@ -425,7 +425,8 @@ class DerivativeFunction(Generic[P, R]):
     def _diagnose(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
         """Raise another error if the arguments are the cause of `error`: their values say more than their types."""
         if not self._star:
-            self._types(self._bind(args, kwargs))
+            is_of_list = isinstance(error, DifferentiationError) and "list(" in error.message
+            self._types(self._bind(args, kwargs), lists=not is_of_list)  # where Numba takes an array, but no list
 
     def _expanded(self, count: int) -> DerivativeFunction[..., Any]:
         """Return the derivative for `count` arguments of a function that takes `*args`."""

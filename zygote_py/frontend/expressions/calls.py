@@ -133,6 +133,9 @@ def call(at: Emitter, expression: st.Call, target: st.Variable) -> LoweredValue:
 
 
 def _copied(at: Emitter, leaf: Operand) -> Operand:
+    if isinstance(leaf.type, types.List | types.DictType):
+        message = "the pullback of a function that captures a list or a dict is not supported here"
+        raise at.refuse(message, "capture arrays and tuples, or use `value_and_gradient`", "pullback")
     return at.emit(np.copy, (leaf,), copied_type(leaf.type)) if isinstance(leaf.type, types.Array) else leaf
 
 

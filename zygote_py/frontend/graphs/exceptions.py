@@ -6,9 +6,9 @@
                               4: s = c / d
                                  goto 2
 
-An explicit `raise` becomes a jump; a division, and a key that a dict must have, is tested before. Other operations that may raise by
-themselves are refused. What a function has done before it raises stays done. Exceptions are not told apart: Numba
-supports `except Exception` only.
+An explicit `raise` becomes a jump; a division, and a key that a dict must have, is tested before. Other operations that
+may raise by themselves are refused. What a function has done before it raises stays done. Exceptions are not told
+apart: Numba supports `except Exception` only.
 
 Whether a division by zero raises at all depends on the options of the function: which divisions it has is told here.
 """

@@ -31,6 +31,15 @@ from .bundles import (
     undefined as undefined,
     unflatten as unflatten,
     unsupported as unsupported,
+    unsupported_argument as unsupported_argument,
+)
+from .containers import (
+    count_of as count_of,
+    gradient_type as gradient_type,
+    holds_container as holds_container,
+    is_container as is_container,
+    paths_of as paths_of,
+    template_of as template_of,
 )
 from .emitter import Counter as Counter, Emitter as Emitter, Iteration as Iteration
 from .iteration import (

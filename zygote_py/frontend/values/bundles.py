@@ -32,6 +32,7 @@ from zygote_py.ir import (
     Loc,
     Operand,
     Param,
+    SlotsType,
     Type,
     Undef,
     components_of,
@@ -74,7 +75,10 @@ def plain(type: Type) -> Type:
 
 
 def structure(type: Type) -> Type:
-    """Return the type that a parameter has in the IR: a closure is a tuple of what it holds."""
+    """Return the type that a parameter has in the IR: a closure or a container is a tuple of what it holds."""
+    if is_list(type) or dict_of(type) is not None or numba_adapter.is_object(type):
+        leaves = leaves_of(type)
+        return leaves[0] if len(leaves) == 1 else types.BaseTuple.from_types(leaves)
     if not isinstance(type, types.BaseTuple):
         return plain(type)
     parts = components_of(type)
@@ -97,13 +101,13 @@ def is_list(type: Type) -> bool:
 
 def is_dict(type: Type) -> bool:
     """Return whether values of this type are dicts."""
-    return isinstance(type, types.DictType)
+    return isinstance(type, types.DictType) and not isinstance(type, SlotsType)
 
 
 _OF_DICTS = types.DictKeysIterableType, types.DictValuesIterableType, types.DictItemsIterableType
 
 
-def dict_of(type: Any) -> Type | None:
+def dict_of(type: Any) -> Any:
     """Return the type of a dict, for it and for its keys, values and items; None for all others."""
     found = type.parent if isinstance(type, _OF_DICTS) else type
     return plain(found) if is_dict(found) else None
@@ -134,6 +138,21 @@ def unsupported(type: Type) -> str:
     if isinstance(own, _KINDS) or not leaves_of(type):
         return ""
     return next((name for kind, name in _NAMES.items() if isinstance(own, kind)), f"a value of type `{own}`")
+
+
+def unsupported_argument(type: Type) -> str:
+    """Return a description of a type that arguments do not have: what is in lists, dicts and objects counts."""
+    if is_tuple(type):
+        return next((kind for kind in map(unsupported_argument, components_of(type)) if kind), "")
+    if not (is_list(type) or is_dict(type) or numba_adapter.is_object(type)):
+        return unsupported(type)
+    return next((kind for kind in map(_unsupported_within, leaves_of(type)) if kind), "")
+
+
+def _unsupported_within(leaf: Any) -> str:
+    while isinstance(leaf, types.List):
+        leaf = leaf.dtype
+    return "" if isinstance(leaf, SlotsType) else unsupported(leaf)
 
 
 _NAMES = {
@@ -177,7 +196,7 @@ def leaves_of(type: Type) -> tuple[Type, ...]:
         return tuple(leaf for each in type.types for leaf in leaves_of(each))
     if (of := dict_of(type)) is not None:
         own: Any = of
-        slots = types.DictType(plain(own.key_type), types.int64)
+        slots = SlotsType(plain(own.key_type))
         both = (*leaves_of(own.key_type), *leaves_of(own.value_type))
         return ((slots,) * (1 + key_has_floats(own))) + tuple(map(_list_of, both))
     if (this := numba_adapter.receiver_of(type)) is not None and this is not type:
@@ -281,7 +300,10 @@ def known(type_: Type) -> LoweredValue | None:
 def split(b: Builder, value: Operand, kind: Type) -> LoweredValue:
     """Take a value of a type apart; a value known by its type alone has no operand."""
     if not is_tuple(kind):
-        return LoweredValue(kind, (value,) if leaves_of(kind) else ())
+        own = leaves_of(kind)
+        if len(own) < 2:
+            return LoweredValue(kind, (value,) if own else ())
+        return LoweredValue(kind, tuple(_item(b, value, number, leaf) for number, leaf in enumerate(own)))
     leaves: list[Operand] = []
     for number, part in enumerate(components_of(kind)):
         if leaves_of(part):
@@ -292,8 +314,9 @@ def split(b: Builder, value: Operand, kind: Type) -> LoweredValue:
 def join(b: Builder, value: LoweredValue, leaf: Callable[[LoweredValue], Operand]) -> Operand:
     """Put the tuples of a value together again; `leaf` returns the operand of a component that is not a tuple."""
     if not is_tuple(value.type):
-        return leaf(value)
-    return b.call(ops.pack, *[join(b, part, leaf) for part in components(value)], type=plain(value.type))
+        whole = structure(value.type)
+        return b.call(ops.pack, *value.leaves, type=whole) if is_tuple(whole) else leaf(value)
+    return b.call(ops.pack, *[join(b, part, leaf) for part in components(value)], type=structure(value.type))
 
 
 def flatten(b: Builder, value: LoweredValue) -> Operand:

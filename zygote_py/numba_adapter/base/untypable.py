@@ -9,6 +9,7 @@ Numba has a type for some of them too, such as lists; those are not arguments of
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -16,6 +17,7 @@ import numpy as np
 from numba import types
 
 from zygote_py.base import structures
+from zygote_py.ir import leaf_types
 from zygote_py.numba_adapter.base.internals import errors
 
 HINT = "use a number, an array, a tuple, a NamedTuple or a frozen dataclass"
@@ -39,6 +41,7 @@ _DENIED = (
     types.RangeType,
     types.Generator,
 )
+_DENIED_AS_ARGUMENTS = tuple({*_DENIED} - {types.List, types.ListType, types.DictType})
 _FINE = frozenset({float, int, bool, complex, str, type(None), np.float64, np.int64, np.bool_})
 
 # How to convert values that know a method for it, by the method's name.
@@ -76,12 +79,12 @@ def unknown(value: Any) -> tuple[str, str]:
     return f"{where}, {what},", hint
 
 
-def unsuitable(value: Any, name: str) -> tuple[str, str, str] | None:
+def unsuitable(value: Any, name: str, *, lists: bool = True) -> tuple[str, str, str] | None:
     """Return the part of a value that is not supported: its place in structures, a description, and a hint.
 
-    None if all of it is supported, as far as the value tells.
+    None if all of it is supported, as far as the value tells. `lists` tells whether lists and dicts are.
     """
-    found = _found(value)
+    found = _found(value, _DENIED_AS_ARGUMENTS if lists else _DENIED)
     if found is None:
         return None
     place, what, hint = found
@@ -89,7 +92,7 @@ def unsuitable(value: Any, name: str) -> tuple[str, str, str] | None:
     return text, what.removesuffix(","), hint.replace("{x}", name + text)
 
 
-def _found(value: Any) -> tuple[tuple[int | str, ...], str, str] | None:
+def _found(value: Any, denied: tuple[type, ...]) -> tuple[tuple[int | str, ...], str, str] | None:
     """The place, and the rest with `{x}` for the variable."""
     if type(value) in _FINE:
         return None
@@ -97,15 +100,28 @@ def _found(value: Any) -> tuple[tuple[int | str, ...], str, str] | None:
     if parts is not None:
         names: Any = getattr(value, "_fields", ()) if isinstance(value, tuple) else structures.field_names(type(value))
         for name, part in zip(names or range(len(parts)), parts, strict=True):
-            if not callable(part) and (found := _found(part)) is not None:
+            if not callable(part) and (found := _found(part, denied)) is not None:
                 return (name, *found[0]), found[1], found[2]
         return None
     if isinstance(value, np.ndarray):
         objection = _of_array(value)
         return None if objection is None else ((), *objection)
     kind = _type_of(value)
-    is_fine = kind is not None and not isinstance(kind, _DENIED) and kind != types.float16
+    is_fine = kind is not None and not isinstance(kind, denied) and kind != types.float16
+    if isinstance(value, list) and len(kinds := list(dict.fromkeys(map(type, value)))) > 1:
+        names = " and ".join(f"`{each.__name__}`" for each in kinds)
+        return (), f"a list of {names}", "make all of its items of one type: `[float(v) for v in {x}]`, or pass a tuple"
+    if isinstance(kind, types.List) and any(isinstance(each, types.Array) for each in _elements(kind)):
+        return (), "a list of arrays", "convert it: `numba.typed.List({x})`, or pass a tuple"
+    if isinstance(kind, types.List) and isinstance(kind.dtype, types.List):
+        return (), "a list of lists", "convert them: `numba.typed.List([numba.typed.List(v) for v in {x}])`"
     return None if is_fine else ((), _described(value), _instead(value))
+
+
+def _elements(kind: Any) -> Iterator[Any]:
+    """Yield the types of what is in a list, in the tuples and lists in it."""
+    for leaf in leaf_types(kind.dtype):
+        yield from _elements(leaf) if isinstance(leaf, types.List) else (leaf,)
 
 
 def _type_of(value: object) -> Any:

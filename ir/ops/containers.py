@@ -1,0 +1,93 @@
+"""Operations at the border of a compiled function: lists, dicts and objects are taken apart, and made.
+
+    taken(s, "each.1")                [each[1] for each in s]         a list for each component
+    taken(d, "values")                [each for each in d.values()]
+    taken(d, "slots")                 slots_by_order(d)               as in `zygote_py.ir.ops.slots`
+    taken(p, "cell.:total")           np.array([p.total])             the memory of a field of an object
+    given(template, l, m)             List([(a, b) for a, b in zip(l, m)])
+
+Inside of the function there are only the parts: arrays, lists and tuples. A path is the text of steps from the outside
+in, a template a tuple that says what is made of the parts:
+
+    ("part", 0)                       the part with this number
+    ("tuple", type, t, u)             a tuple, a NamedTuple or a dataclass of these
+    ("list", cls, t, (0, 1))          a list of this class; its elements are made as `t` says of those of parts
+    ("dict", t, (0,), u, (1, 2))      a dict, the same for keys and values
+    ("none",)                         None
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from zygote_py.ir.ops.helpers import helper
+from zygote_py.ir.ops.table import Effect, primitive
+
+SEPARATOR = "."
+
+
+def slots_by_order(keys: Any) -> dict[Any, int]:
+    """Return the place of each key of a dict."""
+    slots = {}
+    for slot, key in enumerate(keys):
+        slots[key] = slot
+    return slots
+
+
+helper(slots_by_order, Effect.ALLOCATE)
+
+
+@primitive(effect=Effect.ALLOCATE)
+def taken(value: Any, path: str) -> Any:
+    """Return a part of a value: what is at the end of a path."""
+    return _follow(value, path.split(SEPARATOR) if path else [])
+
+
+def _follow(value: Any, steps: list[str]) -> Any:
+    if not steps:
+        return value
+    step, *rest = steps
+    match step:
+        case "each" | "keys":
+            return [_follow(each, rest) for each in value]
+        case "values":
+            return [_follow(each, rest) for each in value.values()]
+        case "slots":
+            return slots_by_order(value)
+        case "cell":
+            return np.array([_follow(value, rest)])
+        case "box":
+            return [_follow(value, rest)]
+        case _ if step.startswith(":"):
+            return _follow(getattr(value, step[1:]), rest)
+        case _:
+            return _follow(value[int(step)], rest)
+
+
+@primitive(effect=Effect.ALLOCATE)
+def given(template: Any, *parts: Any) -> Any:
+    """Return what a template makes of parts."""
+    kind, *rest = template
+    match kind:
+        case "part":
+            return parts[rest[0]]
+        case "tuple":
+            type_, *inner = rest
+            items = [given(each, *parts) for each in inner]
+            cls = getattr(type_, "instance_class", None)
+            return tuple(items) if cls is None else cls(*items)
+        case "list":
+            cls, inner, numbers = rest
+            return cls([given(inner, *items) for items in zip(*(parts[number] for number in numbers), strict=True)])
+        case "dict":
+            of_key, keys, of_value, values = rest
+            both = zip(
+                zip(*(parts[n] for n in keys), strict=False),
+                zip(*(parts[n] for n in values), strict=False),
+                strict=False,
+            )
+            return {given(of_key, *key): given(of_value, *value) for key, value in both}
+        case _:
+            return None
