@@ -262,11 +262,13 @@ def refuse_writes(function: Function, given: Sequence[Type]) -> None:
         return
     memory = Memory(function)
     whole: dict[Value, Type] = dict(zip(function.params, (*given, *(types.none,) * len(function.params)), strict=False))
+    names: dict[Value, str] = {param: param.hint for param in function.params}
     for value in [*function.params, *function.entry.instrs]:
         match value:
             case Instr(op=ops.getitem, args=(Value() as of, Const(value=int(number)))) if of in whole:
+                names[value] = value.hint
                 if is_container(whole[of]):
-                    whole[value] = whole[of]
+                    whole[value], names[value] = whole[of], names[of]
                 elif isinstance(whole[of], types.BaseTuple):
                     whole[value] = components_of(whole[of])[number]
                 elif isinstance(of.type, types.BaseTuple):  # a closure
@@ -277,7 +279,7 @@ def refuse_writes(function: Function, given: Sequence[Type]) -> None:
             kind = "a dict" if dict_of(whole[value]) is not None else "a list"
             kind = "an object" if numba_adapter.is_object(whole[value]) else kind
             raise refuse(
-                f"`{value.hint}`, {kind} from outside of the function, is written to, which is not supported",
+                f"`{names[value]}`, {kind} from outside of the function, is written to, which is not supported",
                 writers[0].loc,
                 "write to a copy of it, or return what is new",
             )

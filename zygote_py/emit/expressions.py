@@ -383,6 +383,8 @@ class Expressions:
         match type:
             case types.Boolean() | types.Number():
                 return self.constant(False if type == types.boolean else 0, type)
+            case types.UnicodeType():
+                return ast.Constant("")
             case types.Array():
                 if type.layout == "A":
                     contiguous = self._new(ops.record, type.copy(layout="C"), [ast.Constant(0)] * type.ndim)

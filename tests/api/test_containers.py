@@ -1,0 +1,380 @@
+"""Lists, dicts and objects of a jitclass as arguments: gradients in the form of the argument, in every mode."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.core.errors import NumbaPendingDeprecationWarning
+from numba.experimental import jitclass
+from numba.typed import Dict, List
+
+import zygote_py as zg
+from zygote_py import DifferentiationError, gradient, value_and_gradient
+
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{NumbaPendingDeprecationWarning.__module__}.NumbaPendingDeprecationWarning"
+)
+
+
+def typed(*items):
+    made = List()
+    for item in items:
+        made.append(item)
+    return made
+
+
+def typed_dict(items):
+    made = Dict()
+    for key, value in items.items():
+        made[key] = value
+    return made
+
+
+def plain(value):
+    """Return lists, dicts and arrays as Python's own."""
+    if isinstance(value, List | list):
+        return [plain(each) for each in value]
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, Dict):
+        return {key: plain(each) for key, each in value.items()}
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def weighted(s, x):
+    total = len(s) * x
+    for i, v in enumerate(s):
+        total += (i + 1) * v * v * x
+    return total
+
+
+def of_arrays(s, x):
+    total = 0.0
+    for a in s:
+        total += (a * a).sum() * x
+    return total * s[0][0]
+
+
+def of_edges(s, x):
+    total = 0.0
+    for i, j, w in s:
+        total += (i - j) * w * w * x
+    return total
+
+
+def of_dict(d, x):
+    total = d[1] * x
+    for k, v in d.items():
+        total += k * v * v
+    if 7 in d:
+        total += d[7] ** 3
+    return total + d.get(99, x)
+
+
+@jitclass([("a", types.float64), ("n", types.int64), ("v", types.float64[:])])
+class Spring:
+    def __init__(self, a, n, v):
+        self.a = a
+        self.n = n
+        self.v = v
+
+    def energy(self, x):
+        return self.a * self.n * x * x
+
+    def move(self, x):
+        self.a += x
+        return self.a
+
+
+def of_object(o, x):
+    return o.energy(x) + (o.v * o.v).sum() * o.a
+
+
+CASES = {
+    "list": (weighted, [1.0, 2.0], [6.0, 24.0], 11.0, [1.0, 0.5]),
+    "typed list": (weighted, typed(1.0, 2.0), [6.0, 24.0], 11.0, typed(1.0, 0.5)),
+    "typed list of arrays": (
+        *(of_arrays, typed(np.ones(2), np.arange(3.0)), [[27.0, 6.0], [0.0, 6.0, 12.0]], 7.0),
+        typed(np.array([1.0, 0.5]), np.array([3.0, 1.0, 0.0])),
+    ),
+    "list of tuples": (
+        *(of_edges, [(1, 0, 2.0), (3, 4, 5.0)], [(None, None, 12.0), (None, None, -30.0)], -21.0),
+        [(None, None, 1.0), (None, None, 2.0)],
+    ),
+    "typed list of tuples": (
+        *(of_edges, typed((1, 0, 2.0), (3, 4, 5.0)), [(None, None, 12.0), (None, None, -30.0)], -21.0),
+        typed((0, 0, 1.0), (0, 0, 2.0)),
+    ),
+    "typed dict": (*(of_dict, typed_dict({7: 2.0, 1: 0.5}), {7: 40.0, 1: 4.0}, 1.5, typed_dict({1: 1.0, 7: 0.5})),),
+    "object": (
+        of_object,
+        Spring(2.0, 3, np.array([1.0, 2.0])),
+        (32.0, None, [4.0, 8.0]),
+        36.0,
+        (0.5, None, np.ones(2)),
+    ),
+}
+
+
+def dot(gradient, tangent):
+    """Return the sum of products of the numbers in two values of one form."""
+    if gradient is None:
+        return 0.0
+    if isinstance(gradient, dict):
+        return sum(dot(each, tangent[key]) for key, each in gradient.items())
+    if isinstance(gradient, list | tuple):
+        return sum(map(dot, gradient, tangent))
+    return gradient * tangent
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_have_the_form_of_the_argument(name):
+    function, given, expected, of_x, tangent = CASES[name]
+    df = gradient(function)
+    found, found_x = df(given, 3.0)
+    assert plain(found) == expected
+    assert found_x == of_x
+    form = {List: List, Dict: Dict, list: list}.get(type(given), tuple)
+    assert isinstance(found, form)
+    assert plain(gradient(function, wrt=0)(given, 3.0)) == expected
+    assert gradient(function, wrt=1)(given, 3.0) == of_x
+    value, (again, _) = value_and_gradient(function)(given, 3.0)
+    assert math.isclose(value, njit(function)(given, 3.0), rel_tol=1e-14)
+    assert plain(again) == expected
+
+    @njit
+    def inside(given, x):
+        return df(given, x)
+
+    assert plain(inside(given, 3.0)) == (expected, of_x)
+    assert plain(pickle.loads(pickle.dumps(df))(given, 3.0)) == (expected, of_x)
+
+    value, dy = zg.jvp(function, (given, 3.0), (tangent, 0.25))
+    assert math.isclose(dy, dot(expected, plain(tangent)) + 0.25 * of_x, rel_tol=1e-14)
+    assert zg.jvp(function, (given, 3.0), (None, 1.0))[1] == of_x
+
+
+def second(function, given, x, h=1e-4):
+    f = njit(function)
+    return (f(given, x + h) - 2.0 * f(given, x) + f(given, x - h)) / h**2
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_second_derivatives_by_the_other_argument(name):
+    function, given, *_ = CASES[name]
+    compiled = njit(function)
+    found = zg.hessian(lambda s, x: compiled(s, x * x), wrt=1)(given, 1.5)
+    assert math.isclose(found, second(lambda s, x: compiled(s, x * x), given, 1.5), rel_tol=1e-5, abs_tol=1e-5)
+
+
+def test_an_object_gives_a_named_tuple_of_its_class():
+    found, _ = gradient(of_object)(Spring(2.0, 3, np.ones(2)), 1.0)
+    assert type(found).__name__ == "Spring"
+    assert found._fields == ("a", "n", "v")
+
+
+def test_other_keys_and_values():
+    texts = typed_dict({"b": 2.0, "a": 3.0})
+    assert plain(gradient(lambda d, x: d["a"] * d["b"] ** 2 * x)(texts, 2.0)) == ({"b": 24.0, "a": 8.0}, 12.0)
+    pairs = typed_dict({(0, 1): np.array([1.0, 2.0]), (1, 1): np.array([3.0])})
+    found = gradient(lambda d, x: d[0, 1][1] * d[1, 1][0] * x)(pairs, 2.0)
+    assert plain(found) == ({(0, 1): [0.0, 6.0], (1, 1): [4.0]}, 6.0)
+    counts = typed_dict({1: 2, 5: 7})
+    assert gradient(lambda d, x: d[5] * x)(counts, 2.0) == (None, 7.0)
+    assert gradient(lambda s, x: s[1] * x)([4, 5], 2.0) == (None, 5.0)
+    assert plain(gradient(lambda s, x: s[0][1] * s[1][0] * x)(typed(typed(1.0, 2.0), typed(3.0)), 2.0)) == (
+        [[0.0, 6.0], [4.0]],
+        6.0,
+    )
+    assert plain(gradient(lambda s, x: len(s) * x)(List.empty_list(types.float64), 2.0)) == ([], 0.0)
+    single = gradient(lambda s, x: s[0] * s[1] * x)([np.float32(1.5), np.float32(2.0)], 2.0)
+    assert plain(single) == ([4.0, 3.0], 3.0)
+
+
+class Held(NamedTuple):
+    s: object
+    w: float
+
+
+@dataclass(frozen=True)
+class Model:
+    d: object
+    b: float
+
+
+def test_in_structures():
+    held = Held(typed(1.0, 2.0), 3.0)
+    assert plain(gradient(lambda t, x: t.s[1] * t.w * x)(held, 2.0)) == (([0.0, 6.0], 4.0), 6.0)
+    assert plain(gradient(lambda t, x: t[0][1] * t[1] * x)(([1.0, 2.0], 3.0), 2.0)) == (([0.0, 6.0], 4.0), 6.0)
+    found, _ = gradient(lambda m, x: m.d["w"] * x + m.b)(Model(typed_dict({"w": 2.0, "v": 1.0}), 0.5), 3.0)
+    assert isinstance(found, Model)
+    assert (plain(found.d), found.b) == ({"w": 3.0, "v": 0.0}, 1.0)
+
+
+def test_with_auxiliary_output():
+    found, aux = gradient(lambda s, x: (s[0] * x, s[1] * 2.0), has_aux=True)(typed(1.0, 2.0), 3.0)
+    assert (plain(found), aux) == (([3.0, 0.0], 1.0), 4.0)
+
+
+# ------------------------------------------------------------------------------------------ derivatives inside
+
+
+def test_gradients_of_lists_are_lists_inside():
+    def f(s, x):
+        ds, dx = gradient(weighted)(s, x)
+        return ds[0] * ds[1] * x + dx
+
+    # ds = (2 s0 x, 4 s1 x), dx = 2 + s0^2 + 2 s1^2
+    found = gradient(f)(typed(1.0, 2.0), 3.0)
+    assert plain(found) == ([8 * 2 * 27.0 + 2.0, 8 * 27.0 + 8.0], 8 * 2 * 27.0)
+
+
+def test_gradients_of_dicts_are_dicts_inside():
+    def f(d, x):
+        dd, dx = gradient(of_dict)(d, x)
+        total = dx
+        for k, v in dd.items():
+            total += k * v * x
+        return total
+
+    # dd[1] = 2 v1 + x, dd[7] = 14 v7 + 3 v7^2, dx = v1 + 1
+    found = gradient(f)(typed_dict({7: 2.0, 1: 0.5}), 3.0)
+    assert plain(found) == ({7: 7.0 * (14.0 + 12.0) * 3.0, 1: 2.0 * 3.0 + 1.0}, (1.0 + 3.0) + 7.0 * 40.0 + 3.0)
+
+
+def test_gradients_of_objects_are_named_tuples_inside():
+    def f(o, x):
+        do, dx = gradient(of_object)(o, x)
+        return do.a * x + do.v[0] * dx
+
+    # do.a = 3 x^2 + v.v, do.v = 2 v a, dx = 6 a x
+    found, dx = gradient(f)(Spring(2.0, 3, np.array([1.0, 2.0])), 1.0)
+    a, v = 2.0, 1.0
+    assert plain(found) == (2 * v * 6 * a + 2 * v * a * 6, None, [2 * v + 2 * a * 6 * a, 4.0])
+    assert dx == 9.0 + 5.0 + 2 * v * a * 6 * a
+
+
+def test_inner_functions_capture_lists_and_dicts():
+    def lists(x):
+        s = [x, 2.0 * x]
+        return gradient(lambda y: s[0] * y * y + s[1] * y)(x) + zg.derivative(lambda y: s[1] * y**3)(x)
+
+    def dicts(x):
+        d = {"a": x, "b": 2.0 * x}
+        return gradient(lambda y: d["a"] * y * y + d["b"] * y)(x)
+
+    def argument(s, x):
+        return gradient(lambda y: s[0] * y * y)(x)
+
+    assert gradient(lists)(3.0) == 4 * 3.0 + 2.0 + 18 * 9.0  # of 2 x^2 + 2 x + 6 x^3
+    assert gradient(dicts)(3.0) == 14.0
+    assert plain(gradient(argument)(typed(5.0, 1.0), 3.0)) == ([6.0, 0.0], 10.0)
+
+
+# ------------------------------------------------------------------------------------------------------ refusals
+
+
+def refused(call, says):
+    with pytest.raises(DifferentiationError, match=f"(?s){says}"):
+        call()
+
+
+def test_writing_to_what_is_given_is_refused():
+    def stores(s, x):
+        s[0] = x
+        return s[0] * s[1]
+
+    def appends(s, x):
+        s.append(x)
+        return s[-1]
+
+    def into_an_array(s, x):
+        for a in s:
+            a *= x
+        return s[0][0]
+
+    def through_another_list(s, x):
+        others = [s[0]]
+        for a in others:
+            a *= x
+        return s[0][0]
+
+    def to_a_dict(d, x):
+        d[1] = x
+        return d[1]
+
+    def of_an_object(o, x):
+        return o.move(x)
+
+    arrays = typed(np.ones(2), np.ones(3))
+    for function, given in [
+        (stores, typed(1.0, 2.0)),
+        (stores, [1.0, 2.0]),
+        (appends, typed(1.0)),
+        (into_an_array, arrays),
+        (through_another_list, arrays),
+        (to_a_dict, typed_dict({1: 1.0})),
+        (of_an_object, Spring(1.0, 1, np.ones(1))),
+    ]:
+        refused(lambda function=function, given=given: gradient(function)(given, 3.0), "is written to")
+        if function is not of_an_object:  # forward mode writes to copies of arrays and objects
+            refused(lambda function=function, given=given: zg.derivative(function, wrt=1)(given, 3.0), "is written to")
+    assert plain(arrays) == [[1.0, 1.0], [1.0, 1.0, 1.0]]
+
+
+def test_a_copy_may_be_written_to():
+    def f(s, x):
+        t = [v for v in s]  # noqa: C416 (not every list has `copy`)
+        t[0] = x
+        t.append(t[1] * x)
+        return t[0] * t[2]
+
+    assert plain(gradient(f)(typed(1.0, 2.0), 3.0)) == ([0.0, 9.0], 12.0)
+
+
+def test_an_array_that_is_written_to_and_stands_in_a_list():
+    def f(s, out):
+        out[0] = 2.0 * s[0][0]
+        return out[0] * s[0][0]
+
+    arrays = typed(np.ones(2), np.ones(3))
+    assert plain(gradient(f, wrt=0)(arrays, np.ones(2))) == [[4.0, 0.0], [0.0, 0.0, 0.0]]
+    with pytest.raises(ValueError, match="shares memory with an array in `s`"):
+        gradient(f, wrt=0)(arrays, arrays[1])
+
+
+def test_tangents_of_another_form():
+    with pytest.raises(ValueError, match="the tangent of `s` must have the length of `s`"):
+        zg.jvp(weighted, ([1.0, 2.0], 3.0), ([1.0], 1.0))
+    with pytest.raises(ValueError, match="the tangent of `d` must have the keys of `d`"):
+        zg.jvp(of_dict, (typed_dict({1: 1.0, 7: 1.0}), 3.0), (typed_dict({1: 1.0, 8: 1.0}), 1.0))
+    with pytest.raises(ValueError, match="shape"):
+        zg.jvp(of_arrays, (typed(np.ones(2)), 3.0), (typed(np.ones(3)), 1.0))
+    refused(lambda: zg.jvp(weighted, ([1.0], 3.0), (1.0, 1.0)), "the tangent of `s`")
+
+
+def test_other_kinds_of_derivatives():
+    s = typed(1.0, 2.0)
+    for call in (
+        lambda: zg.hessian(weighted, wrt=0)(s, 3.0),
+        lambda: zg.jacobian(weighted, wrt=0)(s, 3.0),
+        lambda: zg.hvp(weighted)(s, 3.0, (s, 1.0)),
+        lambda: zg.pullback(weighted, s, 3.0),
+    ):
+        refused(call, "not supported")
+
+
+def test_lists_that_numba_does_not_take():
+    refused(lambda: gradient(of_arrays)([np.ones(2)], 3.0), "a list of arrays")
+    refused(lambda: gradient(of_arrays)([[1.0, 2.0]], 3.0), "a list of lists")
+    refused(lambda: gradient(weighted)([1.0, 2], 3.0), "a list of `float` and `int`")
+    refused(lambda: gradient(weighted)([], 3.0), "a list")
+    df = gradient(lambda x, y: np.sum(x * y))
+    refused(lambda: df(np.ones(2), [1.0, 2.0]), "the argument `y` is a list")
+    assert plain(df(np.ones(2), np.ones(2))) == ([1.0, 1.0], [1.0, 1.0])
